@@ -23,6 +23,13 @@ def bet_at_once(monkeypatch):
 P = np.array([[0.7, 0.2, 0.1], [0.7, 0.1, 0.2], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]])
 
 
+def in_batches(monitor, size, *rows):
+    """The monitor, updated with so many rows at a time."""
+    for start in range(0, len(rows[0]), size):
+        monitor.update(*(each[start : start + size] for each in rows))
+    return monitor
+
+
 def mean_over_labels(e_value, rows=P):
     """Of all labels of the rows, with their probabilities."""
     n_classes = rows.shape[1]
@@ -75,11 +82,8 @@ def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
 
 def test_the_expected_e_value_of_a_sum_is_one(bet_at_once):
     def of_sum(y):
-        new = (CalibrationMonitor(labels=range(3)) for _ in range(2))
-        first, second = (
-            m.update(y[k : k + 2], P[k : k + 2]) for k, m in zip((0, 2), new, strict=True)
-        )
-        return (first + second).e_value
+        first, second = (CalibrationMonitor(labels=range(3)) for _ in range(2))
+        return (first.update(y[:2], P[:2]) + second.update(y[2:], P[2:])).e_value
 
     assert mean_over_labels(of_sum) == pytest.approx(1, abs=1e-12)
 
@@ -92,8 +96,7 @@ def over_confident(n, temperature=2.0, seed=0):
 def test_single_rows_are_collected():
     y, proba = over_confident(100)
     once, by_row = (CalibrationMonitor(labels=range(3)) for _ in range(2))
-    for start in range(0, 100, 20):
-        once.update(y[start : start + 20], proba[start : start + 20])
+    in_batches(once, 20, y, proba)
     for k in range(100):
         by_row.update(y[k : k + 1], proba[k : k + 1])
         assert (by_row.e_value == 1) == (k < 19)
@@ -113,9 +116,7 @@ def test_weights_are_relative_to_the_largest_one():
     ]
     assert values[0] == pytest.approx(values[1]) != pytest.approx(values[2])
     assert values[2] == pytest.approx(values[3])
-    by_row = CalibrationMonitor(labels=range(3))
-    for k in range(60):
-        by_row.update(y[k : k + 1], proba[k : k + 1], w[k : k + 1])
+    by_row = in_batches(CalibrationMonitor(labels=range(3)), 1, y, proba, w)
     assert by_row._largest_weight == 0
     for heavy in (3.0, 2.0):
         by_row.update(y[:1], proba[:1], [heavy])
@@ -147,9 +148,7 @@ def test_an_alarm_stays_raised():
     monitor = CalibrationMonitor(labels=range(3))
     assert (monitor.e_value, monitor.p_value, monitor.alarm) == (1, 1, False)
     assert monitor.n_samples_at_alarm is None
-    y, proba = over_confident(3000)
-    for start in range(0, 3000, 100):
-        monitor.update(y[start : start + 100], proba[start : start + 100])
+    in_batches(monitor, 100, *over_confident(3000))
     assert monitor.alarm
     assert 100 <= monitor.n_samples_at_alarm <= 600
     assert "n_samples=3000, alarm=True)" in repr(monitor)
@@ -213,10 +212,7 @@ def test_false_alarms_over_long_lives(kind, batch, n_batches):
     assert alarms(25, n_batches * batch, batch, kind, n_classes) <= 2
 
 
-BAD_LEVELS = [0, 1, -0.1, np.nan, "0.05", None, True]
-
-
-@pytest.mark.parametrize("level", BAD_LEVELS, ids=repr)
+@pytest.mark.parametrize("level", [0, 1, -0.1, np.nan, "0.05", None, True], ids=repr)
 def test_bad_levels(level):
     for make in (lambda a: CalibrationMonitor(labels=[0, 1], **a), lambda a: DriftMonitor(P, **a)):
         with pytest.raises(ValueError, match="alarm_level must be a number between 0 and 1"):
@@ -229,13 +225,11 @@ def test_bad_tolerances(tolerance):
         CalibrationMonitor(labels=[0, 1], tolerance=tolerance)
 
 
-def test_a_tolerance_is_no_reason_for_an_alarm():
-    n = 50_000
-    proba = np.full(n, 0.6)
-    y = (np.random.default_rng(0).uniform(size=n) < 0.57).astype(int)
-    for tolerance, expected in ((0.0, True), (0.01, True), (0.05, False)):
-        monitor = CalibrationMonitor(kind="binary", labels=[0, 1], tolerance=tolerance)
-        assert monitor.update(y, proba).alarm is expected
+@pytest.mark.parametrize(("tolerance", "expected"), [(0.0, True), (0.01, True), (0.05, False)])
+def test_a_tolerance_is_no_reason_for_an_alarm(tolerance, expected, rng):
+    y = (rng.uniform(size=50_000) < 0.57).astype(int)
+    monitor = CalibrationMonitor(kind="binary", labels=[0, 1], tolerance=tolerance)
+    assert monitor.update(y, np.full(50_000, 0.6)).alarm is expected
 
 
 # --------------------------------------------------------------------------------------
@@ -262,12 +256,10 @@ def test_drift_of_predictions(kind):
         return softmax(scale * np.random.default_rng(seed).normal(size=(n, n_classes)), axis=1)
 
     monitor = DriftMonitor(proba(1000, 2, 0), kind=kind)
-    for k in range(10):
-        monitor.update(proba(100, 2, k + 1))
+    in_batches(monitor, 100, proba(1000, 2, 1))
     assert not monitor.alarm
     assert 0.01 < monitor.e_value < 10
-    for k in range(10):
-        monitor.update(proba(100, 4, k + 100))
+    in_batches(monitor, 100, proba(1000, 4, 100))
     assert 1000 < monitor.n_samples_at_alarm <= 1500
     assert monitor.n_samples == 2000
     assert repr(monitor) == f"DriftMonitor(kind={kind!r}, n_samples=2000, alarm=True)"
@@ -282,9 +274,7 @@ def test_a_drift_of_classes_needs_classwise_scores():
         return softmax(Z + np.array([offset, 0, 0]), axis=1)
 
     classes = DriftMonitor(proba(1000, 0, 0), kind="classwise").update(proba(100, 0, 1))
-    for k in range(20):
-        classes.update(proba(100, 1, k + 2))
-    assert classes.alarm
+    assert in_batches(classes, 100, proba(2000, 1, 2)).alarm
 
 
 def test_batches_may_be_sorted(rng):
@@ -310,9 +300,7 @@ def false_drifts(n_lives, n_reference, n_rows, kind):
         rng = np.random.default_rng(seed)
         proba = rng.dirichlet([0.5] * 3, size=n_reference + n_rows)
         monitor = DriftMonitor(proba[:n_reference], kind=kind, random_state=seed)
-        for start in range(n_reference, len(proba), 50):
-            monitor.update(proba[start : start + 50])
-        found += monitor.alarm
+        found += in_batches(monitor, 50, proba[n_reference:]).alarm
     return found
 
 
@@ -367,12 +355,13 @@ def test_one_dimension_is_the_second_class(rng):
 def test_ties_of_single_rows_are_broken_by_other_numbers_each_time(monkeypatch):
     """Where all scores are equal, the ranks are these numbers alone: uniform and independent."""
     found, ranks = [], _drift.relative_ranks
-    monkeypatch.setattr(
-        _drift, "relative_ranks", lambda *args: found.append(ranks(*args)) or found[-1]
-    )
-    monitor = DriftMonitor(np.full(200, 0.3), kind="binary")
-    for _ in range(1000):
-        monitor.update([0.3])
+
+    def kept(*args):
+        found.append(ranks(*args))
+        return found[-1]
+
+    monkeypatch.setattr(_drift, "relative_ranks", kept)
+    monitor = in_batches(DriftMonitor(np.full(200, 0.3), kind="binary"), 1, np.full(1000, 0.3))
     u = np.concatenate(found)
     assert len(np.unique(u)) == 1000
     assert kstest(u, "uniform").pvalue > 0.01

@@ -29,17 +29,31 @@ def files(folder):
     return np.load("z.npy"), np.load("y.npy")
 
 
+def status_of(given):
+    """The exit status of the command line, which is given its arguments, as a list or a line."""
+    return main(shlex.split(given) if isinstance(given, str) else given)
+
+
+@pytest.fixture
+def said(capsys):
+    """What the command line writes, as ``out`` and ``err``, where all goes well."""
+
+    def of(given):
+        capsys.readouterr()
+        assert status_of(given) == 0
+        return capsys.readouterr()
+
+    return of
+
+
 @pytest.fixture
 def refusal(capsys):
-    """What the command line says of bad input: one sentence and status 2, and nothing is written.
-
-    It is given its arguments, as a list or a line.
-    """
+    """What it says of bad input: one sentence and status 2, and nothing is written."""
 
     def of(given, start=""):
         folder = Path()
         before, _ = {p.name for p in folder.iterdir()}, capsys.readouterr()
-        assert main(shlex.split(given) if isinstance(given, str) else given) == 2
+        assert status_of(given) == 2
         out, err = capsys.readouterr()
         assert out == ""
         assert err.startswith(f"skcalib: {start}")

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
 import skcalib
-from skcalib.__main__ import main
 from skcalib._cli.jobs import save_calibrator
 from skcalib.datasets import make_logits
 from skcalib.export import to_json
@@ -27,21 +26,27 @@ Z, Y = make_logits(300, 3, random_state=0)
 @pytest.fixture
 def calibrator(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = skcalib.VectorScaling().fit(Z, NAMES[Y])
-    pathlib.Path("c.json").write_text(to_json(found))
+    found = saved(skcalib.VectorScaling().fit(Z, NAMES[Y]))
     skops.io.dump(found, "c.skops")
     np.save("new.npy", Z[:50])
     return found
 
 
-def applied(*arguments):
-    return main(["--apply", "c.json", "--logits", *arguments])
+def saved(fitted, encoding=None):
+    """The calibrator, which is applied from now on."""
+    pathlib.Path("c.json").write_text(to_json(fitted), encoding)
+    return fitted
+
+
+@pytest.fixture
+def applied(calibrator, said):
+    """What is said where the calibrator is applied to a file, behind which options may stand."""
+    return lambda line: said(f"--apply c.json --logits {line}")
 
 
 @pytest.mark.parametrize("file", ["c.json", "c.skops"])
-def test_probabilities_are_those_of_the_calibrator(calibrator, file, capsys):
-    assert main(["--apply", file, "--logits", "new.npy"]) == 0
-    out, err = capsys.readouterr()
+def test_probabilities_are_those_of_the_calibrator(calibrator, file, said):
+    out, err = said(f"--apply {file} --logits new.npy")
     assert not err
     assert "of 50 rows for the classes 'ant', 'bee', 'cat': skcalib-probabilities.npy" in out
     found = np.load("skcalib-probabilities.npy")
@@ -57,10 +62,8 @@ def written(file):
         frame = pd.read_parquet(file)
         header, rows = list(frame.columns), frame.to_numpy()
     else:
-        lines = csv.reader(
-            file.read_text().splitlines(), delimiter="\t" if file.suffix == ".tsv" else ","
-        )
-        header, *rows = lines
+        mark = "\t" if file.suffix == ".tsv" else ","
+        header, *rows = csv.reader(file.read_text().splitlines(), delimiter=mark)
     assert header[-1] == "label"
     P = np.array([[float(field) for field in row[:-1]] for row in rows])
     return P, np.array([row[-1] for row in rows])
@@ -68,7 +71,7 @@ def written(file):
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "npz:a", "parquet"])
 @pytest.mark.parametrize("labelled", [False, True])
-def test_files_of_all_kinds(calibrator, ending, labelled, tmp_path):
+def test_files_of_all_kinds(calibrator, applied, ending, labelled):
     X = Z[:50].round(3)
     frame = pd.DataFrame(X, columns=NAMES)
     if labelled:
@@ -81,63 +84,57 @@ def test_files_of_all_kinds(calibrator, ending, labelled, tmp_path):
     else:
         frame.to_csv(name, index=False, sep="\t" if ending == "tsv" else ",")
     for output in ["csv", "tsv", "npz", "parquet"]:
-        column = ["--label-column", "y"] if labelled and ending != "npz:a" else []
-        assert applied(name, *column, "--output", f"p.{output}") == 0
-        P, labels = written(tmp_path / f"p.{output}")
+        column = "--label-column y" if labelled and ending != "npz:a" else ""
+        applied(f"{name} {column} --output p.{output}")
+        P, labels = written(pathlib.Path(f"p.{output}"))
         np.testing.assert_array_equal(P, calibrator.predict_proba(X))
         np.testing.assert_array_equal(labels, calibrator.predict(X))
 
 
-def test_parquet_files_of_several_parts(calibrator, tmp_path):
+def test_parquet_files_of_several_parts(calibrator, applied):
     for k in range(3):
         pd.DataFrame(Z[50 * k : 50 * (k + 1)], columns=NAMES).to_parquet(f"part{k}.parquet")
-    assert applied("part*.parquet") == 0
-    P, _ = written(tmp_path / "skcalib-probabilities.parquet")
+    applied("part*.parquet")
+    P, _ = written(pathlib.Path("skcalib-probabilities.parquet"))
     np.testing.assert_array_equal(P, calibrator.predict_proba(Z[:150]))
 
 
-def test_probabilities_and_float32(calibrator):
+def test_probabilities_and_float32(calibrator, applied):
     P = softmax(Z[:50], axis=1).astype(np.float32)
     np.save("p.npy", P)
-    assert applied("p.npy", "--probabilities", "--output", "out.npy") == 0
+    applied("p.npy --probabilities --output out.npy")
     found = np.load("out.npy")
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, calibrator.predict_proba(np.log(P)))
 
 
-def test_one_column_and_integers_as_labels(calibrator):
-    margins = (Z[:, 1] - Z[:, 0]).round(2)
-    fitted = skcalib.TemperatureScaling().fit(margins[:, None], (Y == 1) + 3)
-    pathlib.Path("c.json").write_text(to_json(fitted))
-    pathlib.Path("new.csv").write_text("\n".join(map(str, margins)))
-    assert applied("new.csv") == 0
+def test_one_column_and_integers_as_labels(applied):
+    margins = (Z[:, [1]] - Z[:, [0]]).round(2)
+    fitted = saved(skcalib.TemperatureScaling().fit(margins, (Y == 1) + 3))
+    pathlib.Path("new.csv").write_text("\n".join(map(str, margins[:, 0])))
+    applied("new.csv")
     file = pathlib.Path("skcalib-probabilities.csv")
     assert file.read_text().startswith("3,4,label\n")
     P, labels = written(file)
-    np.testing.assert_array_equal(P, fitted.predict_proba(margins[:, None]))
-    np.testing.assert_array_equal(labels.astype(int), fitted.predict(margins[:, None]))
+    np.testing.assert_array_equal(P, fitted.predict_proba(margins))
+    np.testing.assert_array_equal(labels.astype(int), fitted.predict(margins))
 
 
-def test_several_labels(calibrator, capsys):
-    fitted = skcalib.MultiLabelCalibrator().fit(Z, np.eye(3, dtype=int)[Y])
-    pathlib.Path("c.json").write_text(to_json(fitted))
-    assert applied("new.npy", "--output", "p.csv") == 0
-    header, *rows = pathlib.Path("p.csv").read_text().splitlines()
-    assert header == "0,1,2"
-    P = [[float(field) for field in row.split(",")] for row in rows]
-    np.testing.assert_array_equal(P, fitted.predict_proba(Z[:50]))
+def test_several_labels(applied):
+    fitted = saved(skcalib.MultiLabelCalibrator().fit(Z, np.eye(3, dtype=int)[Y]))
+    applied("new.npy --output p.csv")
+    header, *rows = csv.reader(pathlib.Path("p.csv").read_text().splitlines())
+    assert header == ["0", "1", "2"]
+    np.testing.assert_array_equal(np.array(rows, float), fitted.predict_proba(Z[:50]))
     np.save("p.npy", softmax(Z[:50], axis=1))
-    capsys.readouterr()
-    assert applied("p.npy") == 0
-    assert not capsys.readouterr().err  # several labels may have logits like these
+    assert not applied("p.npy").err  # several labels may have logits like these
 
 
-def test_labels_that_are_objects(calibrator):
+def test_labels_that_are_objects(calibrator, said):
     skops.io.dump(skcalib.VectorScaling().fit(Z, NAMES[Y].astype(object)), "o.skops")
-    arguments = ["--apply", "o.skops", "--logits", "new.npy", "--output", "p.npz"]
-    assert main(arguments) == 0
-    with np.load("p.npz") as found:
-        np.testing.assert_array_equal(found["labels"], calibrator.predict(Z[:50]))
+    said("--apply o.skops --logits new.npy --output p.npz")
+    _, labels = written(pathlib.Path("p.npz"))
+    np.testing.assert_array_equal(labels, calibrator.predict(Z[:50]))
 
 
 def test_a_saved_model_of_onnx_is_valid(calibrator):
@@ -159,7 +156,7 @@ def test_formats_whose_library_is_missing(calibrator, module, monkeypatch, refus
 
 @pytest.mark.parametrize("output", ["csv", "tsv", "parquet"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_columns_are_kept_beside_probabilities(calibrator, ending, output, capsys):
+def test_columns_are_kept_beside_probabilities(calibrator, applied, ending, output):
     frame = pd.DataFrame(Z[:50].round(3), columns=NAMES)
     frame.insert(1, "label", NAMES[Y[:50]])
     frame.insert(0, "id", [f"{'0' if k % 2 else '-'}{k}" for k in range(50)])
@@ -170,8 +167,7 @@ def test_columns_are_kept_beside_probabilities(calibrator, ending, output, capsy
     else:
         frame.to_csv(name, index=False)
     file = f"p.{output}"
-    assert applied(name, "--keep", "label", "id", "--drop", "age", "--output", file) == 0
-    assert not capsys.readouterr().err
+    assert not applied(f"{name} --keep label id --drop age --output {file}").err
     if output == "parquet":
         found = pd.read_parquet(file)
     else:
@@ -184,78 +180,72 @@ def test_columns_are_kept_beside_probabilities(calibrator, ending, output, capsy
     np.testing.assert_array_equal(found["predicted label"], calibrator.predict(logits))
 
 
-def test_columns_by_name(calibrator):
+def test_columns_by_name(calibrator, applied):
     frame = pd.DataFrame(Z[:50].round(3), columns=NAMES)
     frame.assign(more="x")[["more", *NAMES[::-1]]].to_csv("new.csv", index=False)
-    assert applied("new.csv", "--columns", *NAMES, "--output", "p.npy") == 0
+    applied("new.csv --columns ant bee cat --output p.npy")
     P = calibrator.predict_proba(frame[NAMES].to_numpy())
     np.testing.assert_array_equal(np.load("p.npy"), P)
 
 
-def test_texts_are_no_formulas(calibrator):
+def test_texts_are_no_formulas(applied):
     """A spreadsheet takes them as text; numbers, also negative ones, stay as they are."""
     names = np.array(["-1 or 2", "=cmd|' /C calc'!A0", "@sum"])
-    fitted = skcalib.VectorScaling().fit(Z, names[Y])
-    pathlib.Path("c.json").write_text(to_json(fitted))
+    fitted = saved(skcalib.VectorScaling().fit(Z, names[Y]))
     pd.DataFrame(Z[:3]).assign(what=["+1+1", "-17", "a=b"]).to_csv("new.csv", index=False)
     for ending, mark in (("csv", ","), ("tsv", "\t")):
-        assert applied("new.csv", "--keep", "what", "--output", f"p.{ending}") == 0
+        applied(f"new.csv --keep what --output p.{ending}")
         with pathlib.Path(f"p.{ending}").open(newline="") as file:
             header, *rows = csv.reader(file, delimiter=mark)
         assert header == ["what", *(f"'{name}" for name in names), "label"]
         assert [fields[0] for fields in rows] == ["'+1+1", "-17", "a=b"]
         expected = [f"'{label}" for label in fitted.predict(Z[:3])]
         assert [fields[-1] for fields in rows] == expected
-    assert applied("new.csv", "--keep", "what", "--output", "p.parquet") == 0
+    applied("new.csv --keep what --output p.parquet")
     assert list(pd.read_parquet("p.parquet").columns)[1:-1] == names.tolist()
-    fitted = skcalib.VectorScaling().fit(Z, Y - 1)
-    pathlib.Path("c.json").write_text(to_json(fitted))
-    assert applied("new.npy", "--output", "p.csv") == 0
+    saved(skcalib.VectorScaling().fit(Z, Y - 1))
+    applied("new.npy --output p.csv")
     assert pathlib.Path("p.csv").read_text().startswith("-1,0,1,label\n")
 
 
-def test_a_calibrator_of_named_columns(calibrator, capsys):
+def test_a_calibrator_of_named_columns(applied, refusal):
     """Names are compared with those of the file, and missed in arrays by nobody."""
     frame = pd.DataFrame(Z, columns=["x", "y", "z"])
-    fitted = skcalib.VectorScaling().fit(frame, NAMES[Y])
-    pathlib.Path("c.json").write_text(to_json(fitted))
+    fitted = saved(skcalib.VectorScaling().fit(frame, NAMES[Y]))
     frame[:50].to_csv("new.csv", index=False)
     frame[:50].to_parquet("new.parquet")
     for ending in ("npy", "csv", "parquet"):
-        assert applied(f"new.{ending}", "--output", "p.npy") == 0
-        assert not capsys.readouterr().err
+        assert not applied(f"new.{ending} --output p.npy").err
         np.testing.assert_array_equal(np.load("p.npy"), fitted.predict_proba(frame[:50]))
     frame[["x", "z", "y"]].to_csv("new.csv", index=False)
-    assert applied("new.csv") == 2
     said = "the columns that c.json was fitted to, 'x', 'y', 'z', got 'x', 'z', 'y'; name those of"
-    assert said in capsys.readouterr().err
-    assert applied("new.csv", "--columns", "x", "y", "z", "--output", "q.npy") == 0
+    assert said in refusal("--apply c.json --logits new.csv")
+    applied("new.csv --columns x y z --output q.npy")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_priors_and_costs(calibrator, dtype):
+@pytest.mark.parametrize("is_shifted", [False, True])
+@pytest.mark.parametrize("has_costs", [False, True])
+def test_priors_and_costs(calibrator, applied, dtype, is_shifted, has_costs):
     np.save("new.npy", Z[:50].astype(dtype))
-    before, after = [0.5, 0.25, 0.25], [0.8, 0.2, 0.0]
-    priors = ["--priors", *map(str, after), "--calibration-priors", *map(str, before)]
-    assert applied("new.npy", *priors, "--output", "p.npz") == 0
-    P = calibrator.predict_proba(Z[:50].astype(dtype)) * (np.array(after) / before)
-    P /= P.sum(axis=1, keepdims=True)
-    with np.load("p.npz") as found:
-        assert found["probabilities"].dtype == dtype
-        np.testing.assert_allclose(found["probabilities"], P, rtol=1e-5, atol=1e-30)
-        np.testing.assert_array_equal(found["labels"], NAMES[P.argmax(axis=1)])
-    cost = np.array([[0, 1, 9], [20, 0, 5], [3, 3, 0]])
-    for shift, Q in ((priors, P), ([], calibrator.predict_proba(Z[:50].astype(dtype)))):
-        arguments = [*shift, "--costs", *cost.ravel().astype(str), "--output", "p.npz"]
-        assert applied("new.npy", *arguments) == 0
-        with np.load("p.npz") as found:
-            np.testing.assert_array_equal(found["labels"], NAMES[(Q @ cost).argmin(axis=1)])
-            np.testing.assert_allclose(found["probabilities"], Q, rtol=1e-5, atol=1e-30)
+    P, given = calibrator.predict_proba(Z[:50].astype(dtype)), ""
+    if is_shifted:
+        given += "--priors 0.8 0.2 0.0 --calibration-priors 0.5 0.25 0.25"
+        P *= np.array([0.8 / 0.5, 0.2 / 0.25, 0])
+        P /= P.sum(axis=1, keepdims=True)
+    cost = 1 - np.eye(3)
+    if has_costs:
+        given += " --costs 0 1 9 20 0 5 3 3 0"
+        cost = np.array([[0, 1, 9], [20, 0, 5], [3, 3, 0]])
+    applied(f"new.npy {given} --output p.npz")
+    found, labels = written(pathlib.Path("p.npz"))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, P, rtol=1e-5, atol=1e-30)
+    np.testing.assert_array_equal(labels, NAMES[(P @ cost).argmin(axis=1)])
 
 
 def test_priors_and_costs_are_for_one_label(calibrator, refusal):
-    fitted = skcalib.MultiLabelCalibrator().fit(Z, np.eye(3, dtype=int)[Y])
-    pathlib.Path("c.json").write_text(to_json(fitted))
+    saved(skcalib.MultiLabelCalibrator().fit(Z, np.eye(3, dtype=int)[Y]))
     for given in ("--priors .5 .2 .3 --calibration-priors .5 .2 .3", "--costs 0 1 2 3 4 5 6 7 8"):
         said = refusal(f"--apply c.json --logits new.npy {given}")
         assert "are for one label per row, got several" in said
@@ -316,12 +306,7 @@ FILES = {
     "two.npy": lambda name, _: np.save(name, Z[:5, :2]),
     "nan.npy": lambda name, _: np.save(name, np.vstack([[np.nan, 0, 0], Z[:5]])),
     "order.csv": lambda name, _: pathlib.Path(name).write_text("bee,ant,cat\n1,2,3\n"),
-    "index.csv": lambda name, _: (
-        pd.DataFrame(Z[:50], columns=NAMES)
-        .rename_axis("id")
-        .reset_index()
-        .to_csv(name, index=False)
-    ),
+    "index.csv": lambda name, _: pd.DataFrame(Z[:50], columns=NAMES).to_csv(name, index_label="id"),
     "words.parquet": lambda name, _: pd.DataFrame({"a": [1.0], "y": ["x"]}).to_parquet(name),
 }
 
@@ -337,37 +322,31 @@ def test_bad_input_is_a_sentence(calibrator, refusal, line, sentence):
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
-def test_probabilities_in_place_of_logits_are_a_warning(calibrator, ending, capsys):
+def test_probabilities_in_place_of_logits_are_a_warning(applied, ending):
     P = softmax(Z[:50], axis=1)
     np.save("p.npy", P)
     for part in ("p.parquet", "p2.parquet"):
         pd.DataFrame(P, columns=NAMES).to_parquet(part)
-    assert applied(f"p*.{ending}" if ending == "parquet" else f"p.{ending}") == 0
-    err = capsys.readouterr().err
+    err = applied(f"p*.{ending}" if ending == "parquet" else f"p.{ending}").err
     assert err.count("probabilities where logits are expected. Pass np.log(p) instead. Add") == 1
-    assert applied(f"p.{ending}", "--probabilities") == 0
-    assert not capsys.readouterr().err
+    assert not applied(f"p.{ending} --probabilities").err
 
 
 @pytest.mark.filterwarnings("ignore:The features alone")
-def test_a_calibrator_given_features_is_a_warning(calibrator, capsys):
+def test_a_calibrator_given_features_is_a_warning(applied):
     fitted = skcalib.ConditionalCalibrator([skcalib.PlattScaling()])
-    fitted.fit(Z, Y, features=(Y % 2).astype(str))
-    pathlib.Path("c.json").write_text(to_json(fitted))
-    assert applied("new.npy") == 0
-    assert "fitted with features, got none" in capsys.readouterr().err
+    saved(fitted.fit(Z, Y, features=(Y % 2).astype(str)))
+    assert "fitted with features, got none" in applied("new.npy").err
 
 
-def test_a_class_that_is_called_label(calibrator):
+def test_a_class_that_is_called_label(applied):
     names = np.array(["ant", "bee", "label"])
-    fitted = skcalib.VectorScaling().fit(Z, names[Y])
-    pathlib.Path("c.json").write_text(to_json(fitted), encoding="utf-8-sig")  # as of PowerShell
-    assert applied("new.npy", "--output", "p.csv") == 0
+    saved(skcalib.VectorScaling().fit(Z, names[Y]), encoding="utf-8-sig")  # as of PowerShell
+    applied("new.npy --output p.csv")
     assert list(pd.read_csv("p.csv").columns) == [*names, "predicted label"]
 
 
-def test_another_version_is_a_warning(calibrator, capsys):
+def test_another_version_is_a_warning(applied):
     text = json.loads(pathlib.Path("c.json").read_text())
     pathlib.Path("c.json").write_text(json.dumps({**text, "skcalib": "0.0.1"}))
-    assert applied("new.npy") == 0
-    assert "warning: Trying to unpickle estimator VectorScaling" in capsys.readouterr().err
+    assert "warning: Trying to unpickle estimator VectorScaling" in applied("new.npy").err

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from families import COMPARED
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.metrics import brier_score_loss
 
 import skcalib
@@ -21,9 +21,8 @@ from skcalib.export import to_json
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 NAME, REPORT = "skcalib-reliability.png", "skcalib-report.html"
-GIVEN = ["--logits", "z.npy", "--labels", "y.npy"]
-TEST = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
-COLUMN = ["--label-column", "y"]
+GIVEN = "--logits z.npy --labels y.npy"
+TEST = "--test-logits z.npy --test-labels y.npy"
 
 
 def two_classes(logits, y):
@@ -50,10 +49,9 @@ def row(text, name="TemperatureScaling"):
 
 
 @pytest.mark.slow
-def test_digits(tmp_path, monkeypatch, capsys):
+def test_digits(tmp_path, monkeypatch, said):
     monkeypatch.chdir(tmp_path)
-    assert main([]) == 0
-    out, err = capsys.readouterr()
+    out, err = said("")
     assert not err
     assert "Neural network on digits: 848 rows to calibrate on, 849 held out, 10 classes" in out
     before, after = row(out, "uncalibrated"), row(out)
@@ -99,11 +97,10 @@ def test_version_names_those_of_other_packages(capsys):
     assert f"NumPy {np.__version__}" in out
 
 
-def test_own_files(files, folder, quick, capsys):
+def test_own_files(files, folder, quick, said):
     logits, y = files
     (folder / "out").mkdir()
-    assert main([*GIVEN, *TEST, "--output", "out"]) == 0
-    out, err = capsys.readouterr()
+    out, err = said(f"{GIVEN} {TEST} --output out")
     assert not err
     assert out.startswith("z.npy: 200 rows to calibrate on, 200 held out, 3 classes\n")
     expected = expected_calibration_error(y, softmax(logits, axis=1))
@@ -120,129 +117,124 @@ def test_the_diagram_of_the_uncalibrated_logits_is_the_first(files):
     assert [ax.get_title().partition(":")[0] for ax in panels] == ["uncalibrated", "a", "b"]
 
 
-def test_the_report_is_on_the_best_calibrator_with_the_comparison(files, quick, capsys):
+def test_the_report_is_on_the_best_calibrator_with_the_comparison(files, quick, said):
     quick.members.append(skcalib.HistogramBinning())
-    assert main(GIVEN) == 0
+    assert "100 rows to calibrate on, 100 held out" in said(GIVEN).out
     ((calibrator, logits, labels), named) = quick.reports.pop()
     assert len(logits) == len(labels) == 100
     best = next(name for name in named["comparison"].names if name != "uncalibrated")
     assert named["name"] == best == type(calibrator).__name__
     assert calibrator is named["comparison"].calibrators[best]
-    assert "100 rows to calibrate on, 100 held out" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("given", "written"),
     [
-        ([], [NAME, REPORT]),
-        (["--output", "a.pdf"], ["a.pdf", "a-report.html"]),
-        (["--output", "out"], [f"out/{NAME}", f"out/{REPORT}"]),
-        (["--output", "out/my-reliability.svg"], ["out/my-reliability.svg", "out/my-report.html"]),
-        (["--report", "r.html"], [NAME, "r.html"]),
-        (["--report", "out/r.HTM", "--output", "a.PNG"], ["a.PNG", "out/r.HTM"]),
-        (["--report", "out"], [NAME, f"out/{REPORT}"]),
+        ("", [NAME, REPORT]),
+        ("--output a.pdf", ["a.pdf", "a-report.html"]),
+        ("--output out", [f"out/{NAME}", f"out/{REPORT}"]),
+        ("--output out/my-reliability.svg", ["out/my-reliability.svg", "out/my-report.html"]),
+        ("--report r.html", [NAME, "r.html"]),
+        ("--report out/r.HTM --output a.PNG", ["a.PNG", "out/r.HTM"]),
+        ("--report out", [NAME, f"out/{REPORT}"]),
     ],
 )
-def test_where_results_are_written(files, folder, quick, capsys, given, written):
+def test_where_results_are_written(files, folder, quick, said, given, written):
     (folder / "out").mkdir()
     (folder / written[0]).write_text("old")
     before = set(folder.rglob("*.npy"))
-    assert main([*GIVEN, *given]) == 0
+    out = said(f"{GIVEN} {given}").out
     found = {p for p in folder.rglob("*") if p.is_file()} - before
     assert found == {folder / name for name in written}
     assert [(folder / name).read_text() for name in written] == ["drawn", "page"]
-    out = capsys.readouterr().out
-    assert (
-        f"Reliability diagrams: {written[0]}\nReport on TemperatureScaling: {written[1]}\n" in out
-    )
+    pictures, report = written
+    assert f"Reliability diagrams: {pictures}\nReport on TemperatureScaling: {report}\n" in out
 
 
-def test_probabilities(files, quick, capsys):
+def test_probabilities(files, quick, said):
     logits, y = files
     P = softmax(logits, axis=1)
     np.savez("run.npz", P=P, y=y[:, None])
-    assert main(GIVEN) == 0
-    expected = row(capsys.readouterr().out)
-    assert main(["--logits", "run.npz:P", "--labels", "run.npz:y", "--probabilities"]) == 0
-    assert row(capsys.readouterr().out) == expected
+    out = said("--logits run.npz:P --labels run.npz:y --probabilities").out
+    assert row(out) == row(said(GIVEN).out)
     zeros = np.where(P < 0.01, 0, P).astype(np.float32)
     np.save("p.npy", zeros / zeros.sum(axis=1, keepdims=True))
-    assert main(["--logits", "p.npy", "--labels", "y.npy", "--probabilities"]) == 0
+    said("--logits p.npy --labels y.npy --probabilities")
 
 
-@pytest.mark.parametrize("probabilities", [False, True])
-def test_two_classes_in_one_column(folder, quick, capsys, probabilities):
+@pytest.mark.parametrize("flag", ["", "--probabilities"])
+def test_two_classes_in_one_column(folder, quick, said, flag):
     logits, y = make_logits(600, 2, random_state=0)
     margin = logits[:, 1] - logits[:, 0]
     np.save("two.npy", logits)
-    np.save("one.npy", 1 / (1 + np.exp(-margin)) if probabilities else margin)
+    np.save("one.npy", expit(margin) if flag else margin)
     np.save("y.npy", y)
-    assert main(["--logits", "two.npy", "--labels", "y.npy"]) == 0
-    out = capsys.readouterr().out
+    of_two, of_one = (
+        said(f"--logits {given} --labels y.npy").out for given in ("two.npy", f"one.npy {flag}")
+    )
     _, T, _, t = skcalib._cli.reading.train_test_split(
         logits, y, test_size=0.5, random_state=0, stratify=y
     )
     brier = brier_score_loss(t, softmax(T, axis=1)[:, 1])
-    assert row(out, "uncalibrated")["Brier"] == pytest.approx(brier, abs=1e-4)
-    flag = ["--probabilities"] if probabilities else []
-    assert main(["--logits", "one.npy", "--labels", "y.npy", *flag]) == 0
+    assert row(of_two, "uncalibrated")["Brier"] == pytest.approx(brier, abs=1e-4)
     # A margin is the difference of two logits: the same temperature.
-    assert row(capsys.readouterr().out) == pytest.approx(row(out), abs=2e-3)
+    assert row(of_one) == pytest.approx(row(of_two), abs=2e-3)
 
 
-def test_classes_in_the_order_of_the_columns(files, quick, capsys):
+def test_classes_in_the_order_of_the_columns(files, quick, said):
     quick.members.append(skcalib.VectorScaling())
     logits, y = files
     np.save("names.npy", np.array(["zebra", "ant", "bee"])[y])
     np.save("two.npy", logits[:, 1::-1])
     np.save("bool.npy", y > 0)
-    outputs = []
-    for labels, classes in (("y.npy", []), ("names.npy", ["--classes", "zebra", "ant", "bee"])):
-        test = ["--test-logits", "z.npy", "--test-labels", labels]
-        assert main(["--logits", "z.npy", "--labels", labels, *test, *classes]) == 0
-        outputs.append(row(capsys.readouterr().out, "VectorScaling"))
-    assert outputs[0] == outputs[1]
-    arguments = ["--logits", "two.npy", "--labels", "bool.npy", "--classes", "True", "False"]
-    assert main(arguments) == 0
+    by_number, by_name = (
+        row(said(f"{GIVEN} {TEST} {more}".replace("y.npy", labels)).out, "VectorScaling")
+        for labels, more in (("y.npy", ""), ("names.npy", "--classes zebra ant bee"))
+    )
+    assert by_number == by_name
+    given = "--logits two.npy --labels bool.npy --classes"
+    assert row(said(f"{given} True False").out)["accuracy"] > 0.5
     np.save("two.npy", logits[:, :2])
-    assert row(capsys.readouterr().out)["accuracy"] > 0.5
-    assert main([*arguments[:-2], "False", "True"]) == 0
+    said(f"{given} False True")
 
 
-def test_columns_that_are_no_logits(files, quick, capsys):
+@pytest.mark.parametrize(
+    "line",
+    [
+        "id.csv --drop id",
+        "id.csv --columns risk",
+        "patient.csv --columns risk",
+        "named.csv --drop name",
+        "named.csv --drop name --test-logits named.csv",
+    ],
+)
+def test_columns_that_are_no_logits(files, quick, said, line):
     two_classes(*files)
-    assert main(["--logits", "risk.csv", *COLUMN]) == 0
-    expected = row(capsys.readouterr().out)
-    for arguments in (
-        ["--logits", "id.csv", "--drop", "id"],
-        ["--logits", "id.csv", "--columns", "risk"],
-        ["--logits", "patient.csv", "--columns", "risk"],
-        ["--logits", "named.csv", "--drop", "name"],
-        ["--logits", "named.csv", "--drop", "name", "--test-logits", "named.csv"],
-    ):
-        assert main([*arguments, *COLUMN]) == 0
-        found = capsys.readouterr()
-        assert not found.err
-        if "--test-logits" not in arguments:
-            assert row(found.out) == expected
-    # Whoever names the columns, or the classes, knows that these are logits.
-    for more in (["--columns", "id", "risk"], ["--columns", "risk", "id"]):
-        assert main(["--logits", "id.csv", *COLUMN, *more]) == 0
-    assert main(["--logits", "patient.csv", *COLUMN, "--classes", "0", "1"]) == 0
+    out, err = said(f"--label-column y --logits {line}")
+    assert not err
+    if "--test-logits" not in line:
+        assert row(out) == row(said("--label-column y --logits risk.csv").out)
 
 
-def test_columns_in_the_order_of_the_command_line(files, quick, capsys):
+@pytest.mark.parametrize(
+    "line", ["id.csv --columns id risk", "id.csv --columns risk id", "patient.csv --classes 0 1"]
+)
+def test_whoever_names_columns_or_classes_knows_that_these_are_logits(files, quick, said, line):
+    two_classes(*files)
+    said(f"--label-column y --logits {line}")
+
+
+def test_columns_in_the_order_of_the_command_line(files, quick, said):
     quick.members.append(skcalib.VectorScaling())
     logits, y = files
     frame = pd.DataFrame(logits[:, [2, 0, 1]], columns=["c", "a", "b"])
     frame.assign(y=y).to_csv("z.csv")  # with an index, whose name is empty
-    assert main(GIVEN) == 0
-    expected = row(capsys.readouterr().out, "VectorScaling")
-    assert main(["--logits", "z.csv", *COLUMN, "--columns", "a", "b", "c"]) == 0
-    assert row(capsys.readouterr().out, "VectorScaling") == expected
+    expected = row(said(GIVEN).out, "VectorScaling")
+    found = said("--logits z.csv --label-column y --columns a b c").out
+    assert row(found, "VectorScaling") == expected
     frame.to_csv("z.csv", index=False)
-    assert main(["--logits", "z.csv", "--labels", "y.npy", "--columns", "a", "b", "c"]) == 0
-    assert row(capsys.readouterr().out, "VectorScaling") == expected
+    found = said("--logits z.csv --labels y.npy --columns a b c").out
+    assert row(found, "VectorScaling") == expected
 
 
 @pytest.mark.parametrize(
@@ -258,35 +250,38 @@ def test_names_of_two_columns(files, quick, names, is_right):
     logits, y = files
     frame = pd.DataFrame(logits[:, :2], columns=names).assign(y=np.where(y == 1, 1, 0))
     frame.to_csv("z.csv", index=False)
-    assert main(["--logits", "z.csv", *COLUMN]) == (0 if is_right else 2)
-    assert main(["--logits", "z.csv", *COLUMN, "--columns", *names]) == 0
+    given = ["--logits", "z.csv", "--label-column", "y"]
+    assert main(given) == (0 if is_right else 2)
+    assert main([*given, "--columns", *names]) == 0
     frame.assign(y=np.array(["ant", "bee"])[frame.y]).to_csv("z.csv", index=False)
-    assert main(["--logits", "z.csv", *COLUMN]) == (0 if names == ["0", "1"] else 2)
+    assert main(given) == (0 if names == ["0", "1"] else 2)
 
 
-def test_few_rows_may_all_have_other_whole_numbers(files, quick):
-    for n, status in ((19, 0), (20, 2)):
-        logits, _ = make_logits(n, 3, random_state=0)
-        np.save("y.npy", np.arange(n) % 3)
-        np.save("z.npy", np.c_[np.arange(n), logits[:, :2]])
-        assert main([*GIVEN]) == status
+@pytest.mark.parametrize(("n", "status"), [(19, 0), (20, 2)])
+def test_few_rows_may_all_have_other_whole_numbers(folder, quick, n, status):
+    logits, _ = make_logits(n, 3, random_state=0)
+    np.save("y.npy", np.arange(n) % 3)
+    np.save("z.npy", np.c_[np.arange(n), logits[:, :2]])
+    assert main(GIVEN.split()) == status
 
 
-def test_logits_no_better_than_chance(files, quick, capsys, rng):
+def flat(text):
+    """The text in one line."""
+    return " ".join(text.split())
+
+
+def test_logits_no_better_than_chance(files, quick, said, rng):
     """It says so before anything else, also where some measure is much lower afterwards."""
     quick.members.append(skcalib.VectorScaling())
-    said = "These logits are no better than chance, as far as the held-out rows show: the least log"
-    assert main(GIVEN) == 0
-    assert said not in " ".join(capsys.readouterr().out.split())
+    chance = "These logits are no better than chance, as far as the held-out rows show: the least"
+    assert chance not in flat(said(GIVEN).out)
     counts = np.array([100, 60, 40])
     np.save("y.npy", np.repeat(np.arange(3), counts))
     for z in (rng.normal(size=(200, 3)), 30 * rng.normal(size=(200, 3)), np.zeros((200, 3))):
         np.save("z.npy", z)
-        assert main(GIVEN) == 0
-        out = " ".join(capsys.readouterr().out.split())
-        assert out.index(said) < out.index("The classifier is")
-        frequencies = f"{-counts / 200 @ np.log(counts / 200):.4f} that of the frequencies"
-        assert frequencies in out
+        out = flat(said(GIVEN).out)
+        assert out.index(f"{chance} log") < out.index("The classifier is")
+        assert f"{-counts / 200 @ np.log(counts / 200):.4f} that of the frequencies" in out
 
 
 @pytest.mark.slow
@@ -303,20 +298,16 @@ def test_chance_is_seldom_better_than_chance(rng):
     assert wrong <= 15
 
 
-def test_two_classes_are_told_by_the_risk(folder, quick, capsys):
+@pytest.mark.parametrize(("offset", "word"), [(2.0, "high"), (-2.0, "low"), (-12.0, "low")])
+def test_two_classes_are_told_by_the_risk(folder, quick, said, offset, word):
     logits, y = make_logits(2000, 2, temperature=1.0, random_state=0)
     np.save("y.npy", np.array(["no", "yes"])[y])
-    for offset, word in ((2.0, "high"), (-2.0, "low"), (-12.0, "low")):
-        margin = logits[:, 1] - logits[:, 0] + offset
-        np.save("z.npy", margin)
-        test = ["--test-logits", "z.npy", "--test-labels", "y.npy"]
-        assert main([*GIVEN, *test]) == 0
-        out = " ".join(capsys.readouterr().out.split())
-        mean, rate = np.mean(1 / (1 + np.exp(-margin))), f"{y.mean():.1%}"
-        mean = f"{mean:.1%}" if mean > 0.01 else f"{100 * mean:.2g}%"  # not 0.0% of a rare event
-        assert (
-            f"mean probability of label 'yes' is too {word}: {mean}, for {rate} of the rows" in out
-        )
+    margin = logits[:, 1] - logits[:, 0] + offset
+    np.save("z.npy", margin)
+    mean = np.mean(expit(margin))
+    mean = f"{mean:.1%}" if mean > 0.01 else f"{100 * mean:.2g}%"  # not 0.0% of a rare event
+    sentence = f"label 'yes' is too {word}: {mean}, for {y.mean():.1%} of the rows"
+    assert f"mean probability of {sentence}" in flat(said(f"{GIVEN} {TEST}").out)
 
 
 def test_small_numbers_are_written_with_digits_that_count():
@@ -328,95 +319,82 @@ def test_small_numbers_are_written_with_digits_that_count():
     assert [briefly(number) for number in numbers[:5]] == in_pictures
 
 
-def test_a_column_of_probabilities_is_a_warning(files, quick, capsys):
+def test_a_column_of_probabilities_is_a_warning(files, quick, said):
     two_classes(*files)
     frame = pd.read_csv("risk.csv")
-    frame.assign(risk=1 / (1 + np.exp(-frame.risk))).to_csv("p.csv", index=False)
-    assert main(["--logits", "p.csv", *COLUMN]) == 0
-    err = capsys.readouterr().err
+    frame.assign(risk=expit(frame.risk)).to_csv("p.csv", index=False)
+    err = said("--logits p.csv --label-column y").err
     assert err.startswith("skcalib: warning: The column of X is between 0 and 1")
     assert "Add --probabilities.\n" in err
-    assert main(["--logits", "p.csv", *COLUMN, "--probabilities"]) == 0
-    assert not capsys.readouterr().err
+    assert not said("--logits p.csv --label-column y --probabilities").err
 
 
 @pytest.mark.parametrize(
-    ("column", "is_noticed"),
-    [
-        (np.linspace(0, 100, 200), True),
-        (np.linspace(0, 36, 200), False),  # as a score has it
-        (np.linspace(-9, 90, 200), False),
-        (np.linspace(0, 101, 200), False),
-    ],
+    ("least", "most", "is_noticed"),
+    [(0, 100, True), (0, 36, False), (-9, 90, False), (0, 101, False)],  # a score may end at 36
 )
-def test_a_column_of_percentages_is_a_warning(files, quick, capsys, column, is_noticed):
+def test_a_column_of_percentages_is_a_warning(folder, quick, said, least, most, is_noticed):
+    column, y = np.linspace(least, most, 200), np.arange(200) % 3 == 0
     np.save("p.npy", column)
-    np.save("y.npy", np.arange(200) % 3 == 0)
-    assert main(["--logits", "p.npy", "--labels", "y.npy"]) == 0
-    err = capsys.readouterr().err
+    np.save("y.npy", y)
+    err = said("--logits p.npy --labels y.npy").err
     assert ("The column of p.npy is between 0 and 100: it probably holds perc" in err) == is_noticed
-    Path("c.json").write_text(
-        to_json(skcalib.PlattScaling().fit(column[:, None], np.load("y.npy")))
-    )
-    assert main(["--apply", "c.json", "--logits", "p.npy"]) == 0
-    assert capsys.readouterr().err.count("holds percentages") == is_noticed
+    Path("c.json").write_text(to_json(skcalib.PlattScaling().fit(column[:, None], y)))
+    err = said("--apply c.json --logits p.npy").err
+    assert err.count("holds percentages") == is_noticed
 
 
-def test_the_label_of_the_second_column_is_said(files, quick, capsys):
+def test_the_label_of_the_second_column_is_said(files, quick, said):
     two_classes(*files)
-    frame = pd.read_csv("risk.csv")
-    assert main(["--logits", "risk.csv", *COLUMN]) == 0
-    assert "second column" not in capsys.readouterr().out
+    frame, given = pd.read_csv("risk.csv"), "--logits risk.csv --label-column y"
+    assert "second column" not in said(given).out
     frame.assign(y=np.array(["survived", "died"])[frame.y]).to_csv("risk.csv", index=False)
-    for more, label in (([], "survived"), (["--classes", "survived", "died"], "died")):
-        assert main(["--logits", "risk.csv", *COLUMN, *more]) == 0
-        assert f"2 classes\nLabel '{label}' is that of the second column" in capsys.readouterr().out
+    for more, label in (("", "survived"), ("--classes survived died", "died")):
+        out = said(f"{given} {more}").out
+        assert f"2 classes\nLabel '{label}' is that of the second column" in out
 
 
-def test_warnings_are_sentences(files, quick, capsys):
+def test_warnings_are_sentences(files, quick, said):
     logits, _ = files
     np.save("best.npy", logits.argmax(axis=1))
-    assert main(["--logits", "z.npy", "--labels", "best.npy"]) == 0
-    out, err = capsys.readouterr()
-    assert err.startswith(
-        "skcalib: warning: TemperatureScaling: The log loss has no minimum: every"
-    )
+    out, err = said("--logits z.npy --labels best.npy")
+    start = "skcalib: warning: TemperatureScaling: The log loss has no minimum: every"
+    assert err.startswith(start)
     assert err.count("\n") == 1
     assert "under-confident" in out
 
 
-def test_a_calibrator_that_does_not_help_is_said_not_to(files, quick, capsys):
+def test_a_calibrator_that_does_not_help_is_said_not_to(files, quick, said):
     # The test rows are calibrated as they are; the calibrator has learned from others.
     calm, y = make_logits(4000, 3, temperature=1.0, random_state=1)
     np.save("tz.npy", calm)
     np.save("ty.npy", y)
-    assert main([*GIVEN, "--test-logits", "tz.npy", "--test-labels", "ty.npy"]) == 0
-    assert "does not lower the log loss" in " ".join(capsys.readouterr().out.split())
+    out = said(f"{GIVEN} --test-logits tz.npy --test-labels ty.npy").out
+    assert "does not lower the log loss" in flat(out)
 
 
 # --------------------------------------------------------------------------------------
 # Bad input: one sentence, exit status 2, nothing written. Bad files are in test_files.
 
-NPY, TESTED = " ".join(GIVEN), " ".join(TEST)
 ID = "--logits id.csv --label-column y"
 BAD = [
     ("--logits z.npy", "needs labels: give either --labels or --label-column"),
-    (f"{NPY} --label-column y", "give either --labels or --label-column"),
-    (f"{NPY} --test-logits z.npy", "--test-logits and --test-labels go"),
-    (f"{NPY} --test-labels y.npy", "--test-logits and --test-labels go"),
+    (f"{GIVEN} --label-column y", "give either --labels or --label-column"),
+    (f"{GIVEN} --test-logits z.npy", "--test-logits and --test-labels go"),
+    (f"{GIVEN} --test-labels y.npy", "--test-logits and --test-labels go"),
     (
         "--logits z.csv --label-column y --test-labels y.npy",
         "with --label-column, which holds for both files, leave --test-labels out",
     ),
-    (TESTED, "nothing to calibrate on"),
+    (TEST, "nothing to calibrate on"),
     ("--probabilities", "nothing to calibrate on: give --logits"),
     ("--label-column y", "nothing to calibrate on: give --logits"),
     ("--classes y", "nothing to calibrate on: give --logits"),
     ("--label-column ''", "nothing to calibrate on: give --logits"),
-    (f"--logits z.npy --labels '' {TESTED}", "it is no .npy, .npz"),
+    (f"--logits z.npy --labels '' {TEST}", "it is no .npy, .npz"),
     ("--logits z.npy --label-column y", "a column of Parquet or t"),
     ("--logits z.parquet --labels y.npy", "Parquet needs --label-column"),
-    (f"{NPY} --classes 0 1 b", "labels of one type that can be sort"),
+    (f"{GIVEN} --classes 0 1 b", "labels of one type that can be sort"),
     ("--logits y.npy --labels z.npy", "must hold one label per row, got"),
     ("--logits nan.npy --labels y.npy", "for masked classes, got 1 NaN"),
     ("--logits z.npy --labels same.npy", "no row with label 1, 2; leave"),
@@ -429,24 +407,24 @@ BAD = [
     ("--logits patient.csv --label-column y", "'patient', 'risk' of patient.csv name "),
     (ID, "Column 'id' of id.csv holds another whole number"),
     (f"{ID} --drop risk", "Column 'id' of id.csv holds another whole number"),
-    (f"{NPY} --test-logits index.npy --test-labels y.npy", "Column 0 of index.npy"),
+    (f"{GIVEN} --test-logits index.npy --test-labels y.npy", "Column 0 of index.npy"),
     ("--logits named.csv --label-column y", "its columns 'name' hold text; leave them out w"),
     (f"{ID} --columns a", "; --columns is 'a'"),
     (f"{ID} --drop no", "'id', 'risk', 'y'; --drop"),
     (f"{ID} --drop id risk", "a table of numbers"),
-    (f"{NPY} --columns a", "--columns names a column of Parquet or text"),
+    (f"{GIVEN} --columns a", "--columns names a column of Parquet or text"),
     ("--columns a", "nothing to calibrate on: give --logits"),
     ("--drop a", "nothing to calibrate on: give --logits"),
-    (f"{NPY} --keep a", "--keep, --priors and --costs go with --apply"),
-    (f"{NPY} --costs 0", "--keep, --priors and --costs go with --apply"),
+    (f"{GIVEN} --keep a", "--keep, --priors and --costs go with --apply"),
+    (f"{GIVEN} --costs 0", "--keep, --priors and --costs go with --apply"),
     ("--logits z.npy --labels many.npy", "must be one column for each"),
-    (f"{NPY} --classes 0 1", "got 2 labels and 3 columns"),
-    (f"{NPY} --classes a b c", "which is not one of ['a', 'b', 'c']"),
+    (f"{GIVEN} --classes 0 1", "got 2 labels and 3 columns"),
+    (f"{GIVEN} --classes a b c", "which is not one of ['a', 'b', 'c']"),
     (
-        f"{NPY} --test-logits z.npy --test-labels other.npy",
+        f"{GIVEN} --test-logits z.npy --test-labels other.npy",
         "of test must be among those of y, got 7",
     ),
-    (f"{NPY} --probabilities", "must hold probabilities, got numbers from"),
+    (f"{GIVEN} --probabilities", "must hold probabilities, got numbers from"),
 ]
 
 

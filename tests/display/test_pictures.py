@@ -77,6 +77,12 @@ def miscalibration(y, P, names, **params):
     return parts.miscalibration
 
 
+def diagram(y, p, **params):
+    """Of an event, on axes of its own unless some are given."""
+    params = {"kind": "binary", "n_resamples": 2, "ax": Figure().subplots(), **params}
+    return ReliabilityDisplay.from_predictions(y, p, **params)
+
+
 def heights(bars):
     return [bar.get_height() for bar in bars]
 
@@ -93,14 +99,13 @@ def whiskers(display):
 
 # Bins -------------------------------------------------------------------------------------------
 
-BINS = [{}, {"n_bins": 4, "weighted": True}, {"n_bins": 40, "strategy": "quantile"}]
+BINS = [({}, False), ({"n_bins": 4}, True), ({"n_bins": 40, "strategy": "quantile"}, False)]
 
 
 @pytest.mark.parametrize(("style", "bins", "make"), partly_slow(STYLES, BINS, WAYS, quick=3))
 def test_bins_are_those_asked_for(make, style, bins, rows):
-    y, P, names, w = rows
-    params = {**bins, "sample_weight": w if bins.get("weighted") else None}
-    params.pop("weighted", None)
+    (y, P, names, w), (given, weighted) = rows, bins
+    params = {**given, "sample_weight": w if weighted else None}
     drawn = {"style": style, "n_resamples": 2, "ax": Figure().subplots()}
     display = make(ReliabilityDisplay, y, P, names, **params, **drawn)
     expected = with_weight_alone(y, P, **params, labels=names)
@@ -127,14 +132,13 @@ def test_bins_are_those_asked_for(make, style, bins, rows):
 @both_ways
 @pytest.mark.parametrize("bins", BINS, ids=str)
 def test_grid_has_the_bins_of_each_class_and_the_worst_first(make, bins, rows):
-    y, P, names, w = rows
-    params = {**bins, "sample_weight": w if bins.get("weighted") else None}
-    params.pop("weighted", None)
+    (y, P, names, w), (given, weighted) = rows, bins
+    params = {**given, "sample_weight": w if weighted else None}
     kwargs = {"kind": "classwise", "max_classes": 2, "counts": False, "confidence_level": None}
     grid = make(ReliabilityDisplay, y, P, names, figure=Figure(), **params, **kwargs)
     errors = {}
+    column = {"kind": "binary", **params}
     for k, name in enumerate(names):
-        column = {"kind": "binary", **params}
         errors[str(name)] = expected_calibration_error(y == name, P[:, k], **column)
         drawn = [display for display in grid.displays_ if display.name == str(name)]
         if drawn:
@@ -176,9 +180,11 @@ def test_whiskers_stand_in_their_bins(rows, style, level):
 @pytest.mark.parametrize("styles", list(itertools.permutations(STYLES, 2)))
 def test_another_style_forgets_the_first(rows, styles):
     y, P, names, _ = rows
-    held = {"bars": {"bars_", "gaps_", "intervals_"}, "dots": {"intervals_", "line_"}}
-    held["dots"] |= {"dots_", "joins_"}
-    held["corp"] = {"line_", "band_"}
+    held = {
+        "bars": {"bars_", "gaps_", "intervals_"},
+        "dots": {"intervals_", "line_", "dots_", "joins_"},
+        "corp": {"line_", "band_"},
+    }
     display = from_predictions(ReliabilityDisplay, y, P, names, style=styles[0], n_resamples=2)
     display.plot(Figure().subplots(), style=styles[1], n_resamples=2)
     drawn = {name for name in set().union(*held.values()) if getattr(display, name) is not None}
@@ -189,35 +195,39 @@ def test_another_style_forgets_the_first(rows, styles):
 # The confidence histogram -----------------------------------------------------------------------
 
 
-def test_two_classes_are_an_event_in_pictures():
-    """A risk that is too low is not drawn as a confidence that is too high."""
-    p = np.repeat([0.05, 0.15], 100)
-    y = np.arange(200) % 4 == 0
-    for kind, gap, names in (
+@pytest.mark.parametrize(
+    ("kind", "gap", "names"),
+    [
         ("auto", "Under-estimated", ["Average probability 0.100", "Observed frequency 0.250"]),
         ("top-label", "Over-confident", ["Average confidence 0.900", "Accuracy 0.750"]),
-    ):
-        left, right = Figure().subplots(1, 2)
-        ReliabilityDisplay.from_predictions(y, p, kind=kind, ax=left)
-        assert gap in in_legend(left)
-        ConfidenceDisplay.from_predictions(y, p, kind=kind, ax=right)
-        assert in_legend(right) == names
+    ],
+)
+def test_two_classes_are_an_event_in_pictures(kind, gap, names):
+    """A risk that is too low is not drawn as a confidence that is too high."""
+    p, y = np.repeat([0.05, 0.15], 100), np.arange(200) % 4 == 0
+    left, right = Figure().subplots(1, 2)
+    diagram(y, p, kind=kind, ax=left)
+    assert gap in in_legend(left)
+    ConfidenceDisplay.from_predictions(y, p, kind=kind, ax=right)
+    assert in_legend(right) == names
+
+
+def test_confidence_is_of_rows_and_not_of_each_class():
     with pytest.raises(ValueError, match="kind must be one of 'auto', 'top-label', 'binary', got"):
-        ConfidenceDisplay.from_predictions(y, p, kind="classwise")
+        ConfidenceDisplay.from_predictions([0, 1], [0.5, 0.5], kind="classwise")
 
 
 @pytest.mark.parametrize(
-    ("of_rows", "make"), partly_slow([(False, None), (True, 3), (True, 50)], WAYS)
+    ("of_rows", "make"),
+    partly_slow([({}, False), ({"n_bins": 3}, True), ({"n_bins": 50}, True)], WAYS),
 )
 def test_histogram_of_the_confidence(make, of_rows, rows):
-    weighted, n_bins = of_rows
-    y, P, names, w = rows
-    w = w if weighted else np.ones(N)
-    given = {} if n_bins is None else {"n_bins": n_bins}
+    (y, P, names, w), (given, weighted) = rows, of_rows
+    w, n_bins = w if weighted else np.ones(N), given.get("n_bins", 15)
     ax = Figure().subplots()
     display = make(ConfidenceDisplay, y, P, names, sample_weight=w, ax=ax, name="A", **given)
     confidence, right = P.max(axis=1), names[P.argmax(axis=1)] == y
-    share, edges = np.histogram(confidence, n_bins or 15, range=(0, 1), weights=w)
+    share, edges = np.histogram(confidence, n_bins, range=(0, 1), weights=w)
     held = np.histogram(confidence[w > 0], edges)[0] > 0
     np.testing.assert_allclose(heights(display.bars_), share[held] / share.sum())
     expected = np.column_stack([edges[:-1], edges[1:]])[held]
@@ -258,10 +268,8 @@ def test_each_model_has_a_look_of_its_own(rows, style, scale):
         label = name or {0: "Accuracy", 4: "Model 5"}[k]
         if style == "dots":
             assert display.line_.get_marker() == MARKERS[k % len(MARKERS)]
-            assert (
-                display.line_.get_xydata().tolist()
-                == np.column_stack([display.curve.confidence, display.curve.accuracy]).tolist()
-            )
+            dots = np.column_stack([display.curve.confidence, display.curve.accuracy])
+            np.testing.assert_array_equal(display.line_.get_xydata(), dots)
             wanted = faded(colour, display.curve.n_samples)
             np.testing.assert_allclose(whiskers(display)[1], wanted)
             label += f" (ECE {display.expected_calibration_error:.3f})"
@@ -310,15 +318,10 @@ def test_histogram_reaches_as_high_as_the_model_with_most_rows_in_a_bin(rows, fe
 def test_logit_axes_show_all_models(style):
     """Limits are those of each model alone, taken together, in whatever order they come."""
     rng = np.random.default_rng(0)
-    made = []
-    for middle in (-4, 2):
-        p = expit(rng.normal(middle, 1, size=500))
-        made.append((rng.uniform(size=500) < p, p))
-    make = partial(
-        ReliabilityDisplay.from_predictions, kind="binary", style=style, scale="logit",
-        strategy="quantile", n_bins=5, n_resamples=2,
-    )  # fmt: skip
-    alone = np.array([make(*rows, ax=Figure().subplots()).ax_.get_xlim() for rows in made])
+    made = [expit(rng.normal(middle, 1, size=500)) for middle in (-4, 2)]
+    made = [(rng.uniform(size=500) < p, p) for p in made]
+    make = partial(diagram, style=style, scale="logit", strategy="quantile", n_bins=5)
+    alone = np.array([make(*rows).ax_.get_xlim() for rows in made])
     assert alone[0, 0] < alone[1, 0]
     for order in (made, made[::-1]):
         ax = Figure().subplots()
@@ -333,10 +336,8 @@ def test_logit_axes_show_all_models(style):
 def test_limits_of_logit_axes_leave_a_margin_around_the_dots():
     rng = np.random.default_rng(0)
     p = expit(rng.normal(0, 1, size=4000))
-    display = ReliabilityDisplay.from_predictions(
-        rng.uniform(size=4000) < p, p, kind="binary", style="dots", scale="logit",
-        strategy="quantile", n_bins=8, ax=Figure().subplots(),
-    )  # fmt: skip
+    params = {"style": "dots", "scale": "logit", "strategy": "quantile", "n_bins": 8}
+    display = diagram(rng.uniform(size=4000) < p, p, **params)
     c = display.curve
     z = logit(np.concatenate([c.confidence, c.accuracy]))
     margin = max(0.3, 0.05 * np.ptp(z))
@@ -347,10 +348,7 @@ def test_limits_of_logit_axes_leave_a_margin_around_the_dots():
 @pytest.mark.parametrize("style", ["dots", "corp"])
 def test_logit_axes_end_a_tenth_of_a_row_from_zero_and_one(style):
     p = np.repeat([1e-9, 0.5, 1 - 1e-9], 40)
-    y = np.arange(120) % 2
-    display = ReliabilityDisplay.from_predictions(
-        y, p, kind="binary", style=style, scale="logit", n_resamples=2, ax=Figure().subplots()
-    )
+    display = diagram(np.arange(120) % 2, p, style=style, scale="logit")
     nearest = logit(0.1 / 120)
     wanted = [1.1 * nearest, -1.1 * nearest]  # 5 % of twice that as a margin
     for limits in (display.ax_.get_xlim(), display.ax_.get_ylim()):
@@ -426,18 +424,14 @@ def literal_sweep(Z, y, w, T, n_bins):
     return losses, errors
 
 
-@pytest.mark.parametrize(
-    ("given", "way"),
-    partly_slow(
-        [(1.0, False, None), (0.2, True, None), (30.0, True, 4)], ["logits", "estimator"], quick=2
-    ),
-)
+SWEEPS = [(1.0, False, {}), (0.2, True, {}), (30.0, True, {"n_bins": 4})]
+
+
+@pytest.mark.parametrize(("given", "way"), partly_slow(SWEEPS, ["logits", "estimator"], quick=2))
 def test_sweep_is_made_of_everything_it_is_given(logits, given, way):
-    scale, weighted, n_bins = given
-    Z, y, w = logits
+    (scale, weighted, bins), (Z, y, w) = given, logits
     Z, w = scale * Z, w if weighted else None
-    given = {"ax": list(Figure().subplots(2)), "sample_weight": w}
-    given |= {} if n_bins is None else {"n_bins": n_bins}
+    given = {"ax": list(Figure().subplots(2)), "sample_weight": w, **bins}
     vector = VectorScaling().fit(Z[:200], y[:200])
     if way == "logits":
         display = TemperatureSweepDisplay.from_logits(Z, y, **given)
@@ -452,7 +446,7 @@ def test_sweep_is_made_of_everything_it_is_given(logits, given, way):
     T = display.temperatures
     spaced = np.geomspace(min(best, 1) / 3, max(best, 1) * 3, 60)
     np.testing.assert_allclose(T, np.union1d(spaced, [1, best]))
-    losses, errors = literal_sweep(Z, y, w, T, n_bins or 15)
+    losses, errors = literal_sweep(Z, y, w, T, bins.get("n_bins", 15))
     np.testing.assert_allclose(display.log_loss, losses, rtol=1e-9)
     np.testing.assert_allclose(display.expected_calibration_error, errors, rtol=1e-6, atol=1e-9)
     upper, lower = display.axes_

@@ -99,6 +99,12 @@ def drawn(y, p, w=None, ax=None, **params):
     return make(y, p, **{**BINARY, "n_resamples": 10, **params})
 
 
+def literal_kernel(places, score, bandwidth):
+    """In a row for each place the kernel of each score, reflected at 0 and 1."""
+    images = [2 * k + sign * score for k in range(-2, 3) for sign in (-1, 1)]
+    return sum(norm.pdf(places[:, None], image, bandwidth) for image in images)
+
+
 def area(curve):
     """Mean distance between the curve and the diagonal, weighted by the density."""
     return np.mean(np.abs(curve.value - curve.score) * curve.density)
@@ -127,17 +133,13 @@ def test_curve_is_the_literal_formula(weighted):
     w = np.random.default_rng(3).exponential(size=60) if weighted else np.ones(60)
     curve = smooth_curve(scored(y, p, w if weighted else None))
     at = np.linspace(0, N_CELLS - 1, 23).astype(int)
-    t = curve.score[at][:, None]
-    images = [2 * k + sign * p for k in range(-2, 3) for sign in (-1, 1)]
-    K = sum(norm.pdf(t, image, curve.bandwidth) for image in images)
+    t = curve.score[at]
+    K = literal_kernel(t, p, curve.bandwidth)
     density = K @ w / w.sum()
     np.testing.assert_allclose(curve.density[at], density, rtol=1e-4)
-    expected = t[:, 0] + K @ (w * (y - p)) / w.sum() / density
+    expected = t + K @ (w * (y - p)) / w.sum() / density
     np.testing.assert_allclose(curve.value[at], expected, atol=2e-4)
-    itself = sum(
-        norm.pdf(t, 2 * k + sign * t, curve.bandwidth) for k in range(-2, 3) for sign in (-1, 1)
-    )
-    part = K / itself
+    part = K / literal_kernel(t, t, curve.bandwidth).diagonal()[:, None]
     n_rows = (part @ w) ** 2 / (part @ w**2)
     np.testing.assert_allclose(curve.n_rows[at], n_rows, rtol=1e-3)
 
@@ -160,24 +162,23 @@ def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
     np.testing.assert_allclose(curve.value, curve.score, atol=1e-12)
 
 
-def test_number_of_rows_at_a_score_is_that_of_the_rows_there():
-    for score, n in ((0.0, 1), (0.4, 7), (1.0, 30)):
-        curve = smooth_curve(scored(np.arange(n) % 2, np.full(n, score)))
-        at = min(int(score * N_CELLS), N_CELLS - 1)
-        assert curve.n_rows[at] == pytest.approx(n, rel=1e-3)
-        assert np.all(curve.n_rows < 1.15 * n)  # more than n where the kernel is reflected
+@pytest.mark.parametrize(("score", "n"), [(0.0, 1), (0.4, 7), (1.0, 30)])
+def test_number_of_rows_at_a_score_is_that_of_the_rows_there(score, n):
+    curve = smooth_curve(scored(np.arange(n) % 2, np.full(n, score)))
+    at = min(int(score * N_CELLS), N_CELLS - 1)
+    assert curve.n_rows[at] == pytest.approx(n, rel=1e-3)
+    assert np.all(curve.n_rows < 1.15 * n)  # more than n where the kernel is reflected
 
 
 @pytest.mark.parametrize("bandwidth", [0.003, 0.05, 0.7])
-def test_smoothing_conserves_mass_and_has_the_height_of_the_kernel(bandwidth):
-    score = np.array([[0.0], [0.3], [1.0]])
-    for k in range(3):
-        on = on_grid(score[[k]], np.ones((1, 1)))[0]
-        kernel = N_CELLS * smoothed(on, bandwidth)
-        assert kernel.mean() == pytest.approx(1)
-        cell = np.argmax(on)
-        height = kernel_height(midpoints(), bandwidth)[cell]
-        assert kernel[cell] == pytest.approx(height, rel=1e-3)
+@pytest.mark.parametrize("score", [0.0, 0.3, 1.0])
+def test_smoothing_conserves_mass_and_has_the_height_of_the_kernel(bandwidth, score):
+    on = on_grid(np.full((1, 1), score), np.ones((1, 1)))[0]
+    kernel = N_CELLS * smoothed(on, bandwidth)
+    assert kernel.mean() == pytest.approx(1)
+    cell = np.argmax(on)
+    height = kernel_height(midpoints(), bandwidth)[cell]
+    assert kernel[cell] == pytest.approx(height, rel=1e-3)
 
 
 @every_data
@@ -240,8 +241,7 @@ def test_band_has_the_variance_of_weighted_rows():
     rows = scored(rng.uniform(size=600) < 0.2, p, w)
     curve = drawn_curve(rows)
     x, low, high = smooth_band(rows, curve, 0.95, 1000, 0)
-    t = x[:, None]
-    K = sum(norm.pdf(t, 2 * k + s * p, curve.bandwidth) for k in (-1, 0, 1) for s in (-1, 1))
+    K = literal_kernel(x, p, curve.bandwidth)
     deviation = np.sqrt((K**2) @ (w**2 * p * (1 - p))) / (K @ w)
     np.testing.assert_allclose(high - low, 2 * 1.96 * deviation, rtol=0.15)
 
@@ -273,9 +273,9 @@ def test_artists_hold_the_curve(y, p, w):
     np.testing.assert_array_equal(x, curve.score)
     np.testing.assert_array_equal(value, np.clip(curve.value, 0, 1))
     segments = np.reshape(display.strokes_.get_segments(), (-1, 2, 2))
-    joined = np.isfinite(x[:-1] + x[1:])
-    np.testing.assert_array_equal(segments[:, 0], np.column_stack([x, value])[:-1][joined])
-    np.testing.assert_array_equal(segments[:, 1], np.column_stack([x, value])[1:][joined])
+    points = display.line_.get_xydata()
+    ends = np.stack([points[:-1], points[1:]], axis=1)
+    np.testing.assert_array_equal(segments, ends[np.isfinite(x[:-1] + x[1:])])
     error = smooth_calibration_error(y, p, sample_weight=w, **BINARY)
     labels = in_legend(display.ax_)
     assert f"m (smECE {error:.3f})" in labels
@@ -307,9 +307,8 @@ def test_thickness_and_colour_follow_the_rows(y, p, w):
 
 
 def test_thickness_is_proportional_to_density():
-    np.testing.assert_allclose(
-        thickness(np.array([0.5, 1, 2.0]), 5), THICKEST / 4 * np.array([1, 2, 4])
-    )
+    density = np.array([0.5, 1.0, 2.0])
+    np.testing.assert_allclose(thickness(density, 5), THICKEST / 2 * density)
     assert thickness(np.array([1e-9, 1.0]), 5)[0] == THINNEST
     assert thickness(np.array([1.0]), 2)[0] < THICKEST
     assert thickness(np.array([1.0]), 0.1)[0] >= THINNEST
@@ -322,13 +321,9 @@ def test_line_is_an_entry_of_the_legend_only():
     display.figure_.canvas.draw()
     assert display.line_.get_clip_on()
     assert display.line_.get_clip_box().size.tolist() == [0, 0]
-    handles = display.ax_.get_legend().legend_handles
-    (handle,) = [
-        h
-        for h in handles
-        if to_rgb(h.get_color() if hasattr(h, "get_color") else "w")
-        == to_rgb(display.line_.get_color())
-    ]
+    entry = in_legend(display.ax_).index(display.line_.get_label())
+    handle = display.ax_.get_legend().legend_handles[entry]
+    assert to_rgb(handle.get_color()) == to_rgb(display.line_.get_color())
     assert handle.get_clip_box() is None
     assert handle.get_linewidth() >= 2
 
@@ -338,15 +333,12 @@ def test_several_models_have_their_own_colours_markers_and_entries():
     ax = Figure(figsize=(6, 7)).subplots()
     y, p = sample()
     displays = [drawn(y, p**power, ax=ax, name=f"m{power}") for power in (1, 2, 3, 4, 5)]
-    strokes = [display.strokes_ for display in displays]
-    assert all(isinstance(of, LineCollection) for of in strokes)
+    assert all(isinstance(display.strokes_, LineCollection) for display in displays)
     assert len({to_rgb(display.line_.get_color()) for display in displays}) == 5
     assert displays[0].dots_ is None
     for display in displays[1:]:
-        x, value = display.line_.get_data()
-        on_curve = np.column_stack([x, value])
-        for point in display.dots_.get_offsets():
-            assert np.any(np.all(on_curve == point, axis=1))
+        on_curve = set(map(tuple, display.line_.get_xydata()))
+        assert set(map(tuple, display.dots_.get_offsets())) <= on_curve
         assert len(display.dots_.get_offsets()) > 3
     assert len({display.line_.get_marker() for display in displays}) == 5
     texts = in_legend(ax)
@@ -386,9 +378,7 @@ def test_confidence_bands_are_quantiles_of_curves_of_bootstrap_samples(style):
     x, low, high = band_of(display)
     curve, random = smooth_curve(scored(y, p)), np.random.RandomState(3)
     order, found = np.argsort(p), []
-    K = sum(
-        norm.pdf(x[:, None], 2 * k + s * p, curve.bandwidth) for k in (-1, 0, 1) for s in (-1, 1)
-    )
+    K = literal_kernel(x, p, curve.bandwidth)
     for _ in range(12):
         w = np.empty(150)
         w[order] = np.bincount(random.randint(150, size=150), minlength=150)

@@ -5,6 +5,8 @@ import json
 import pickle
 import warnings
 from datetime import date
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pandas as pd
@@ -30,7 +32,6 @@ from skcalib import (
     IsotonicCalibration,
     MatrixScaling,
     MultiLabelCalibrator,
-    PlattScaling,
     PriorShift,
     TemperatureScaling,
     TopLabelCalibration,
@@ -69,9 +70,7 @@ def assert_same(loaded, calibrator, X):
             found, wanted = (getattr(c, name)(rows) for c in (loaded, calibrator))
             assert found.dtype == wanted.dtype
             np.testing.assert_array_equal(found, wanted)
-    found, wanted = (
-        {} if isinstance(c, Pipeline) else plain_state(c) for c in (loaded, calibrator)
-    )
+    found, wanted = plain_state(loaded), plain_state(calibrator)
     assert found.keys() == wanted.keys()
     for name in wanted:
         assert type(found[name]) is type(wanted[name]), name
@@ -79,7 +78,10 @@ def assert_same(loaded, calibrator, X):
 
 
 def plain_state(calibrator):
-    """Fitted attributes, without those of classifiers, which are trees once they are loaded."""
+    """Fitted attributes, without those of classifiers, which are trees once they are loaded.
+
+    A pipeline has none.
+    """
     state = fitted_state(calibrator)
     return {name: value for name, value in state.items() if "estimator_" not in name}
 
@@ -91,26 +93,20 @@ class Texts(dict):
         return "texts"
 
 
-def _texts():
+@pytest.fixture(scope="module")
+def texts():
     """A text of each kind of calibrator."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = {kind.__name__: real(kind()).fit(Z, Y) for kind in CALIBRATORS}
         found["ovo"] = VennAbersCalibration(multi_class="ovo").fit(Z[:60], Y[:60])
         found["chain"] = make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=3)).fit(Z, Y)
-        several = np.eye(3, dtype=int)[Y]
-        found["labels"] = MultiLabelCalibrator(VectorScaling()).fit(Z, several)
-        shift = make_pipeline(TemperatureScaling(), PriorShift()).fit(Z, Y)
-        shift[-1].adapt(Z[Y > 0])
-        found["shift"] = shift
+        found["labels"] = MultiLabelCalibrator(VectorScaling()).fit(Z, np.eye(3, dtype=int)[Y])
+        found["shift"] = make_pipeline(TemperatureScaling(), PriorShift()).fit(Z, Y)
+        found["shift"][-1].adapt(Z[Y > 0])
         features = np.array([["a", 0.5], ["b", None]], object)[(Y > 0) * 1]
         found["features"] = ConditionalCalibrator(FEW, cv=2).fit(Z, Y, features=features)
     return Texts({name: to_json(calibrator) for name, calibrator in found.items()})
-
-
-@pytest.fixture(scope="module")
-def texts():
-    return _texts()
 
 
 def _monitors():
@@ -233,25 +229,20 @@ LABELS = {
     "large": np.array([1, 2, 2**63], np.uint64),
     "half": np.array([1, 2, 3], np.float16),
     "of NumPy": np.array([np.str_("ant"), "bee", "cat"], object),
+    "booleans": [False, True],
 }
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_labels_keep_their_type(labels):
-    labels = np.asarray(labels)
-    calibrator = TemperatureScaling(classes=labels).fit(Z, labels[Y])
+@pytest.mark.parametrize("classes", LABELS.values(), ids=LABELS)
+def test_labels_keep_their_type(classes):
+    labels, X = np.asarray(classes), Z[:, : len(classes)]
+    calibrator = TemperatureScaling(classes=classes).fit(X, labels[Y % len(labels)])
     loaded = from_json(to_json(calibrator))
-    for found in (loaded.classes_, loaded.classes):
+    assert type(loaded.classes) is type(classes)
+    for found in (loaded.classes_, np.asarray(loaded.classes)):
         assert found.dtype == labels.dtype
         assert found.tolist() == labels.tolist()
-    assert loaded.predict(Z).dtype == calibrator.predict(Z).dtype
-
-
-def test_booleans_as_labels():
-    calibrator = PlattScaling(classes=[False, True]).fit(-Z[:, :1], Y > 0)
-    loaded = from_json(to_json(calibrator))
-    assert loaded.classes_.dtype == bool
-    assert loaded.classes == [False, True]
+    assert loaded.predict(X).dtype == calibrator.predict(X).dtype
 
 
 def test_names_of_columns():
@@ -273,19 +264,16 @@ def test_numbers_that_are_not_finite():
 
 
 def test_an_array_is_a_line(texts):
-    lines = texts["MatrixScaling"].splitlines()
-    assert len(lines) == 30
-    assert (
-        '      "coef_": {"dtype": "float64", "shape": [3, 3], "values": [' in texts["MatrixScaling"]
-    )
+    text = texts["MatrixScaling"]
+    assert len(text.splitlines()) == 30
+    assert '\n      "coef_": {"dtype": "float64", "shape": [3, 3], "values": [' in text
 
 
 def test_pipelines_keep_their_steps():
-    pipeline = Pipeline(
-        [("first", VectorScaling()), ("no", "passthrough"), ("then", IsotonicCalibration())]
-    ).fit(Z, Y)
+    steps = {"first": VectorScaling(), "no": "passthrough", "then": IsotonicCalibration()}
+    pipeline = Pipeline([*steps.items()]).fit(Z, Y)
     loaded = from_json(to_json(pipeline))
-    assert list(loaded.named_steps) == ["first", "no", "then"]
+    assert list(loaded.named_steps) == [*steps]
     assert_same(loaded, pipeline, Z)
 
 
@@ -315,59 +303,51 @@ def test_other_parameters_are_kept():
 
 # What cannot be written.
 DATES = np.array([date(2020, month, 1) for month in (1, 2, 3)])
-
-
 OBJECTS = np.array([1.0, 1.0, np.inf], object)
+CLASSIFIER = CalibratedClassifier(LogisticRegression(), TemperatureScaling(), cv=2)
+MINE = type("TemperatureScaling", (TemperatureScaling,), {})
 
 
-def with_classes(calibrator, factor):
+def with_classes(factor):
+    calibrator = TemperatureScaling().fit(Z, Y)
     calibrator.classes_ = (calibrator.classes_ + 1) * factor
     return calibrator
 
 
-CLASSIFIER = CalibratedClassifier(LogisticRegression(), TemperatureScaling(), cv=2)
+@pytest.mark.parametrize("wrong", [TemperatureScaling(), make_pipeline(TemperatureScaling())])
+def test_what_is_not_fitted_is_refused(wrong):
+    with pytest.raises(NotFittedError, match="not fitted"):
+        to_json(wrong)
 
 
-def test_what_is_no_fitted_calibrator_is_refused():
-    for wrong, error, words in [
-        (TemperatureScaling(), NotFittedError, "not fitted"),
-        (make_pipeline(TemperatureScaling()), NotFittedError, "not fitted"),
-        (LogisticRegression().fit(Z, Y), TypeError, "to_json takes a fitted calibrator"),
-        (CLASSIFIER.fit(Z, Y), TypeError, r"as a whole by skops.*pass its calibrator_ alone"),
-        (make_pipeline(StandardScaler(), TemperatureScaling()), TypeError, "standardscaler"),
-        (ClassifierCalibrator(LogisticRegression()).fit(Z, Y), TypeError, "estimator.*skops"),
-        (
-            TopLabelCalibration(LogisticRegression()).fit(Z, Y),
-            TypeError,
-            "calibrator.calibrator can",
-        ),
-        (TemperatureScaling(smoothing=1e-3).fit(Z, Y).set_params(smoothing=1j), TypeError, "1j"),
-        (TemperatureScaling().fit(Z, DATES[Y]), TypeError, "classes.*datetime.date"),
-        (with_classes(TemperatureScaling().fit(Z, Y), OBJECTS), TypeError, "classes_ cannot"),
-        (with_classes(TemperatureScaling().fit(Z, Y), 1j), TypeError, "classes_ cannot.*ndarray"),
-        (TemperatureScaling, TypeError, "got the class TemperatureScaling"),
-        (AutoCalibrator(FEW, cv=KFold(2)).fit(Z, Y), TypeError, "calibrator.cv cannot.* KFold"),
+def test_what_is_no_calibrator_of_plain_parts_is_refused():
+    for wrong, words in [
+        (LogisticRegression().fit(Z, Y), "to_json takes a fitted calibrator"),
+        (CLASSIFIER.fit(Z, Y), "as a whole by skops.*pass its calibrator_ alone"),
+        (make_pipeline(StandardScaler(), TemperatureScaling()), "standardscaler"),
+        (ClassifierCalibrator(LogisticRegression()).fit(Z, Y), "estimator.*skops"),
+        (TopLabelCalibration(LogisticRegression()).fit(Z, Y), "calibrator.calibrator can"),
+        (TemperatureScaling(smoothing=1e-3).fit(Z, Y).set_params(smoothing=1j), "1j"),
+        (TemperatureScaling().fit(Z, DATES[Y]), "classes.*datetime.date"),
+        (with_classes(OBJECTS), "classes_ cannot"),
+        (with_classes(1j), "classes_ cannot.*ndarray"),
+        (TemperatureScaling, "got the class TemperatureScaling"),
+        (AutoCalibrator(FEW, cv=KFold(2)).fit(Z, Y), "calibrator.cv cannot.* KFold"),
+        (MINE().fit(Z, Y), "calibrator cannot be written.*TemperatureScaling"),
     ]:
-        with pytest.raises(error, match=words):
+        with of_case(words), pytest.raises(TypeError, match=words):
             to_json(wrong)
-
-
-def test_subclasses_of_others_are_refused():
-    mine = type("TemperatureScaling", (TemperatureScaling,), {})
-    with pytest.raises(TypeError, match=r"calibrator cannot be written.*TemperatureScaling"):
-        to_json(mine().fit(Z, Y))
 
 
 # Text from elsewhere.
 def changed(text, path, value):
     raw = json.loads(text)
-    part = raw
-    for key in path[:-1]:
-        part = part[key]
+    *above, key = path
+    part = reduce(getitem, above, raw)
     if value is DELETED:
-        del part[path[-1]]
+        del part[key]
     else:
-        part[path[-1]] = value
+        part[key] = value
     return json.dumps(raw)
 
 
@@ -551,18 +531,16 @@ def test_parameters_have_defaults(texts):
 
 
 def test_integers_stand_for_floats(texts):
-    # Other languages write 2.0 as 2.
-    two, same = (
-        changed(texts["TemperatureScaling"], (*FITTED, "temperature_"), t) for t in (2, 2.0)
-    )
-    np.testing.assert_array_equal(from_json(two).predict_proba(Z), from_json(same).predict_proba(Z))
+    """Other languages write 2.0 as 2."""
+    text, path = texts["TemperatureScaling"], (*FITTED, "temperature_")
+    found, expected = (from_json(changed(text, path, t)).predict_proba(Z) for t in (2, 2.0))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_another_version_warns_once(texts):
     text = texts["AutoCalibrator"].replace(skcalib.__version__, "0.0.1", 1)
-    with pytest.warns(
-        InconsistentVersionWarning, match="AutoCalibrator from version 0.0.1"
-    ) as caught:
+    words = "AutoCalibrator from version 0.0.1"
+    with pytest.warns(InconsistentVersionWarning, match=words) as caught:
         from_json(text)
     assert len(caught) == 1
 
@@ -578,12 +556,9 @@ NASTY = [
 
 def paths_of(value, path=()):
     found = [path] if path else []
-    members = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, member in members:
-        if isinstance(member, dict | list):
-            found += paths_of(member, (*path, key))
-        else:
-            found.append((*path, key))
+    for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+        is_part = isinstance(member, dict | list)
+        found += paths_of(member, (*path, key)) if is_part else [(*path, key)]
     return found
 
 
@@ -619,9 +594,7 @@ def test_changed_members(texts, which, changes):
     for change, number, nasty in changes:
         paths = paths_of(raw)
         *path, last = paths[number % len(paths)]
-        part = raw
-        for key in path:
-            part = part[key]
+        part = reduce(getitem, path, raw)
         if change == "delete":
             del part[last]
         elif change == "replace":
