@@ -229,6 +229,7 @@ def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
 # Comparisons.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "measure",
     [BINNED[0], BINNED[-1], brier_score_loss, pytest.param(smooth_calibration_error, marks=SLOW)],

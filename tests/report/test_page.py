@@ -142,6 +142,7 @@ def test_a_hundred_classes_take_less_than_two_megabytes(quick):
     assert "The 20 of 100 classes" in shown.section("classes")["text"]
 
 
+@pytest.mark.slow
 def test_names_of_users_stay_texts():
     """None of them becomes an element, and all of them can be read."""
     page = parsed(hostile)
@@ -168,6 +169,7 @@ def test_long_names_of_classes_are_cut(n_classes, quick):
     assert "1" + 118 * "L" + "\N{HORIZONTAL ELLIPSIS}" in page
 
 
+@pytest.mark.slow
 def test_a_long_name_of_the_report_is_cut():
     """One of 5000 letters in many lines took half of a minute, and left no room for diagrams."""
     calibrator, Z, y, _ = plain()

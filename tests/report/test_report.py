@@ -264,6 +264,7 @@ def test_warnings_are_shown_and_given_once(quick):
     assert report_of(plain).warnings_ == []
 
 
+@pytest.mark.slow
 def test_segments_of_features():
     """The section has the gaps of the measure, and features reach what takes them."""
     rng = np.random.default_rng(0)

@@ -427,6 +427,7 @@ def test_features_reach_those_that_take_them():
         compare_calibrators(Z, y, calibrators=members, features=subject[1:])
 
 
+@pytest.mark.slow
 def test_calibrators_given_features_are_compared_by_default(monkeypatch, rows):
     Z, y = rows
     compared = sys.modules["skcalib.selection._compare"]

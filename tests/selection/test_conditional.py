@@ -149,6 +149,7 @@ def noise(n_rows, n_classes, seed):
     return Z, y, np.column_stack([rng.normal(size=(n_rows, 2)), rng.integers(20, size=n_rows)])
 
 
+@pytest.mark.slow
 def test_noise_has_no_weight():
     Z, y, F = noise(600, 3, 0)
     c = of_few(categorical_features=[2]).fit(Z, y, features=F)

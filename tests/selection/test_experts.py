@@ -93,6 +93,7 @@ def test_loss_is_at_most_the_logarithm_of_their_number_above_the_best(name, rng)
     assert_allclose([*c.weights_.values()], c.expert_weights_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(streams(np.random.default_rng(0))))
 def test_loss_after_fit_is_hardly_above_that_of_what_was_fitted(name, rng):
     start, y0 = make_logits(200, 3, temperature=2.0, random_state=0)

@@ -45,6 +45,7 @@ COMPOSED = [
 # The few rows that a halving search begins with may be separable, or no better than chance.
 
 
+@pytest.mark.slow
 def test_parameters_of_calibrator_and_classifier_are_searched_for():
     classifier = CalibratedClassifier(LogisticRegression(), MatrixScaling(), cv=3)
     grid = {"calibrator__alpha": [1e-3, 1.0, 1e3], "estimator__C": [1e-3, 1.0]}
