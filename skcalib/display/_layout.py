@@ -109,9 +109,9 @@ class ModelDisplay(Display):
         Display
             As of ``from_predictions``.
         """
-        classes, name = estimator.classes_, name or type(estimator).__name__
+        P, classes = estimator.predict_proba(X), estimator.classes_
+        P, name = of_outputs(P, classes), type(estimator).__name__ if name is None else name
         labels = None if params.get("kind") == "multilabel" else on_host(classes)
-        P = of_outputs(estimator.predict_proba(X), classes)
         return cls.from_predictions(y, P, labels=labels, name=name, **params)  # type: ignore[attr-defined]
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output.theme import LINE, NBSP, SMALLEST, Theme, as_written, fitted, shortened
-from skcalib._rows import ArrayLike, on_host
+from skcalib._rows import ArrayLike
 from skcalib._validation.inputs import check_integer
 from skcalib.metrics import MulticalibrationResult, multicalibration_error
 from skcalib.metrics._input import Kind
 
-from ._layout import Display, cell_of, draw_title, largest, make_room, size_of
+from ._layout import ModelDisplay, cell_of, draw_title, largest, make_room, size_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HEIGHT, NAMES, ROOM = 0.62, 0.4, 0.72
 
 
-class SegmentDisplay(Display):
+class SegmentDisplay(ModelDisplay):
     """The segments of the rows with the largest standardized gaps, the worst one on top.
 
     A bar is the mean score less the event rate of a segment, in the range of scores where this is
@@ -106,14 +106,9 @@ class SegmentDisplay(Display):
         SegmentDisplay
             With the bars drawn.
         """
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            X if features is None else features,
-            labels=on_host(estimator.classes_),
-            name=type(estimator).__name__ if name is None else name,
-            **params,
-        )
+        of_rows = X if features is None else features
+        found: Self = super().from_estimator(estimator, X, y, name=name, features=of_rows, **params)
+        return found
 
     @classmethod
     def from_predictions(
