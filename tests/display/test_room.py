@@ -116,19 +116,23 @@ def covered(one, other, by=1.0):
 
 
 CASES = partly_slow([*FAMILY], [*SHAPES], ENGINES, quick=2)
-every_picture = pytest.mark.parametrize(("name", "shape", "engine"), CASES)
 
 
 @pytest.mark.slow
 def test_the_family_has_every_display():
-    kinds = {type(found) for name in FAMILY for found in drawn(name, "column", None)[1]}
+    kinds = {type(draw(ax=Figure().subplots())) for draw in FAMILY.values()}
     singles = {*skcalib.display.__all__} - {"ReliabilityGridDisplay"}  # in test_grid
     assert {kind.__name__ for kind in kinds} >= singles
 
 
-@every_picture
-def test_texts_lie_in_the_figure_and_not_over_neighbours(name, shape, engine):
-    figure, _, panels = drawn(name, shape, engine)
+@pytest.mark.parametrize(("name", "shape", "engine"), CASES)
+def test_texts_and_legends_have_room(name, shape, engine):
+    figure, found, panels = drawn(name, shape, engine)
+    check_texts_lie_in_the_figure_and_not_over_neighbours(figure, panels)
+    check_legends_stand_over_nothing(figure, found, panels)
+
+
+def check_texts_lie_in_the_figure_and_not_over_neighbours(figure, panels):
     boxes = [(text, text.get_window_extent()) for text in texts_of(figure)]
     for text, box in boxes:
         assert inside(box, figure.bbox), text
@@ -142,11 +146,8 @@ def test_texts_lie_in_the_figure_and_not_over_neighbours(name, shape, engine):
         assert not covered(box, another), (one, other)
 
 
-@every_picture
-def test_legends_stand_over_nothing(name, shape, engine):
+def check_legends_stand_over_nothing(figure, found, panels):
     """Outside of all axes, or where the same picture without it has nothing but its background."""
-    figure, found, panels = drawn(name, shape, engine)
-    figure.draw_without_rendering()
     within = []
     for ax in (ax for panel in panels for ax in panel if ax.get_legend()):
         legend, around = ax.get_legend(), [ax, *(c for c in ax.child_axes if c.get_visible())]

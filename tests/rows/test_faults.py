@@ -49,7 +49,7 @@ def check_limit_is_gone(before):
 def interrupted(rows, rng, before):
     """Ctrl-C by a timer; the same process continues with the next fit."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    for k in range(18):
+    for k in range(12):
         kind, n = KINDS[k % 3], (SHORT, LARGE)[k % 2]
         start = time.perf_counter()
         fit(rows, kind, n)
@@ -105,7 +105,7 @@ def short_of_memory(rows, rng, before):
     blocks = [bytes(72_000) for _ in range(400)]
     del blocks[::2]
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    for k in range(18):
+    for k in range(12):
         if k % 6 == 0:
             _threads.__init__()
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

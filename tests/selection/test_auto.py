@@ -593,9 +593,9 @@ def kinds(n, K, seed):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("n", "K"), [(60, 2), (60, 3), (300, 5), (500, 50)])
 def test_never_worse_than_temperature_scaling(n, K):
-    """In the mean over seeds, by more than 1 % and .005, and better than uncalibrated logits."""
+    """In the mean of few rows, by more than 1 % and .005, and better than uncalibrated logits."""
     losses = {}
-    for seed in range(2):
+    for seed in range(2 if n < 100 else 1):
         test = kinds(2000, K, 1000 + seed)
         w = np.random.default_rng(seed).uniform(0.1, 2, n) if seed % 2 else None
         for kind, (X, y) in kinds(n, K, seed).items():

@@ -166,7 +166,7 @@ def test_noise_has_no_weight():
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_noise_does_no_harm_in_the_mean(n_classes):
     harm = []
-    for seed in range(12):
+    for seed in range(8):
         Z, y, F = noise(4500, n_classes, seed)
         c = of_few(categorical_features=[2]).fit(Z[:500], y[:500], features=F[:500])
         given = c.predict_proba(Z[500:], features=F[500:])
