@@ -178,7 +178,7 @@ def test_corrected_figures_are_nearer_to_those_of_new_rows():
 
     X_new, y_new = rows(10_000)
     off, covered = [], []
-    for seed in range(24):
+    for seed in range(16):
         X, y = rows(200)
         params = {"scoring": scoring, "n_resamples": 25, "random_state": seed}
         found = optimism_corrected(model, X, y, **params)
