@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from skcalib._base import BaseCalibrator
 from skcalib._nested import blockwise
 from skcalib.binning._histogram import _PerClass
 from skcalib.selection import AutoCalibrator
@@ -88,7 +91,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         _check_is_smooth(member)
     from ._torch_modules import Module
 
-    return Module(chain, getattr(torch, dtype))
+    return Module(chain, getattr(torch, dtype), _used)
 
 
 def _check_is_smooth(calibrator: Any) -> None:
@@ -106,3 +109,20 @@ def _check_is_smooth(calibrator: Any) -> None:
                 "compute with tensors. Use to_onnx, which exports all calibrators of skcalib, or "
                 "another calibrator, such as OrderPreservingScaling."
             )
+
+
+def _used(calibrator: BaseCalibrator) -> set[str]:
+    """The fitted attributes that calibrated logits depend on."""
+    names = set()
+
+    class Recorder(type(calibrator)):  # type: ignore[misc]
+        def __getattribute__(self, name: str) -> Any:
+            names.add(name)
+            return super().__getattribute__(name)
+
+    recorder = object.__new__(Recorder)
+    recorder.__dict__ |= vars(calibrator)
+    names.clear()
+    recorder._calibrated(np.zeros((1, calibrator.n_features_in_)))
+    fitted = {name for name in vars(calibrator) if name.endswith("_")}
+    return names & fitted - {"classes_"}

@@ -1,6 +1,6 @@
 """A fitted calibrator as a module of torch, which imports torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from skcalib._base import BaseCalibrator
 from skcalib._nested import output_of
 
+Used = Callable[[BaseCalibrator], set[str]]
+
 # Fitted arrays that functions of blocks use as numbers; also temperatures are parameters.
 NUMBERS = {"knots_", "values_", "weights_"}
 
@@ -18,10 +20,10 @@ NUMBERS = {"knots_", "values_", "weights_"}
 class Module(nn.Module):
     """Fitted calibrators: logits (..., n_columns) in, calibrated logits of the same shape out."""
 
-    def __init__(self, chain: Sequence[BaseCalibrator], dtype: torch.dtype) -> None:
+    def __init__(self, chain: Sequence[BaseCalibrator], dtype: torch.dtype, used: Used) -> None:
         super().__init__()
         self.n_columns = chain[0].n_features_in_
-        self.members = nn.ModuleList([Fitted(member, dtype) for member in chain])
+        self.members = nn.ModuleList([Fitted(member, dtype, used) for member in chain])
 
     def forward(self, logits: Tensor) -> Tensor:
         """Calibrated logits, in the dtype of the logits."""
@@ -38,16 +40,19 @@ class Module(nn.Module):
 
 
 class Fitted(nn.Module):
-    """What a calibrator needs for its outputs: arrays as parameters, calibrators as modules."""
+    """What a calibrator needs for its outputs: arrays as parameters, calibrators as modules.
 
-    def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype) -> None:
+    ``used`` gives the names of the fitted attributes that these are.
+    """
+
+    def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype, used: Used) -> None:
         super().__init__()
         self._calibrator = copy(calibrator)  # with arrays of NumPy
         self.components = nn.ModuleList()
-        for name in sorted(_used(self._calibrator)):
+        for name in sorted(used(self._calibrator)):
             value = getattr(self._calibrator, name)
             if name == "components_":
-                self.components.extend(Fitted(part, dtype) for part in value)
+                self.components.extend(Fitted(part, dtype, used) for part in value)
             elif name == "temperature_" or (isinstance(value, np.ndarray) and name not in NUMBERS):
                 tensor = torch.as_tensor(np.array(value), dtype=dtype)
                 self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
@@ -61,20 +66,3 @@ class Fitted(nn.Module):
         if components:
             made.__dict__["components_"] = [part.calibrator() for part in components]
         return made
-
-
-def _used(calibrator: BaseCalibrator) -> set[str]:
-    """The fitted attributes that calibrated logits depend on."""
-    names = set()
-
-    class Recorder(type(calibrator)):  # type: ignore[misc]
-        def __getattribute__(self, name: str) -> Any:
-            names.add(name)
-            return super().__getattribute__(name)
-
-    recorder = object.__new__(Recorder)
-    recorder.__dict__ |= vars(calibrator)
-    names.clear()
-    recorder._calibrated(np.zeros((1, calibrator.n_features_in_)))
-    fitted = {name for name in vars(calibrator) if name.endswith("_")}
-    return names & fitted - {"classes_"}

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -20,23 +21,36 @@ pytestmark = pytest.mark.slow
 N, CHUNK = 20_000, 2500
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two processes that put on disk what is more than some 30 MB."""
+@contextmanager
+def two_processes():
+    """A cluster of two processes that put on disk what is more than some 30 MB."""
     import distributed  # long
 
     with (
         dask.config.set({"distributed.worker.memory.target": 0.03}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=":0"
-        ) as two_processes,
+        ) as cluster,
     ):
-        yield two_processes
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with two_processes() as cluster:
+        yield cluster
 
 
 @pytest.fixture
 def client(cluster):
     with cluster.get_client() as client:
+        yield client
+
+
+@pytest.fixture
+def client_of_its_own():
+    """For tests that kill a worker, which Dask does not always start again."""
+    with two_processes() as cluster, cluster.get_client() as client:
         yield client
 
 
@@ -70,7 +84,7 @@ def test_workers_find_what_is_found_in_memory(form, rows, client):
     assert expected_calibration_error(Y, far) == pytest.approx(expected_calibration_error(y, P))
 
 
-def test_a_worker_that_is_lost_changes_nothing(rows, client, cluster):
+def test_a_worker_that_is_lost_changes_nothing(rows, client_of_its_own):
     X, Y = with_dask(*rows)
     expected = VectorScaling().fit(X, Y)
     first, fit = threading.Event(), {}
@@ -83,23 +97,23 @@ def test_a_worker_that_is_lost_changes_nothing(rows, client, cluster):
     thread.start()
     first.wait()
     time.sleep(0.4)  # some chunks are there, others not
-    victim = next(iter(cluster.workers.values())).pid
+    victim = next(iter(client_of_its_own.run(os.getpid).values()))
     os.kill(victim, 9)
     thread.join()
-    assert victim not in client.run(os.getpid).values()
+    assert victim not in client_of_its_own.run(os.getpid).values()
     assert np.array_equal(fit["far"].coef_, expected.coef_)
     assert np.array_equal(fit["far"].intercept_, expected.intercept_)
 
 
 def test_a_worker_that_is_lost_in_cross_validation_changes_nothing(
-    rows, client, cluster, monkeypatch
+    rows, client_of_its_own, monkeypatch
 ):
     """With the halves, of which the candidates are fitted and the labels not yet predicted."""
     monkeypatch.setattr(_dask, "SOME_ROWS", N // 4)
     members = [TemperatureScaling(smoothing="auto"), VectorScaling(alpha=1.0)]
     X, Y = with_dask(*rows)
     expected = AutoCalibrator(members).fit(X, Y)
-    victim, failed = next(iter(cluster.workers.values())).pid, _stacking.failed
+    victim, failed = next(iter(client_of_its_own.run(os.getpid).values())), _stacking.failed
 
     def killed_then_failed(*arguments):
         os.kill(victim, 9)
@@ -110,8 +124,7 @@ def test_a_worker_that_is_lost_in_cross_validation_changes_nothing(
     assert far.weights_ == expected.weights_
     assert far.cv_log_loss_ == expected.cv_log_loss_
     assert np.array_equal(far.predict_proba(rows[0]), expected.predict_proba(rows[0]))
-    client.wait_for_workers(2)
-    assert victim not in client.run(os.getpid).values()
+    assert victim not in client_of_its_own.run(os.getpid).values()
 
 
 def test_a_chunk_that_takes_longer_changes_nothing(rows, client):
