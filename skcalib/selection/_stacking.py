@@ -1,4 +1,4 @@
-r"""Stacking by cross-validation: candidates on folds, and the weights of their mixture.
+r"""Stacking by cross-validation: candidates on folds, or on halves of many rows, and their weights.
 
 With the out-of-fold probability :math:`q_{im}` that candidate m gives the label of row i, the
 weights :math:`\pi` on the simplex have the least log loss of :math:`\sum_m \pi_m q_{im}`, with
