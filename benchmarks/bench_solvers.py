@@ -2,11 +2,11 @@
 
 The problems are those of vector and matrix scaling after temperature scaling, with the defaults.
 The library's choice is L-BFGS with a preconditioner as a ``method`` of ``scipy.optimize.minimize``,
-in single precision first where features are many, or "trust-exact" for the three parameters of two
-classes. It is compared with its L-BFGS in double precision only, with "trust-exact" for the whole
-Hessian where that is small, and with "L-BFGS-B" in coordinates in which the preconditioner at the
-identity is the unit matrix. Sigmoids of K classes are fitted at once by ``newton``, and by methods
-of SciPy class by class. Run::
+in single precision first where features are many, or for two classes Newton's method for the three
+parameters of their log-odds. It is compared with its L-BFGS in double precision only, with
+"trust-exact" for the whole Hessian where that is small, and with "L-BFGS-B" in coordinates in which
+the preconditioner at the identity is the unit matrix. Sigmoids of K classes are fitted at once by
+``newton``, and by methods of SciPy class by class. Run::
 
     python benchmarks/bench_solvers.py [--repeat 9] [--sizes 1000x2 5000x100] [--tol 1e-5]
 """

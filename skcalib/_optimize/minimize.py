@@ -5,10 +5,8 @@ All fits that minimise are calls of :mod:`scipy.optimize`, of convex problems bu
 - *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
   method, or between bounds. Where a few rows have determined it, ``minimize_scalar`` finds the best
   for the mixture, which is not convex (:mod:`skcalib._optimize.temperature`).
-- *Vector and matrix maps of two classes*: ``minimize`` with ``"trust-exact"`` for the three
-  parameters that the log-odds under any linear map have
-  (:class:`~skcalib._optimize.loss.TwoClasses`), in double precision, which
-  costs little with one exponential and one logarithm for each row.
+- *Vector and matrix maps of two classes*: a logistic regression of the three parameters that the
+  log-odds under any linear map have, fitted as sigmoids are, in double precision.
 - *Vector and matrix maps of more classes*: ``minimize`` with :class:`PreconditionedLBFGS` as its
   ``method``, and the preconditioners of :mod:`skcalib._optimize.maps`. Passes over more than
   ``FEW_ELEMENTS`` features are in the precision of the logits until the gradient norm is small or
@@ -74,10 +72,11 @@ import numpy as np
 from scipy import optimize
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.loss import Objective, TwoClasses
+from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
+from skcalib._optimize.loss import MASKED_FEATURE, Objective
 from skcalib._optimize.maps import Blocks
 from skcalib._optimize.newton import parts_of
-from skcalib._rows import Floats, Rows, arrays as xa
+from skcalib._rows import Bools, Floats, Indices, Rows, arrays as xa
 
 # More parameters than this have a Hessian that costs more to sum up than to do without.
 MANY_PARAMETERS = 512
@@ -98,10 +97,6 @@ ROWS_PER_PARAMETER = 50
 
 # For such tolerances and larger ones gradients in single precision are exact enough.
 COARSE = 1e-4
-
-# Largest tolerance of Newton's method for two classes: its error squares in a step, so that coarser
-# ones would save nothing.
-NEWTON_TOL = 1e-5
 
 # First radius of trust regions, in which the distance of the identity from zero is 1 or more, and
 # the largest: where rows are nearly separable, the minimum is far.
@@ -142,8 +137,8 @@ def best_parameters(
         x = objective.map_.balanced(start, objective.regularization, objective.n_classes)
     else:
         x = objective.identity if is_local else _start_of_sample(objective, tol)
-    if objective.n_classes == 2:
-        return _of_two_classes(TwoClasses(replace(objective, double=True)), x, tol, max_iter)
+    if objective.n_classes == 2 < len(x) and objective.ridge.all():  # and with offsets
+        return _of_two_classes(objective, x, tol)
     if len(x) > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter, blocks)
     nit = 0
@@ -159,25 +154,45 @@ def best_parameters(
     return solution
 
 
-def _of_two_classes(two: TwoClasses, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
-    """Newton's method for the three parameters that two classes have, whatever the map."""
-    T = two.of_parameters
-    # At most two parameters have the same derivative, up to its sign.
-    solution = _trust_exact(two, T @ start, min(tol, NEWTON_TOL) / np.sqrt(2), max_iter)
-    solution.x, solution.jac = two.parameters(solution.x), solution.jac @ T
-    solution.success = bool(np.linalg.norm(solution.jac) <= tol)
-    return solution
+def _of_two_classes(objective: Objective, start: Floats, tol: float) -> OptimizeResult:
+    r"""A logistic regression, whose three parameters stand for those of any linear map.
+
+    With features :math:`f_0, f_1` of two classes, the log-odds of the second one are
+
+    .. math:: s_1 - s_0 = \beta_0 f_0 + \beta_1 f_1 + \beta_2, \qquad \beta = T \theta,
+
+    so that the log loss depends on :math:`\beta` alone. Each parameter in :math:`\theta` enters one
+    of :math:`\beta`. Of those that give the same :math:`\beta`, the ridge penalty is least for
+
+    .. math:: \theta_j - \text{identity}_j
+        = \frac{T_{kj} / \text{ridge}_j}{\sum_i T_{ki}^2 / \text{ridge}_i} (\beta - \beta^0)_k,
+
+    where it is :math:`\sum_k (\beta - \beta^0)_k^2 / \sum_i (T_{ki}^2 / \text{ridge}_i)`.
+    """
+    units, ridge, make, masks = np.eye(3), objective.ridge, objective.make_features, objective.masks
+    difference = np.array([[-1.0, 1.0]])
+    T = np.array([objective.map_.adjoint(difference, unit[None, :2]) for unit in units])
+    T[:2] -= T[2]
+    variance = (T**2 / ridge).sum(axis=1)
+    identity, rows = T @ objective.identity, objective.rows
+
+    def features(Z: Floats, _: Indices) -> tuple[list[Floats], Bools | None]:
+        F = xa.double(Z) if make is None else make(xa.double(Z))
+        masked = xa.namespace(F).any(F == MASKED_FEATURE, axis=1)[:, None] if masks else None
+        return [F[:, :1], F[:, 1:]], None if masked is None else ~masked  # which are certain
+
+    prior = Prior(identity, 2 * rows.weight * np.diag(1 / variance))
+    sigmoids = RowSigmoids.of(rows, features, 1, prior, smooth=False)
+    found = fit_sigmoids(sigmoids, (T @ start)[None])
+    x = objective.identity + ((found.x[0] - identity) / variance) @ T / ridge
+    fun, jac = replace(objective, double=True).value_gradient(x)
+    success = bool(np.linalg.norm(jac) <= tol)
+    return OptimizeResult(x=x, fun=fun, jac=jac, nit=found.nit, success=success)
 
 
 def newton(objective: Objective, start: Floats, tol: float, max_iter: int) -> OptimizeResult:
-    """Newton's method with the whole Hessian, in double precision."""
-    return _trust_exact(replace(objective, double=True), start, tol, max_iter)
-
-
-def _trust_exact(
-    problem: Objective | TwoClasses, start: Floats, tol: float, max_iter: int
-) -> OptimizeResult:
-    """Newton's method in a trust region."""
+    """Newton's method in a trust region, with the whole Hessian, in double precision."""
+    problem = replace(objective, double=True)
     fun, jac, hess = parts_of(problem.second_order, 3, start.shape)
     lowest = problem.separated
 

@@ -165,7 +165,7 @@ class VectorScaling(_LinearScaling):
     Notes
     -----
     Fitted by :func:`scipy.optimize.minimize`: a preconditioned L-BFGS, which is a ``method`` of it,
-    or "trust-exact" for two classes. The objective is convex, and the fit ends where its gradient
+    or Newton's method for two classes. The objective is convex, and the fit ends where its gradient
     norm, in double precision, is at most ``tol``. A fit of up to four million logits stores their
     log-probabilities, one more array like ``X``, or two for a single column; of more, each pass
     makes them anew. Masked classes stay masked. With ``normalize=False`` the map is that of the raw

@@ -104,7 +104,7 @@ class MatrixScaling(_LinearScaling):
     log-probabilities below -1000 count as -1000.
 
     Fitted by :func:`scipy.optimize.minimize`: a preconditioned L-BFGS, which is a ``method`` of it,
-    or "trust-exact" for two classes. The objective is convex, and the fit ends where its gradient
+    or Newton's method for two classes. The objective is convex, and the fit ends where its gradient
     norm, in double precision, is at most ``tol``. A fit takes time :math:`O(n K^2)` and holds some
     fifty arrays of the size of ``coef_``.
 

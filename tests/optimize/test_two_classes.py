@@ -6,13 +6,7 @@ from families import features_of, log_probabilities_of
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling, VectorScaling
-from skcalib._optimize.loss import (
-    MASKED_FEATURE,
-    Objective,
-    Regularization,
-    _log_odds,
-    _loss_and_derivatives,
-)
+from skcalib._optimize.loss import MASKED_FEATURE, Objective, Regularization
 from skcalib._optimize.maps import MatrixMap, VectorMap
 from skcalib._optimize.minimize import best_parameters, newton
 from skcalib.datasets import make_logits
@@ -44,22 +38,20 @@ def test_the_minimum_is_that_of_newtons_method_for_all_parameters(map_, ridge, f
     np.testing.assert_allclose(found.x, expected.x, atol=1e-8)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_loss_and_derivatives_hold_for_all_log_odds(dtype):
-    S = np.array([-np.inf, -1e30, -1000, -60, -1, 0, 1, 60, 1000, 1e30], dtype)
-    loss, P, Q = _loss_and_derivatives(S)
-    exact = S.astype(np.longdouble)
-    with np.errstate(over="ignore"):
-        expected, rest = 1 / (1 + np.exp(-exact)), 1 / (1 + np.exp(exact))
-    eps, tiny = np.finfo(dtype).eps, np.finfo(dtype).tiny
-    np.testing.assert_allclose(loss, np.logaddexp(0, exact), rtol=4 * eps, atol=eps)
-    np.testing.assert_allclose(P, expected, rtol=60 * eps, atol=tiny)
-    np.testing.assert_allclose(Q, expected * rest, rtol=60 * eps, atol=2 * tiny**0.5)
-
-
-def test_a_masked_class_has_infinite_log_odds():
-    F = np.array([[-1, -2], [MASKED_FEATURE, -1], [-1, MASKED_FEATURE]])
-    assert _log_odds(np.array([-1.0, 1, 0.5]), F, masks=True).tolist() == [-0.5, np.inf, -np.inf]
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
+def test_rows_with_a_masked_class_are_certain(map_):
+    features = log_probabilities_of(*make_logits(300, 2, offset=[0, 1], random_state=0), None, 0.5)
+    F = features.X.copy()
+    F[::3, 0] = MASKED_FEATURE
+    some = (features.y == 1) | (np.arange(len(F)) % 3 > 0)
+    rows = features.with_logits(F).taken(some)
+    objective = Objective(map_, rows, RIDGES[1], masks=True)
+    found, expected = (
+        best_parameters(objective, 1e-10, 50),
+        newton(objective, objective.identity, 1e-10, 50),
+    )
+    np.testing.assert_allclose(found.x, expected.x, atol=1e-8)
+    assert found.fun == pytest.approx(expected.fun, rel=1e-12)
 
 
 def test_separable_rows_without_a_ridge_end_the_search():
