@@ -29,6 +29,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.optimize import OptimizeResult
 from scipy.special import expit, log_expit
 
@@ -52,13 +53,12 @@ SMALLEST_VALUE = 1e-12
 OUTSIDE = 0.02
 
 
-def curvatures_of_values(n_knots: int) -> Floats:
-    """The matrix (J, J) from values at the knots to second derivatives there."""
-    h, each = 1 / (n_knots - 1), np.eye(n_knots)
-    overlap = h / 6 * (4 * each + np.eye(n_knots, k=1) + np.eye(n_knots, k=-1))[1:-1, 1:-1]
-    bend = np.zeros((n_knots, n_knots))
-    bend[1:-1] = np.linalg.solve(overlap, np.diff(each, n=2, axis=0) / h)
-    return bend
+def unit_splines(n_knots: int) -> CubicSpline:
+    """The natural splines that are 1 at one of J equidistant knots in [0, 1], and 0 at the others.
+
+    Any other is their sum, weighted by its values at the knots.
+    """
+    return CubicSpline(np.linspace(0, 1, n_knots), np.eye(n_knots), bc_type="natural")
 
 
 def slopes_of_values(n_knots: int) -> Floats:
@@ -68,17 +68,14 @@ def slopes_of_values(n_knots: int) -> Floats:
     all are positive (Ramsay, "Monotone regression splines in action", 1988). At the ends of the
     interval, where the slope is stationary, they are its values.
     """
-    h = 1 / (n_knots - 1)
-    each, bend = np.diff(np.eye(n_knots), axis=0), np.diff(curvatures_of_values(n_knots), axis=0)
-    return each / h - h / 6 * bend
+    _, squares, slopes, _ = unit_splines(n_knots).c
+    return slopes + squares / (n_knots - 1)
 
 
 def powers_of_values(n_knots: int) -> Floats:
     """The matrix (J + 1, J) from values at the knots to the coefficients of :func:`powers`."""
-    h, values = 1 / (n_knots - 1), np.eye(n_knots)
-    bend = np.diff(curvatures_of_values(n_knots), axis=0)
-    slope = (values[1] - values[0]) / h - h / 6 * bend[0]
-    return np.vstack([values[0], slope, np.diff(bend, axis=0, prepend=0) / (6 * h)])
+    cubes, _, slopes, values = unit_splines(n_knots).c
+    return np.vstack([values[0], slopes[0], np.diff(cubes, axis=0, prepend=0)])
 
 
 def smooth_basis(n_knots: int) -> Floats:
@@ -88,7 +85,7 @@ def smooth_basis(n_knots: int) -> Floats:
     with respect to it, and to lines at the knots.
     """
     knots = np.linspace(0, 1, n_knots)
-    bend, h = curvatures_of_values(n_knots), 1 / (n_knots - 1)
+    bend, h = unit_splines(n_knots)(knots, 2), 1 / (n_knots - 1)
     # The second derivative is linear between the knots.
     left, right = bend[:-1], bend[1:]
     rough = h / 3 * (left.T @ left + right.T @ right + left.T @ right / 2 + right.T @ left / 2)
