@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from families import CALIBRATORS, REPRESENTATIVES, Unfittable, Weighable, of_case, quick
@@ -617,7 +616,6 @@ def test_metadata_routing():
 FEATURES = {
     "sparse": (LogisticRegression(), LogisticRegression(), csr_array),
     "kernel": (SVC(kernel="linear"), SVC(kernel="precomputed"), lambda X: X @ X.T),
-    "polars": (GaussianNB(), GaussianNB(), pl.DataFrame),
 }
 
 

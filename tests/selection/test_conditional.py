@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
@@ -122,7 +121,7 @@ def test_outputs_agree_and_do_not_depend_on_how_features_are_given(fitted):
     np.testing.assert_allclose(log_softmax(both, axis=1), log_p, atol=1e-9)
     np.testing.assert_array_equal(c.predict(Z, features=F), P.argmax(axis=1))
     assert c.score(Z, P.argmax(axis=1), features=F) == 1
-    for same in (F[["length", "subject"]], pl.from_pandas(F), F.to_numpy(), F.to_numpy().tolist()):
+    for same in (F[["length", "subject"]], F.to_numpy(), F.to_numpy().tolist()):
         np.testing.assert_array_equal(c.predict_proba(Z, features=same), P)
     one = c.predict_proba(Z[:1].astype(np.float32), features=F[:1])
     assert one.dtype == np.float32

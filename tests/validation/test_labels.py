@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from families import CALIBRATORS, quick
 from numpy.testing import assert_array_equal
@@ -94,8 +93,6 @@ NULLABLE = {
     "UInt64": (pd.Series(U64[Y3], dtype="UInt64"), U64.tolist()),
     "string": (pd.Series(np.array(["a", "b", "c"])[Y3], dtype="string"), ["a", "b", "c"]),
     "category": (pd.Series(np.array(["a", "b", "c"])[Y3], dtype="category"), ["a", "b", "c"]),
-    "polars": (pl.Series(U64[Y3]), U64.tolist()),
-    "polars strings": (pl.Series(np.array(["a", "b", "c"])[Y3]), ["a", "b", "c"]),
 }
 
 
@@ -312,10 +309,9 @@ def test_names_of_the_columns_of_dask_data_frames():
     assert fitted.temperature_ == pytest.approx(here.temperature_, rel=1e-9)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_names_of_the_columns_of_probabilities(frame):
+def test_names_of_the_columns_of_probabilities():
     y = np.array(NAMES)[Y3]
-    X, P = (frame(dict(zip(NAMES, columns.T, strict=True))) for columns in (Z3, P3))
+    X, P = (pd.DataFrame(columns, columns=NAMES) for columns in (Z3, P3))
     with pytest.raises(ValueError, match=r"^Columns of X must be in the order"):
         skcalib.BBQ().fit(X, y)
     message = "^Columns of y_proba must be in the order .* 'bee', 'ant', 'cat' .* with labels=.$"
@@ -383,7 +379,6 @@ MISSING = {
     "series of strings": (pd.Series(spoiled(pd.NA), dtype="string"), "(<NA>|NaN)"),
     "nullable integers": (pd.Series(Y3, dtype="Int64").where(np.arange(300) != 7), "(<NA>|NaN)"),
     "floats": (np.where(np.arange(300) == 7, np.nan, Y3), "NaN"),
-    "polars": (pl.Series(spoiled(None).tolist()), "None"),
 }
 
 
