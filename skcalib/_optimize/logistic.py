@@ -64,7 +64,12 @@ class Sigmoids(Protocol):
 
 
 def fit_sigmoids(
-    sigmoids: Sigmoids, start: Floats, low: Floats | None = None
+    sigmoids: Sigmoids,
+    start: Floats,
+    low: Floats | None = None,
+    *,
+    tol: float = TOLERANCE,
+    max_iter: int | None = None,
 ) -> optimize.OptimizeResult:
     """Parameters ``x`` (K, d) of least loss, no lower than ``low`` (K, d) if that is given.
 
@@ -87,8 +92,8 @@ def fit_sigmoids(
         bounds=None if low is None else [(least, np.inf) for least in low.ravel().tolist()],
         method=newton,
         options={
-            "tol": TOLERANCE * rate * (1 - rate),
-            "maxiter": MAX_PASSES - 1,
+            "tol": tol * rate * (1 - rate),
+            "maxiter": MAX_PASSES - 1 if max_iter is None else max_iter + 1,
             "first_length": None if start[:, :-1].any() else lengthened,
         },
     )

@@ -72,7 +72,7 @@ import numpy as np
 from scipy import optimize
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
+from skcalib._optimize.logistic import TOLERANCE, Prior, RowSigmoids, fit_sigmoids
 from skcalib._optimize.loss import MASKED_FEATURE, Objective
 from skcalib._optimize.maps import Blocks
 from skcalib._optimize.newton import parts_of
@@ -138,7 +138,7 @@ def best_parameters(
     else:
         x = objective.identity if is_local else _start_of_sample(objective, tol)
     if objective.n_classes == 2 < len(x) and objective.ridge.all():  # and with offsets
-        return _of_two_classes(objective, x, tol)
+        return _of_two_classes(objective, x, tol, max_iter)
     if len(x) > MANY_PARAMETERS:
         return lbfgs(objective, x, tol, max_iter, blocks)
     nit = 0
@@ -154,7 +154,9 @@ def best_parameters(
     return solution
 
 
-def _of_two_classes(objective: Objective, start: Floats, tol: float) -> OptimizeResult:
+def _of_two_classes(
+    objective: Objective, start: Floats, tol: float, max_iter: int
+) -> OptimizeResult:
     r"""A logistic regression, whose three parameters stand for those of any linear map.
 
     With features :math:`f_0, f_1` of two classes, the log-odds of the second one are
@@ -183,7 +185,9 @@ def _of_two_classes(objective: Objective, start: Floats, tol: float) -> Optimize
 
     prior = Prior(identity, 2 * rows.weight * np.diag(1 / variance))
     sigmoids = RowSigmoids.of(rows, features, 1, prior, smooth=False)
-    found = fit_sigmoids(sigmoids, (T @ start)[None])
+    # A gradient of this norm or less: the last step squares the error.
+    exact = min(TOLERANCE, tol / 10)
+    found = fit_sigmoids(sigmoids, (T @ start)[None], tol=exact, max_iter=max_iter)
     x = objective.identity + ((found.x[0] - identity) / variance) @ T / ridge
     fun, jac = replace(objective, double=True).value_gradient(x)
     success = bool(np.linalg.norm(jac) <= tol)

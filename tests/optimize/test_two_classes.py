@@ -54,6 +54,15 @@ def test_rows_with_a_masked_class_are_certain(map_):
     assert found.fun == pytest.approx(expected.fun, rel=1e-12)
 
 
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
+def test_the_search_ends_by_its_limits(map_, features):
+    objective = Objective(map_, features, RIDGES[1])
+    found = best_parameters(objective, 1e-10, 1)
+    assert found.nit == 1
+    assert not found.success
+    assert best_parameters(objective, 1e-13, 50).success
+
+
 def test_separable_rows_without_a_ridge_end_the_search():
     """By an offset, which temperature scaling has not."""
     Z, y = np.concatenate([np.linspace(1, 2, 20), np.linspace(3, 4, 20)]), np.repeat([0, 1], 20)
