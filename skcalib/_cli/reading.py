@@ -259,7 +259,10 @@ def _rows_of_text(lines: list[list[str]], named: Named) -> LabelledLogits:
 
     words = [names[k] for line in lines[1:2] for k in chosen if line[k] and not is_number(line[k])]
     if words:
-        raise ValueError(f"its columns {shown(words)} hold text; leave them out with --drop")
+        raise ValueError(
+            f"its columns {shown(words)} hold text; leave them out with --drop, "
+            "or write numbers with decimal points"
+        )
     labels = next(map(_as_labels, fields("--label-column")), None)
     logits = np.array([[line[k] for k in chosen] for line in lines[1:]], float)
     return LabelledLogits(logits, labels, [names[k] for k in chosen], fields("--keep"))

@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -278,7 +279,7 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
 def _has_fractions(x: Any, name: str) -> bool:
     """Whether it is in memory and holds a number that is not whole."""
     values = as_numpy(x, name)
-    if xa.is_dask(values):
+    if xa.is_dask(values) or issparse(values):
         return False
     values = np.asarray(values) if hasattr(values, "columns") else values
     is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"

@@ -61,7 +61,7 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
         return np.ascontiguousarray(y)
     if y is None:
         raise ValueError(f"This requires {name} to be passed, but the target {name} is None.")
-    labels = exact(y, name)
+    labels = exact(y.toarray() if issparse(y) else y, name)
     if labels.ndim > 1 and labels.shape[1:] != (1,):
         raise ValueError(
             f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "

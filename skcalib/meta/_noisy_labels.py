@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
@@ -27,6 +28,9 @@ FIRST_NOISE = 0.2
 # The fit ends where an iteration changes no posterior by more, or after as many fits. It has then
 # converged if the last changed none by more than the third: logits may be that inexact.
 TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
+
+# It ends as well where so many extrapolations came no nearer: before it has converged, and then.
+PATIENCE, LESS_PATIENCE = 10, 3
 
 # Copies of rows with a smaller share are left out.
 LEAST_SHARE = 1e-12
@@ -93,8 +97,8 @@ class NoisyLabelCalibration(BaseCalibrator):
     over the classes, as a weight, and the calibrator fitted to these. Of calibrators that minimise
     the log loss the observed log loss falls to a stationary point, of those with a penalty its sum
     with the penalty; for others it is the same rule without that promise. Steps are extrapolated
-    [2]_. Each row needs memory for as many copies as there are classes. Calibrators with folds
-    would divide the copies among these: leave them out.
+    [2]_. Each row needs memory for as many copies as there are classes. Calibrators with folds,
+    such as :class:`AutoCalibrator`, would divide the copies among these, and are refused.
 
     *Few rows, or much noise.* Ten rows more, divided among all, have the classes as often as the
     uncalibrated probabilities say. Without them a few hundred rows of two classes with 40 % wrong
@@ -107,7 +111,8 @@ class NoisyLabelCalibration(BaseCalibrator):
     where there is one.
 
     ``fit`` raises a ValueError for a matrix that has another shape or negative entries, is
-    singular, or has rows that do not sum to one, and for copies that take over 4 gigabytes.
+    singular, or has rows that do not sum to one, for a calibrator with folds, and for copies that
+    take over 4 gigabytes.
 
     Row-chunked Dask collections are gathered in the memory of the client, up to 16 million numbers;
     outputs are lazy. With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated
@@ -158,6 +163,11 @@ class NoisyLabelCalibration(BaseCalibrator):
         given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
+        if has_fit_parameter(calibrator, "groups"):
+            raise ValueError(
+                "calibrator must be one without folds, which would divide copies of a row, got "
+                f"{type(calibrator).__name__}. Pass one such as VectorScaling()."
+            )
         rows = rows.in_memory()
         held = MemoryRows(_shifted(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes)
         em = _Iteration(calibrator, held, given)
@@ -261,13 +271,17 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
 
     After two iterations scores are extrapolated, unless that raises the loss by more than a nat.
     """
-    before, n = em(em.start()), 1
+    before, n, least, since = em(em.start()), 1, np.inf, 0
     while True:
         first = em(before.S)
         second = em(first.S)
         n += 2
         P, R = (np.exp(xa.log_softmax(state.S)) for state in (first, second))
-        if n >= MAX_ITERATIONS or np.abs(R - P).max() < TOLERANCE:
+        moved = float(np.abs(R - P).max())
+        least, since = min(least, moved), 0 if moved < least else since + 1
+        # Trees never repeat themselves to the last digit.
+        stuck = since >= (PATIENCE if moved > LARGEST_CHANGE else LESS_PATIENCE)
+        if n >= MAX_ITERATIONS or moved < TOLERANCE or stuck:
             break
         seen = np.isfinite(second.S)  # without masked classes
         step = np.where(seen, first.S, 0) - np.where(seen, before.S, 0)
@@ -277,7 +291,7 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         far = em(np.where(seen, before.S + 2 * size * step + size**2 * change, -np.inf))
         n += 1
         before = far if far.loss < second.loss + 1 else second
-    if np.abs(R - P).max() > LARGEST_CHANGE:
+    if moved > LARGEST_CHANGE:
         warn(
             f"The fit to noisy labels did not converge in {n} fits of the calibrator. Give "
             "noise_matrix, or choose a calibrator with fewer parameters.",

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.exceptions import ConvergenceWarning
 
 import skcalib
 from skcalib import NoisyLabelCalibration
@@ -157,6 +159,18 @@ def test_calibrators_of_weights_only():
     Z, _, labels = noisy(100, Q3)
     with pytest.raises(ValueError, match="calibrator must be an estimator"):
         NoisyLabelCalibration("sigmoid").fit(Z, labels)
+    with pytest.raises(ValueError, match=r"without folds, .* got AutoCalibrator"):
+        NoisyLabelCalibration(skcalib.AutoCalibrator()).fit(Z, labels)
+
+
+def test_trees_are_not_fitted_until_the_limit():
+    Z, _, labels = noisy(200, Q3)
+    trees = skcalib.ClassifierCalibrator()
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        c = NoisyLabelCalibration(trees, noise_matrix=Q3).fit(Z, labels)
+    assert c.n_iter_ < 200
+    trees.set_params(estimator=ExtraTreesClassifier(3, max_depth=3, random_state=0))
+    assert NoisyLabelCalibration(trees, noise_matrix=Q3).fit(Z, labels).n_iter_ < 100
 
 
 def test_warnings_and_classes_of_the_calibrator_reach_the_user():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from families import CALIBRATORS, quick
 from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -392,6 +393,13 @@ def test_missing_labels_are_named(case):
         expected_calibration_error(y, P3)
 
 
+@pytest.mark.parametrize("names", [np.array([0, 1, 2], object), np.array([b"a", b"b", b"c"])])
+def test_the_accuracy_takes_labels_that_fits_take(names):
+    calibrator = skcalib.TemperatureScaling().fit(Z3, names[Y3])
+    assert calibrator.score(Z3, names[Y3]) == (Z3.argmax(axis=1) == Y3).mean()
+    assert calibrator.score(Z3, names[[0] * 300]) == (Z3.argmax(axis=1) == 0).mean()
+
+
 @pytest.mark.parametrize("labels", [spoiled(1), spoiled(1).tolist(), pd.Series(spoiled(1))])
 def test_labels_of_two_types_are_named(labels):
     for action in (
@@ -403,7 +411,8 @@ def test_labels_of_two_types_are_named(labels):
 
 
 def test_one_hot_labels_are_told_the_remedy():
-    for y in (np.eye(3)[Y3], np.eye(3, dtype=bool)[Y3], np.eye(3)[Y3].tolist()):
+    hot = np.eye(3)[Y3]
+    for y in (hot, hot.astype(bool), hot.tolist(), csr_array(hot)):
         with pytest.raises(ValueError, match=r"got shape \(300, 3\)\..* one-hot labels y\.argmax"):
             skcalib.TemperatureScaling().fit(Z3, y)
         with pytest.raises(ValueError, match=r"one-hot labels y_true\.argmax\(axis=1\)"):
