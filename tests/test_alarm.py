@@ -11,14 +11,7 @@ from scipy.stats import binom, kstest
 
 import skcalib.monitor._drift as _drift
 from skcalib.datasets import make_logits
-from skcalib.monitor import CalibrationMonitor, DriftMonitor, _monitor
-from skcalib.monitor._drift import less_reserve
-
-
-@pytest.fixture
-def bet_at_once(monkeypatch):
-    monkeypatch.setattr(_monitor, "ROWS_OF_A_BET", 1)
-
+from skcalib.monitor import CalibrationMonitor, DriftMonitor
 
 P = np.array([[0.7, 0.2, 0.1], [0.7, 0.1, 0.2], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]])
 
@@ -41,7 +34,7 @@ def mean_over_labels(e_value, rows=P):
 
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
 @pytest.mark.parametrize("edges", [[0, 4], [0, 1, 3, 4]])
-def test_the_expected_e_value_is_one_for_any_batches(kind, edges, bet_at_once):
+def test_the_expected_e_value_is_one_for_any_batches(kind, edges):
     rows = P[:, :2] / P[:, :2].sum(axis=1, keepdims=True) if kind == "binary" else P
     labels = range(rows.shape[1])
 
@@ -55,7 +48,7 @@ def test_the_expected_e_value_is_one_for_any_batches(kind, edges, bet_at_once):
 
 
 @pytest.mark.parametrize("weights", [[1, 0.5, 0.25, 1], [1, 1e-3, 0.9, 0.2]])
-def test_weights_do_not_increase_it(weights, bet_at_once):
+def test_weights_do_not_increase_it(weights):
     p = np.array([0.07, 0.3, 0.4, 0.9])
 
     def after_a_batch(y):
@@ -80,7 +73,7 @@ def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
     assert mean_with(0.09) < mean_with(0.05) > 1.01
 
 
-def test_the_expected_e_value_of_a_sum_is_one(bet_at_once):
+def test_the_expected_e_value_of_a_sum_is_one():
     def of_sum(y):
         first, second = (CalibrationMonitor(labels=range(3)) for _ in range(2))
         return (first.update(y[:2], P[:2]) + second.update(y[2:], P[2:])).e_value
@@ -93,19 +86,6 @@ def over_confident(n, temperature=2.0, seed=0):
     return y, softmax(logits, axis=1)
 
 
-def test_single_rows_are_collected():
-    y, proba = over_confident(100)
-    once, by_row = (CalibrationMonitor(labels=range(3)) for _ in range(2))
-    in_batches(once, 20, y, proba)
-    for k in range(100):
-        by_row.update(y[k : k + 1], proba[k : k + 1])
-        assert (by_row.e_value == 1) == (k < 19)
-    assert by_row.e_value == pytest.approx(once.e_value, rel=1e-12)
-    assert by_row._reserve == pytest.approx(less_reserve(0.5, 0, 100))
-    by_row.update(y[:1], proba[:1])
-    assert by_row.e_value == pytest.approx(once.e_value, rel=1e-12)
-
-
 def test_weights_are_relative_to_the_largest_one():
     y, proba = over_confident(60)
     w = np.random.default_rng(0).uniform(0.1, 1, size=60)
@@ -116,32 +96,6 @@ def test_weights_are_relative_to_the_largest_one():
     ]
     assert values[0] == pytest.approx(values[1]) != pytest.approx(values[2])
     assert values[2] == pytest.approx(values[3])
-    by_row = in_batches(CalibrationMonitor(labels=range(3)), 1, y, proba, w)
-    assert by_row._largest_weight == 0
-    for heavy in (3.0, 2.0):
-        by_row.update(y[:1], proba[:1], [heavy])
-        assert by_row._largest_weight == 3
-    # Also of monitors that are added.
-    heavy, light = (
-        CalibrationMonitor(labels=range(3)).update(y[:15], proba[:15], np.full(15, weight))
-        for weight in (5.0, 1.0)
-    )
-    assert (heavy + light).e_value == pytest.approx((light + heavy).e_value) != 1
-
-
-@pytest.mark.parametrize("is_sum", [False, True])
-def test_rows_without_weights_are_not_outweighed_by_the_small_weights_of_others(is_sum):
-    """In one bet, of batches or of a sum, they have a weight of 1."""
-    y, proba = over_confident(25)
-    found = []
-    for ones in (None, np.ones(15)):
-        first, second = (CalibrationMonitor(labels=range(3)) for _ in range(2))
-        first.update(y[:15], proba[:15], ones)
-        assert first.e_value == 1  # too few rows for a bet
-        last = second if is_sum else first
-        last.update(y[15:], proba[15:], np.full(10, 0.01))
-        found.append((first + second).e_value)
-    assert found[0] == found[1] != 1
 
 
 def test_an_alarm_stays_raised():
@@ -183,8 +137,6 @@ def test_sums_begin_anew_and_empty_monitors_add_nothing():
     assert (second + first).e_value == pytest.approx(total.e_value)
     assert (first + empty).e_value == pytest.approx(first.e_value)
     assert (empty + empty).e_value == 1
-    few = CalibrationMonitor(labels=range(3)).update(y[:15], proba[:15])
-    assert few.e_value == 1 != (few + few).e_value
 
 
 def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, **arguments):

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from skcalib._output import replacing, written
+from skcalib._output import replacing
 from skcalib._rows import Array
 from skcalib._validation.inputs import are_probabilities, check_priors, warn_of_probabilities
 from skcalib._validation.labels import check_column_names, shown
@@ -27,7 +27,6 @@ from skcalib.export._onnx import chain_of
 from skcalib.meta import MultiLabelCalibrator, PriorShift
 from skcalib.metrics import ReliabilityCurve, bayes_decision, reliability_curve
 from skcalib.report import calibration_report
-from skcalib.report._results import in_percent
 from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import reading
@@ -111,13 +110,12 @@ def compare(args: argparse.Namespace) -> None:
         calibration, test, classes = reading.load(args)
         found, curves = _compared(calibration, test, classes)
         n_fit, n_test, some = len(calibration.labels), len(test.labels), reading.some_rows(test)
-        finding = _finding(found, curves["uncalibrated"], reading.counts_of(test.labels))
+        chance = _of_chance(found, reading.counts_of(test.labels))
     best = next(name for name in found.names if name != "uncalibrated")
     calibrator = found.calibrators[best]
     say(
         f"{args.logits or 'Neural network on digits'}: {n_fit:,} rows to calibrate on, {n_test:,} "
-        f"held out, {_told(calibrator.classes_)}\n\n{found}\n\n"
-        f"{textwrap.fill(finding, 88)}\n"
+        f"held out, {_told(calibrator.classes_)}\n\n{found}\n\n{chance}"
         f"The temperature is {found.calibrators['TemperatureScaling'].temperature_:.4g}."
     )
     if saved:
@@ -130,7 +128,8 @@ def compare(args: argparse.Namespace) -> None:
     report = calibration_report(calibrator, *some[:2], name=best, comparison=found)
     report.command = args.command
     report.to_html(page)
-    say(f"Reliability diagrams: {picture}\nReport on {best}: {page}")
+    verdict = "\n".join(textwrap.fill(sentence, 88) for sentence in report.verdict_)
+    say(f"\n{verdict}\n\nReliability diagrams: {picture}\nReport on {best}: {page}")
 
 
 def _told(classes: Array) -> str:
@@ -164,34 +163,6 @@ def _compared(
     return found, curves
 
 
-def _finding(found: CalibratorComparison, before: ReliabilityCurve, counts: Array) -> str:
-    """The result in one sentence, behind another one if the logits are no better than chance."""
-    best = next(name for name in found.names if name != "uncalibrated")
-    new, old = found.names.index(best), found.names.index("uncalibrated")
-
-    def change(measure: str) -> str:
-        values = found.mean(measure)
-        verb = "lowers" if values[new] < values[old] else "does not lower"
-        return f"{verb} the {measure} from {written(values[old])} to {written(values[new])}"
-
-    confidence = float(before.share @ before.confidence)
-    accuracy = float(before.share @ before.accuracy)
-    is_high = confidence > accuracy
-    if before.kind == "binary":
-        label = shown(found.calibrators[best].classes_[1:])
-        verdict = (
-            f"On the held-out rows the mean probability of label {label} is too "
-            f"{'high' if is_high else 'low'}: {in_percent(confidence)}%, for "
-            f"{in_percent(accuracy)}% of the rows"
-        )
-    else:
-        verdict = (
-            f"The classifier is {'over' if is_high else 'under'}-confident on the held-out rows: "
-            f"mean confidence {confidence:.1%}, accuracy {accuracy:.1%}"
-        )
-    return f"{_of_chance(found, counts)}{verdict}; {best} {change('ECE')} and {change('log loss')}."
-
-
 def _of_chance(found: CalibratorComparison, counts: Array) -> str:
     """A warning unless some log loss is below that of the frequencies of the labels alone.
 
@@ -203,11 +174,12 @@ def _of_chance(found: CalibratorComparison, counts: Array) -> str:
     of_labels = -float(share @ np.log(share))
     if counts.sum() * (of_labels - losses.min()) > np.log(len(losses) / LEVEL):
         return ""
-    return (
+    warning = (
         "These logits are no better than chance, as far as the held-out rows show: the least log "
         f"loss is {losses.min():.4f}, and {of_labels:.4f} that of the frequencies of the labels "
-        "alone. Check that rows and labels belong together, and that all columns are logits. "
+        "alone. Check that rows and labels belong together, and that all columns are logits."
     )
+    return f"{textwrap.fill(warning, 88)}\n"
 
 
 def _diagrams(curves: dict[str, ReliabilityCurve]) -> Any:

@@ -166,7 +166,7 @@ def as_written(*texts: Text) -> None:
 
 def letters_in(width: float, size: float) -> int:
     """Number of letters of a font size that stand in a width in inches."""
-    return max(int(72 * width / (LETTER * size)), 4)
+    return max(int(72 * width / (LETTER * size) + 1e-6), 4)  # rounding errors cost no letter
 
 
 def wrapped(text: str, width: float, size: float) -> str:

@@ -14,7 +14,7 @@ from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import Kind, check_kind, scored_rows
 
 from ._curves import curve_of_rows, with_weight
-from ._layout import ModelDisplay, check_legend, draw_title, legend_of_panel, make_room
+from ._layout import ModelDisplay, check_legend, draw_legend, draw_title, make_room
 from ._style import AXIS_NAMES
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class ConfidenceDisplay(ModelDisplay):
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         if self.name is not None:
             draw_title(ax, self.name)
-        legend_of_panel(ax, [self.confidence_line_, self.accuracy_line_], legend=legend)
+        draw_legend(ax, [self.confidence_line_, self.accuracy_line_], legend=legend)
         make_room(ax)
         return self
 

@@ -20,7 +20,7 @@ from skcalib.metrics._resampling import bootstrap_band
 from skcalib.metrics._selective import Accepted, curve_of
 
 from . import _artists
-from ._layout import ModelDisplay, check_legend, legend_of_panel, make_room
+from ._layout import ModelDisplay, check_legend, draw_legend, make_room
 from ._style import Look, entry, record, recorded
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class CurveDisplay(ModelDisplay):
         ax.set_ylabel(ylabel)
         handles = ax.get_legend_handles_labels()[0]
         handles.sort(key=lambda handle: handle in recorded(ax.lines, REFERENCE))
-        legend_of_panel(ax, handles, legend=legend)
+        draw_legend(ax, handles, legend=legend)
         make_room(ax)
         return self
 

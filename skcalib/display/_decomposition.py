@@ -15,7 +15,7 @@ from skcalib.metrics import ScoreDecomposition, score_decomposition
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import Score
 
-from ._layout import SMALL, Display, check_legend, legend_of_panel, make_room, shrink, size_of
+from ._layout import SMALL, Display, check_legend, draw_legend, make_room, shrink, size_of
 from ._style import entry
 
 
@@ -290,7 +290,7 @@ class ScoreDecompositionDisplay(Display):
         order = np.argsort([d.score for d in self.decompositions.values()], kind="stable")
         points = list(self.points_.values())
         handles = [*(points[k] for k in order), self.uncertainty_line_, *self.score_lines_[:1]]
-        legend_of_panel(ax, handles, legend=legend)
+        draw_legend(ax, handles, legend=legend)
         ax.set(xlabel="Calibration loss (MCB)", ylabel="Gain over the base rate (DSC)")
         side = min(size_of(ax))
         for axis in (ax.xaxis, ax.yaxis):

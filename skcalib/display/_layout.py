@@ -7,7 +7,7 @@ lies outside of it would cover neighbours or leave the figure.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +20,9 @@ from skcalib._validation.labels import of_outputs
 from ._style import DIAGONAL, HISTOGRAM, KEY, ROOM, record, recorded
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.legend import Legend
-    from matplotlib.path import Path
     from matplotlib.transforms import Bbox
 
 # Bottom and top of the histogram of rows, in heights of the diagram.
@@ -35,13 +33,7 @@ SMALL = 2.4
 
 # Legends with more than so many entries for each inch of the side explain neither the line nor
 # error bars nor bands, and diagrams with a side of less than ``LEAST`` inches have no legend.
-ENTRIES, LEAST = 2.6, 1.1
-
-# Places of a legend within axes: how far across and how far up it stands.
-PLACES = {"upper left": (0, 1), "lower right": (1, 0), "upper right": (1, 1), "lower left": (0, 0)}
-
-# Layouts that come later may leave less room beside a legend, of which that much more is free.
-_SPARE = 1.12
+ENTRIES, LEAST = 1.6, 1.1
 
 # Of legends: spaces in font sizes, and the width of an entry beside its text.
 SPACES: dict[str, Any] = {
@@ -260,10 +252,10 @@ def shrink(axis: Any, side: float) -> None:
     axis.labelpad = 1
 
 
-def entries(ax: Axes) -> list[tuple[Any, str]]:
-    """Handles and labels of a legend, the line of perfect calibration last."""
-    pairs = list(zip(*ax.get_legend_handles_labels(), strict=True))
-    return sorted(pairs, key=lambda pair: bool(recorded([pair[0]], DIAGONAL)))
+def entries(ax: Axes) -> list[Any]:
+    """Handles of a legend, the line of perfect calibration last."""
+    handles, _ = ax.get_legend_handles_labels()
+    return sorted(handles, key=lambda handle: bool(recorded([handle], DIAGONAL)))
 
 
 def check_legend(legend: Any) -> None:
@@ -278,69 +270,13 @@ def check_legend(legend: Any) -> None:
 
 
 def legend_of_diagram(ax: Axes, *, legend: bool | str) -> None:
-    """Draw the legend of a reliability diagram, inside of it or where it covers no data."""
-    pairs, side = entries(ax), side_of(ax, room_of(ax))
-    if legend is False or (legend is True and side < LEAST):
+    """Draw the legend of a reliability diagram, with the entries that it has room for."""
+    handles, side = entries(ax), side_of(ax, room_of(ax))
+    if legend is True and side < LEAST:
         return
-    fewer = [pair for pair in pairs if not recorded(pair[:1], DIAGONAL, KEY)]
-    if len(pairs) > ENTRIES * side:
-        pairs = fewer
-    if legend != "outside":
-        for some in (pairs, fewer) if legend is True else (pairs,):
-            if _legend_inside(ax, side, some, legend):
-                return
-    legend_above(ax, *zip(*pairs, strict=True))
-
-
-def _legend_inside(ax: Axes, side: float, pairs: Sequence[Any], place: Any) -> bool:
-    """Draw a legend in a place or in one that is free; returns whether there is such."""
-    size = min(max(2.9 * side, SMALLEST), largest())
-    least = 15.1 * texts.LETTER * SMALLEST / 72  # words of our own have up to 15 letters
-    room = max(0.95 * side - _BESIDE * size / 72, least)
-    size = min(texts.fitted(label, room, size)[1] for _, label in pairs)
-    if max(len(label) for _, label in pairs) > texts.letters_in(room, size):  # not in one line
-        room = max(0.75 * room, least)
-    lines = [_in_lines(label, room, size) for _, label in pairs]
-    params: dict[str, Any] = {"loc": "upper left" if place is True else place, "framealpha": 0.85}
-    legend = draw_legend(ax, [x for x, _ in pairs], lines, size, None, **params)
-    if place is True:
-        box = legend.get_window_extent()
-        beside = 2 * SPACES["borderaxespad"] * size / 72
-        found = free_place(ax, [_SPARE * (n / ax.figure.dpi + beside) / side for n in box.size])
-        legend.remove()
-        if found is None:
-            return False
-        params["loc"] = found
-        draw_legend(ax, [x for x, _ in pairs], lines, size, None, **params)
-    return True
-
-
-def free_place(ax: Axes, size: Sequence[float]) -> str | None:
-    """Where a legend of a size, as shares of the axes, covers nothing that shows rows."""
-    from matplotlib.transforms import Bbox
-
-    paths, (width, height) = [*_paths_of_rows(ax)], size
-    for place, (x, y) in PLACES.items():
-        box = Bbox.from_bounds(x * (1 - width), y * (1 - height), width, height)
-        if not any(path.intersects_bbox(box, filled) for path, filled in paths):
-            return place
-    return None
-
-
-def _paths_of_rows(ax: Axes) -> Iterator[tuple[Path, bool]]:
-    """What is drawn from rows, in shares of the axes, and whether it is an area."""
-    from matplotlib.collections import Collection, PathCollection, PolyCollection
-    from matplotlib.patches import Patch
-
-    artists: list[Any] = [*ax.lines, *ax.patches, *ax.collections]
-    for artist in artists:
-        # Dots lie on lines, and of perfect calibration a part may be hidden.
-        if isinstance(artist, PathCollection) or recorded([artist], DIAGONAL):
-            continue
-        to_axes = artist.get_transform() - ax.transAxes
-        paths = artist.get_paths() if isinstance(artist, Collection) else [artist.get_path()]
-        for path in paths:
-            yield to_axes.transform_path(path), isinstance(artist, Patch | PolyCollection)
+    if len(handles) > ENTRIES * side:
+        handles = [handle for handle in handles if not recorded([handle], DIAGONAL, KEY)]
+    draw_legend(ax, handles, legend=legend)
 
 
 def _in_lines(label: str, width: float, size: float) -> str:
@@ -360,28 +296,28 @@ def largest() -> float:
     return min(_LARGEST, float(size))
 
 
-def legend_of_panel(
-    ax: Axes, handles: Sequence[Artist], *, legend: bool | str, twin: Axes | None = None
+def draw_legend(
+    ax: Axes, handles: Sequence[Any], *, legend: bool | str, twin: Axes | None = None
 ) -> None:
-    """Draw the legend of other diagrams, by default above them."""
-    labels = [str(handle.get_label()) for handle in handles]
-    if legend is True or legend == "outside":
-        legend_above(ax, handles, labels, twin=twin)
-    elif legend is not False:
-        draw_legend(ax, handles, labels, largest(), None, loc=legend, framealpha=0.85)
-
-
-def legend_above(
-    ax: Axes, handles: Sequence[Any], labels: Sequence[str], *, twin: Axes | None = None
-) -> Legend:
-    """Draw a legend above axes or their histogram, and above the twin that shares their place.
-
-    It has as many columns as there is room for. Long labels are wrapped, or where these would take
-    more than half of the height, cut in the middle.
-    """
-    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
-
+    """Draw the legend of a diagram in a place of Matplotlib, or else above it."""
+    if legend is False:
+        return
     width, height = room_of(ax)
+    is_above = legend is True or legend == "outside"
+    room = width if is_above else 0.95 * side_of(ax)
+    labels, size = _labels_in([str(handle.get_label()) for handle in handles], room, height)
+    if is_above:
+        _legend_above(ax, handles, labels, size, width, twin)
+    else:
+        legend_in_columns(ax, handles, labels, size, None, loc=legend, framealpha=0.85)
+
+
+def _labels_in(labels: list[str], width: float, height: float) -> tuple[list[str], float]:
+    """Labels of a legend of a width in inches, and their font size.
+
+    Long ones are wrapped, or where these would take more than half of the height, cut in the
+    middle.
+    """
     inside = width - _BESIDE * (size := largest()) / 72
     size = min(texts.fitted(label, inside, size)[1] for label in labels)
     lines = [_in_lines(label, inside, size) for label in labels]
@@ -389,9 +325,23 @@ def legend_above(
         size = min(size, SMALLEST)
         kept = (max(8, len(label.rpartition(" (")[2]) + 2) for label in labels)  # the scores
         lines = [texts.shortened(x, inside, size, n) for x, n in zip(labels, kept, strict=True)]
+    return lines, size
+
+
+def _legend_above(
+    ax: Axes,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    size: float,
+    width: float,
+    twin: Axes | None,
+) -> None:
+    """Draw a legend above axes or their histogram, and above the twin that shares their place."""
+    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
     base = top_of(ax)
     place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, base)}
-    legend = draw_legend(ax, handles, lines, size, width, framealpha=1, **place)
+    legend = legend_in_columns(ax, handles, labels, size, width, framealpha=1, **place)
     needed = legend.get_window_extent().height / ax.figure.dpi + SPACES["borderaxespad"] * size / 72
     below = Below(ax, legend, needed)
     ax.set_axes_locator(below)
@@ -405,7 +355,6 @@ def legend_above(
     room = ax.inset_axes((0, 0, 1, needed), transform=blended_transform_factory(axes, above))
     room.set_visible(False)
     record(room, ROOM)
-    return legend
 
 
 def make_room(ax: Axes) -> None:
@@ -440,7 +389,7 @@ def _gap(gap: float, size: float, n: int) -> float:
     return n * gap / max(size - (n - 1) * gap, 0.1 * size)
 
 
-def draw_legend(
+def legend_in_columns(
     ax: Axes,
     handles: Iterable[Any],
     labels: Iterable[str],

@@ -62,7 +62,7 @@ class ReliabilityDisplay(_layout.ModelDisplay):
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. In the styles
     ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes; dots and
     error bars are then shifted by a few points, so that they do not hide each other. The legend
-    stands inside of the diagram and has an entry for each model with its score: the ECE, with
+    stands above the diagram and has an entry for each model with its score: the ECE, with
     ``"corp"`` the calibration loss, which is the miscalibration of the Brier score, see
     :func:`skcalib.metrics.score_decomposition`, or with ``"smooth"`` the smECE, see
     :func:`skcalib.metrics.smooth_calibration_error`.
@@ -289,8 +289,9 @@ class ReliabilityDisplay(_layout.ModelDisplay):
         counts : bool, default=True
             Whether to draw the histogram of rows.
         legend : bool or str, default=True
-            Whether to draw the legend: inside where it covers no data, else above. "outside" is
-            above in any case; others are locations of matplotlib, such as "lower right".
+            Whether to draw the legend, above the diagram, or a location of matplotlib within it,
+            such as "lower right". "outside" is above also where a diagram is so small that it has
+            no legend by default.
         n_resamples : int, default=200
             Number of times events, or rows, are resampled for the band.
         random_state : int, RandomState instance or None, default=0

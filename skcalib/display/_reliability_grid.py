@@ -178,9 +178,9 @@ class ReliabilityGridDisplay(_layout.Display):
         from matplotlib.patches import Patch
 
         found: dict[str, Any] = {}
-        for handle, label in (pair for panel in self.axes_ for pair in _layout.entries(panel)):
+        for handle in (handle for panel in self.axes_ for handle in _layout.entries(panel)):
             kind = kind_of(handle)  # models have the name of their quantity, without the score
-            found.setdefault(AXIS_NAMES[kind][1] if kind else label, handle)
+            found.setdefault(AXIS_NAMES[kind][1] if kind else handle.get_label(), handle)
         found["Perfect"] = found.pop("Perfect")
         if most is not None:
             found[f"Rows (up to {most:,.0f})"] = Patch(color=Theme.of(self.axes_[0]).muted)
@@ -190,7 +190,9 @@ class ReliabilityGridDisplay(_layout.Display):
         parts = [self.name or "", shown if drawn < self.n_classes else ""]
         title = wrapped(": ".join(filter(None, parts)), width, size + 1) or None
         place: Any = {"loc": "lower center", "title": title, "title_fontsize": size + 1}
-        self.legend_ = _layout.draw_legend(ax, found.values(), found, size, width - 0.6, **place)
+        self.legend_ = _layout.legend_in_columns(
+            ax, found.values(), found, size, width - 0.6, **place
+        )
         ax.set_axis_off()
 
 

@@ -20,7 +20,7 @@ from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
 from ._curves import curve_of_rows, ece_of
-from ._layout import Display, check_legend, legend_of_panel, make_room, new_figure
+from ._layout import Display, check_legend, draw_legend, make_room, new_figure
 from ._style import entry
 
 if TYPE_CHECKING:
@@ -250,9 +250,9 @@ class TemperatureSweepDisplay(Display):
         self._label(stacked=stacked)
         handles = upper.get_legend_handles_labels()[0]
         if stacked:
-            legend_of_panel(upper, handles, legend=legend)
+            draw_legend(upper, handles, legend=legend)
         else:
-            legend_of_panel(upper, [*handles, self.ece_line_], legend=legend, twin=lower)
+            draw_legend(upper, [*handles, self.ece_line_], legend=legend, twin=lower)
         for panel in self.axes_:
             make_room(panel)
         return self

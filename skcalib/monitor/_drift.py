@@ -24,9 +24,6 @@ from skcalib._validation.inputs import check_integer, check_real
 from skcalib._version import Versioned
 from skcalib.metrics._input import Kind, check_kind, columns_of, resolved, unlabelled
 
-# Fewer rows are collected, since a bet takes half as long as an update with a single row.
-ROWS_OF_A_BET = 20
-
 
 def bet_on(bets: Bets, sums: Floats, n_before: int, n: int, tolerance: float) -> Bets:
     """Bets after a batch of ``n`` rows with the :class:`BinSums` (n_curves, 5, n_bins)."""

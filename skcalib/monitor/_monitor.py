@@ -19,7 +19,7 @@ from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_of
 from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
-from ._drift import ROWS_OF_A_BET, Bets, SequentialTest, bet_on, e_value, together
+from ._drift import Bets, SequentialTest, bet_on, e_value, together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
     before. The e-value is a mixture of products of such factors over 16 shifts :math:`\delta` of
     the log-odds, over single bins, all bins and both halves of the bins in opposite directions, and
     over the row from which on rows count. The probability that it ever reaches 20 is at most 5 %
-    (Ville's inequality), however often one looks. Batches of fewer than 20 rows are collected.
+    (Ville's inequality), however often one looks.
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ class CalibrationMonitor(SequentialTest, Versioned):
     -----
     The test assumes that the labels of a batch are independent given its probabilities. In the test
     weights are divided by the largest one of their batch, since a row with a large weight is not as
-    good as independent rows: a weight of 2 is the row twice in all measures, but not in the test.
+    good as independent rows: a weight of 2 is the row twice in all measures, but not in the test,
+    in which that of a batch of a single row does not matter.
 
     The e-value of a sum is that of the rows of both monitors, as if they had come at the same time,
     and its alarm begins anew: alarms of its parts are not taken over, as several monitors have
@@ -130,8 +131,6 @@ class CalibrationMonitor(SequentialTest, Versioned):
 
     labels: Array
     _sums: Floats  #: of all rows, as :class:`BinSums` (n_curves, 5, n_bins)
-    _collected: Floats  #: of the rows since the last bet
-    _largest_weight: float  #: of these rows, 0 without any
 
     def __init__(
         self,
@@ -206,27 +205,15 @@ class CalibrationMonitor(SequentialTest, Versioned):
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
         # One-dimensional probabilities of the first label reverse the order of the two classes.
         sums = sums[::-1] if columns.labels[0] != self.labels[0] else sums
-        # Not in place: a shallow copy of the monitor shares the arrays.
-        self._sums = self._sums + sums
-        self._collected = self._collected + sums
-        # Rows without weights, which others of the next bet may have, have a weight of 1.
+        # Factors of rows with weights of at most 1 have an expected value of at most 1.
         weighted = columns.rows.w is not None
         largest = float(columns.rows.sum(_largest_weight, merge=np.maximum)) if weighted else 1.0
-        self._largest_weight = max(self._largest_weight, largest)
-        self._bet_on_collected()
+        bets, n_before = Bets(self._capital, self._reserve), self.n_samples
+        # Not in place: a shallow copy of the monitor shares the arrays.
+        self._sums = self._sums + sums
+        bets = bet_on(bets, sums / largest, n_before, self.n_samples - n_before, self.tolerance)
+        self._store(bets, e_value(bets.capital), self.n_samples)
         return self
-
-    def _bet_on_collected(self) -> None:
-        """Bet on the rows since the last bet, if there are enough."""
-        n = number_of_rows(self._collected)
-        if n < ROWS_OF_A_BET:
-            return
-        bets, n_samples = Bets(self._capital, self._reserve), self.n_samples
-        # Factors of rows with weights of at most 1 have an expected value of at most 1.
-        relative = self._collected / self._largest_weight
-        bets = bet_on(bets, relative, n_samples - n, n, self.tolerance)
-        self._collected, self._largest_weight = np.zeros_like(self._collected), 0.0
-        self._store(bets, e_value(bets.capital), n_samples)
 
     def __add__(self, other: Any) -> Self:
         if not isinstance(other, CalibrationMonitor):
@@ -243,9 +230,6 @@ class CalibrationMonitor(SequentialTest, Versioned):
         total._sums = self._sums + other._sums
         bets = together(Bets(self._capital, self._reserve), Bets(other._capital, other._reserve))
         total._start(bets, e_value(bets.capital), total.n_samples)
-        total._collected = self._collected + other._collected
-        total._largest_weight = max(self._largest_weight, other._largest_weight)
-        total._bet_on_collected()
         return total
 
     def __radd__(self, other: Any) -> Self:
@@ -268,7 +252,6 @@ class CalibrationMonitor(SequentialTest, Versioned):
         """
         n_curves = len(self.labels) if self.kind == "classwise" else 1
         self._sums = np.zeros((n_curves, len(BinSums._fields), self.n_bins))
-        self._collected, self._largest_weight = np.zeros_like(self._sums), 0.0
         # For each curve the bets on each bin, on all bins, and on both halves of the bins.
         self._start(Bets.new(n_curves, self.n_bins + 2))
         return self
@@ -276,7 +259,7 @@ class CalibrationMonitor(SequentialTest, Versioned):
     @property
     def n_samples(self) -> int:
         """Number of rows so far, without those of weight 0."""
-        return number_of_rows(self._sums)
+        return int(BinSums(*self._sums[0]).n_samples.sum())
 
     def curve(self) -> ReliabilityCurve:
         """Accuracy and confidence per bin of all rows so far.
@@ -473,11 +456,6 @@ class CalibrationMonitor(SequentialTest, Versioned):
             "alarm_level": self.alarm_level,
             "tolerance": self.tolerance,
         }
-
-
-def number_of_rows(sums: Floats) -> int:
-    """Number of rows of :class:`BinSums` (n_curves, 5, n_bins)."""
-    return int(BinSums(*sums[0]).n_samples.sum())
 
 
 def _largest_weight(P: Floats, y: Any, w: Floats) -> Any:  # noqa: ARG001

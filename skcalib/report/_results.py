@@ -163,13 +163,9 @@ EFFECT = {
     "few rows": "What {name} changes is uncertain with so few rows: {changes}.",
     "few of a kind": "On these rows {name} changes {changes}, but new rows may say otherwise, "
     "since {few}.",
-    "some rise, some fall": "{name} does not improve all measures: it lowers {fallen}, but raises "
-    "{risen}{unclear}{accuracy}.",
     # A calibration error alone may rise where the scores tell classes better apart.
-    "a score rises": "{name} makes the probabilities worse: it raises {risen}{unclear}{accuracy}.",
-    "some rise": "{name} raises {risen}{unclear}{accuracy}.",
-    "some fall": "{name} lowers {fallen}{unclear}{accuracy}.",
-    "otherwise": "{name} has no clear effect on {changes}{accuracy}.",
+    "scores rise": "{name} makes the probabilities worse: it {moves}{accuracy}.",
+    "otherwise": "{name} {moves}{accuracy}.",
 }
 AFTER = {
     "few rows": "{ece}, and {p} is the probability of one at least as large if the model were "
@@ -215,32 +211,31 @@ def _before(rows: Evaluation, pvalue: float) -> str:
 
 def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     changes = {title: measures[title].difference for title in JUDGED}
-    risen = {title: d for title, d in changes.items() if d.low > 0}
-    fallen = {title: d for title, d in changes.items() if d.high < 0}
-    unclear = joined(_change(item) for item in changes.items() if item[0] not in risen | fallen)
+    risen = [title for title, d in changes.items() if d.low > 0]
+    fallen = [title for title, d in changes.items() if d.high < 0]
+    unclear = [title for title in changes if title not in risen + fallen]
+    said = {"lowers": fallen, "raises": risen, "has no clear effect on": unclear}
+    each = {title: _change(title, d) for title, d in changes.items()}
+    moves = [
+        f"{verb} {joined(each[title] for title in some)}" for verb, some in said.items() if some
+    ]
     few, accuracy = few_of_a_kind(rows), measures["accuracy"].difference
-    moves = accuracy.high < 0 or accuracy.low > 0
     verb = "falls" if accuracy.estimate < 0 else "rises"
-    points = f"{100 * abs(accuracy.estimate):.1f}"
+    points = f"; the accuracy {verb} by {100 * abs(accuracy.estimate):.1f} percentage points"
     holds = {
         "unchanged": np.array_equal(rows.before, rows.after),
         "few rows": rows.n_effective < FEW_ROWS,
         "few of a kind": few,
-        "some rise, some fall": risen and fallen,
-        "a score rises": any(title in risen for title in SCORES),
-        "some rise": risen,
-        "some fall": fallen,
+        "scores rise": {*SCORES} & {*risen} and not {*SCORES} & {*fallen},
     }
     return _said(
         EFFECT,
         holds,
         name=name,
         few=few,
-        changes=joined(map(_change, changes.items())),
-        risen=joined(map(_size, risen.items())),
-        fallen=joined(map(_size, fallen.items())),
-        unclear=f"; not clear is the change of {unclear}" if unclear else "",
-        accuracy=f"; the accuracy {verb} by {points} percentage points" if moves else "",
+        changes=joined(each.values()),
+        moves="; it ".join(moves),
+        accuracy=points if accuracy.high < 0 or accuracy.low > 0 else "",
     )
 
 
@@ -328,15 +323,6 @@ def signed(value: float) -> str:
     return ("+" if value >= 0 else "\N{MINUS SIGN}") + written(abs(value))
 
 
-def _change(item: tuple[str, metrics.CalibrationDifference]) -> str:
-    title, d = item
+def _change(title: str, d: metrics.CalibrationDifference) -> str:
     interval = f"95% interval {signed(d.low)} to {signed(d.high)}"
     return f"the {title} ({signed(d.estimate)}, {interval})"
-
-
-def _size(item: tuple[str, metrics.CalibrationDifference]) -> str:
-    """The size of a clear change, whose direction the verb says."""
-    title, d = item
-    low, high = sorted((abs(d.low), abs(d.high)))
-    size = written(abs(d.estimate))
-    return f"the {title} by {size} (95% interval {written(low)} to {written(high)})"

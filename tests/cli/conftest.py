@@ -75,7 +75,9 @@ def quick(monkeypatch):
         with replacing(path) as file:
             file.write(b"page")
 
-    drawn = types.SimpleNamespace(savefig=lambda file, **_: file.write(b"drawn"), to_html=to_html)
+    drawn = types.SimpleNamespace(
+        savefig=lambda file, **_: file.write(b"drawn"), to_html=to_html, verdict_=["Verdict."]
+    )
     monkeypatch.setattr("skcalib._cli.jobs._diagrams", lambda *_: drawn)
 
     def report(*args, **named):

@@ -116,7 +116,7 @@ def test_gaps_show_whether_the_probability_is_too_high(signs):
     p = np.repeat(middle, 8)
     hits = (8 * (middle - 0.25 * np.array(signs))).astype(int)
     y = np.concatenate([np.arange(8) < h for h in hits])
-    (display,) = drawn((y, p), Figure().subplots(), "bars", n_bins=4)
+    (display,) = drawn((y, p), Figure(figsize=(5, 6)).subplots(), "bars", n_bins=4)
     np.testing.assert_array_equal(np.sign(display.curve.gap), signs)
     looks = {1: (VERMILION, "////"), -1: (GREEN, "\\\\\\\\")}
     theme, n = Theme.of(display.ax_), opacity(8)
@@ -152,7 +152,7 @@ def test_a_small_error_is_written_with_digits_that_count():
 @pytest.mark.parametrize(
     ("drawing", "models", "size"), pairs(DRAWN, MODELS, [(3, 3), (5, 6), (10, 8)])
 )
-def test_legends_lie_in_the_diagram_or_above_it(rows, drawing, models, size):
+def test_legends_lie_above_the_histogram(rows, drawing, models, size):
     (style, scale), (n_models, name) = drawing, models
     figure = Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
@@ -160,8 +160,8 @@ def test_legends_lie_in_the_diagram_or_above_it(rows, drawing, models, size):
     figure.draw_without_rendering()
     legend = ax.get_legend()
     box = legend.get_window_extent()
-    is_above = box.y0 >= displays[0].counts_ax_.get_window_extent().y1 - 1
-    assert inside(box, figure.bbox if is_above else square_of(ax))
+    assert box.y0 >= displays[0].counts_ax_.get_window_extent().y1 - 1
+    assert inside(box, figure.bbox)
     labels = ["".join(text.get_text().split()) for text in legend.get_texts()]
     for display in displays:
         score = (
@@ -211,32 +211,6 @@ def test_titles_are_no_wider_than_the_axes(rows, name, width):
     assert display.ax_.title.get_window_extent().width <= room
     assert display.ax_.title.get_fontsize() >= SMALLEST
     assert "".join(ax.get_title().split()) == "".join(name.split())
-
-
-# Data that leave one corner free, and in which it is.
-CORNERS = {
-    "upper left": (np.repeat([0.8, 0.9], 40), 0.3),
-    "lower right": (np.repeat([0.05, 0.15], 40), 0.9),
-}
-
-
-@pytest.mark.parametrize("style", ["dots", "corp"])
-@pytest.mark.parametrize("corner", CORNERS)
-def test_legends_stand_in_a_free_corner(style, corner):
-    p, frequency = CORNERS[corner]
-    y = np.tile(np.arange(20) < 20 * frequency, 4)
-    figure = Figure(figsize=(5, 6))
-    (display,) = drawn((y, p), figure.subplots(), style, confidence_level=0.5)
-    figure.draw_without_rendering()
-    legend = display.ax_.get_legend().get_window_extent()
-    square = square_of(display.ax_)
-    left, low = (
-        legend.x1 < square.x0 + 0.7 * square.width,
-        legend.y1 < square.y0 + 0.7 * square.height,
-    )
-    assert (left, low) == (corner == "upper left", corner == "lower right")
-    places = display.ax_.transData.transform(display.line_.get_xydata())
-    assert not any(legend.contains(*place) for place in places)
 
 
 # Several models ---------------------------------------------------------------------------------

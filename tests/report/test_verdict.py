@@ -72,8 +72,8 @@ def flat(Z):
 def test_over_confident_and_repaired():
     first, second, third = said(hot, right)
     assert first.startswith("Before calibration the model is over-confident: its mean confidence")
-    assert second.startswith("Method lowers the log loss by ")
-    for title in ("the log loss by", "the Brier score by", "the debiased ECE by"):
+    assert second.startswith("Method lowers the log loss (")
+    for title in ("the log loss (", "the Brier score (", "the debiased ECE ("):
         assert title in second
     assert "accuracy" not in second
     assert "which does not prove that there is none" in third
@@ -94,7 +94,7 @@ def test_under_confident():
 def test_made_worse():
     first, second, third = said(right, hot)
     assert "neither over- nor under-confidence on average, and no other miscalibration (" in first
-    assert second.startswith("Method makes the probabilities worse: it raises the log loss by ")
+    assert second.startswith("Method makes the probabilities worse: it raises the log loss (")
     assert "more than chance explains" in third
     assert "the model is over-confident now, by " in third
 
@@ -113,8 +113,8 @@ def test_miscalibrated_although_the_means_agree():
 def test_measures_that_disagree():
     """Constant probabilities are calibrated and have a large log loss."""
     _, second, _ = said(cold, flat)
-    assert second.startswith("Method does not improve all measures: it lowers the debiased ECE by")
-    assert "but raises the log loss by" in second
+    assert second.startswith("Method makes the probabilities worse: it lowers the debiased ECE (")
+    assert "; it raises the log loss (" in second
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_an_error_that_rises_alone_does_not_make_probabilities_worse():
     other = mock.Mock(estimate=0.02, low=-0.01, high=0.03)
     changes, tests = changes_of(rows), [mock.Mock(pvalue=0.5)] * 2
     for rising, start in (
-        ("debiased ECE", "Method raises the debiased ECE by 0.0200"),
+        ("debiased ECE", "Method raises the debiased ECE (+0.0200, "),
         ("Brier score", "Method makes the probabilities worse: it raises the Brier score"),
     ):
         for title, change in changes.items():
@@ -199,7 +199,7 @@ def test_risks_of_two_classes():
     first, effect, last = said_of_an_event((0.7, 1))
     assert first.startswith("Before calibration the model under-estimates the probability of yes: ")
     assert "its mean is 11.7%, and 16.8% of the rows are yes, a difference of 5.1 perc" in first
-    assert effect.startswith("Method lowers the log loss by")
+    assert effect.startswith("Method lowers the log loss (")
     assert "no more than chance explains" in last
     assert "over-estimates the probability of yes" in said_of_an_event((1.3, 1))[0]
     assert "neither over- nor under-estimation on average" in said_of_an_event((1, 1))[0]
