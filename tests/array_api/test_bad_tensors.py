@@ -1,6 +1,7 @@
 """Bad input: a sentence with the remedy, raised before anything is changed."""
 
 import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,13 +26,19 @@ def refused(match, f, *args, of=None):
     assert before is None or state(of) == before
 
 
+@cache
+def fitted_in(kind, lib):
+    """The calibrator fitted to rows of a library; no test may change it, which they look at."""
+    return kind().fit(lib.array(Z), Y)
+
+
 @pytest.fixture(params=CALIBRATORS)
 def kind(request):
     return request.param
 
 
 def test_types(kind, lib):
-    fitted = kind().fit(lib.array(Z), Y)
+    fitted = fitted_in(kind, lib)
     integers = lib.array(np.round(Z).astype(np.int64))
     for f in (lambda X: fitted.fit(X, Y), *(getattr(fitted, name) for name in OUTPUTS)):
         refused(r"float32 or float64 to stay in .*int64\. Convert it, ", f, integers, of=fitted)
@@ -39,7 +46,7 @@ def test_types(kind, lib):
 
 @pytest.mark.parametrize("type_", ["float16", "bfloat16"])
 def test_half_precision(kind, type_, torch_lib):
-    fitted = kind().fit(torch_lib.array(Z), Y)
+    fitted = fitted_in(kind, torch_lib)
     half = torch_lib.array(Z).to(getattr(torch_lib.xp, type_))
     for f in (lambda X: fitted.fit(X, Y), *(getattr(fitted, name) for name in OUTPUTS)):
         refused(rf"got torch\.{type_}\. Convert it, as by X\.to", f, half, of=fitted)
@@ -47,7 +54,7 @@ def test_half_precision(kind, type_, torch_lib):
 
 def test_other_library(kind, lib, strict):
     X = lib.array(Z)
-    plain, on_device = kind().fit(Z, Y), kind().fit(X, Y)
+    plain, on_device = kind().fit(Z, Y), fitted_in(kind, lib)
     for name in OUTPUTS:
         words = rf"{kind.__name__}\.{name}\(\) must use the same namespace and the same device"
         if name != "predict":  # which agrees where probabilities do, but for ties
@@ -77,7 +84,7 @@ def test_dispatch_off(kind, torch_lib):
 def test_gradients(kind, torch_lib):
     """They pass through outputs, or are refused."""
     X = torch_lib.array(Z)
-    fitted = kind().fit(X, Y)
+    fitted = fitted_in(kind, torch_lib)
     leaf = X.clone().requires_grad_()
     refused(r"X must not need gradients.*X\.detach\(\)", fitted.fit, leaf, Y, of=fitted)
     w = torch_lib.array(np.ones(len(Y))).requires_grad_()
@@ -97,7 +104,7 @@ def test_gradients(kind, torch_lib):
 
 
 def test_gradients_are_those_of_differences(kind, torch_lib):
-    fitted = kind().fit(torch_lib.array(Z), Y)
+    fitted = fitted_in(kind, torch_lib)
     leaf = torch_lib.array(Z[:2]).requires_grad_()
     try:
         assert torch_lib.xp.autograd.gradcheck(fitted.predict_proba, leaf, atol=1e-4)
@@ -106,8 +113,7 @@ def test_gradients_are_those_of_differences(kind, torch_lib):
 
 
 def test_dimensions(kind, lib):
-    X = lib.array(Z)
-    fitted = kind().fit(X, Y)
+    fitted = fitted_in(kind, lib)
     for f in (lambda X: fitted.fit(X, Y), *(getattr(fitted, name) for name in OUTPUTS)):
         refused("moveaxis", f, lib.array(Z[None]), of=fitted)
         refused("Reshape your data", f, lib.array(Z[:, 0]), of=fitted)

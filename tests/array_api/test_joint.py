@@ -1,7 +1,10 @@
 """The joint family on tensors: fitted on their device, and differentiable in torch."""
 
+from functools import cache
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import skcalib._rows.arrays
 from skcalib import (
@@ -52,15 +55,20 @@ def rows(K, dtype, *, n=240):
     return Z.astype(dtype), y, rng.integers(0, 4, n) / 2
 
 
-def check_same(kind, Z, y, w, lib, dtype):
-    want = kind.fit(Z, y, w).predict_proba(Z)
-    losses = getattr(kind, "loo_losses_", np.empty(0))
-    X = lib.array(Z)
-    found = lib.numpy(kind.fit(X, y, w).predict_proba(X))
-    np.testing.assert_allclose(found, want, rtol=0, atol=TOLERANCE[dtype])
-    if len(losses):
+@cache
+def fitted_to(kind, K, dtype, lib=None):
+    """The calibrator fitted to these rows, of NumPy or of a library; for tests that only read."""
+    Z, y, w = rows(K, dtype)
+    return clone(kind).fit(Z if lib is None else lib.array(Z), y, w)
+
+
+def check_same(found, plain, Z, lib, dtype):
+    P = lib.numpy(found.predict_proba(lib.array(Z)))
+    np.testing.assert_allclose(P, plain.predict_proba(Z), rtol=0, atol=TOLERANCE[dtype])
+    if len(getattr(plain, "loo_losses_", ())):
         # Those at which the search of each strength ended.
-        np.testing.assert_allclose(lib.numpy(kind.loo_losses_), losses, rtol=0, atol=1e-5)
+        losses = lib.numpy(found.loo_losses_)
+        np.testing.assert_allclose(losses, plain.loo_losses_, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("K", [1, 3, *(pytest.param(K, marks=pytest.mark.slow) for K in (2, 7))])
@@ -68,7 +76,8 @@ def check_same(kind, Z, y, w, lib, dtype):
 def test_all_forms_have_the_answers_of_numpy(kind, K, lib, dtype):
     if lib.name == "jax" and K != 3:
         pytest.skip("JAX compiles anew for each shape, which takes seconds")
-    check_same(kind, *rows(K, dtype), lib, dtype)
+    found, plain = fitted_to(kind, K, dtype, lib), fitted_to(kind, K, dtype)
+    check_same(found, plain, rows(K, dtype)[0], lib, dtype)
 
 
 @pytest.mark.parametrize("kind", [k for k in OTHERS if type(k)._takes_masked], ids=str)
@@ -77,8 +86,9 @@ def test_masked_classes(kind, torch_lib, strict, dtype):
     some = np.random.default_rng(0).random(Z.shape) < 0.2
     some[np.arange(len(y)), y] = False
     Z[some] = -np.inf
+    plain = clone(kind).fit(Z, y, w)
     for lib in (torch_lib, strict):
-        check_same(kind, Z, y, w, lib, dtype)
+        check_same(clone(kind).fit(lib.array(Z), y, w), plain, Z, lib, dtype)
 
 
 @pytest.mark.parametrize("kind", DEFAULT, ids=lambda kind: type(kind).__name__)
@@ -104,7 +114,7 @@ def test_rows_stay_on_the_device(kind, torch_lib, monkeypatch):
 def test_several_blocks_have_the_answers_of_one(kind, torch_lib, monkeypatch):
     Z, y, w = rows(3, "float64")
     X = torch_lib.array(Z)
-    want = torch_lib.numpy(kind.fit(X, y, w).predict_proba(X))
+    want = torch_lib.numpy(fitted_to(kind, 3, "float64", torch_lib).predict_proba(X))
     monkeypatch.setattr(inputs, "MOST_ELEMENTS", 200)
     found = torch_lib.numpy(kind.fit(X, y, w).predict_proba(X))
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
@@ -120,9 +130,8 @@ DIFFERENTIABLE = [
 @pytest.mark.parametrize("K", [1, 3])
 @pytest.mark.parametrize("kind", [*DIFFERENTIABLE, DirichletCalibration()], ids=str)
 def test_outputs_are_differentiable(kind, K, torch_lib):
-    Z, y, _ = rows(K, "float64", n=100)
-    fitted = kind.fit(torch_lib.array(Z), y)
-    X = torch_lib.array(Z[:3]).requires_grad_()
+    fitted = fitted_to(kind, K, "float64", torch_lib)
+    X = torch_lib.array(rows(K, "float64")[0][:3]).requires_grad_()
     for method in ("transform", "predict_proba", "predict_log_proba"):
         assert torch_lib.xp.autograd.gradcheck(getattr(fitted, method), X)
 

@@ -5,6 +5,7 @@ Everything follows the logits: outputs are arrays of their library, precision an
 
 import copy
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -41,6 +42,16 @@ def data(case, dtype, *, masked=False):
     return Z.astype(dtype), y, w
 
 
+@cache
+def fitted_to(kind, case, dtype, lib=None):
+    """The calibrator fitted to rows of some kind, of NumPy or of a library; for tests that read."""
+    Z, y, w = data(case, dtype, masked=case == "weights" and kind._takes_masked)
+    if lib is not None:
+        return kind().fit(lib.array(Z), lib.array(y), lib.array(w))
+    with config_context(array_api_dispatch=False):
+        return kind().fit(Z, y, w)
+
+
 CASES = ["one column", pytest.param("two columns", marks=pytest.mark.slow), "several", "weights"]
 
 
@@ -58,11 +69,10 @@ def check_like(found, want, lib, dtype):
 @pytest.mark.parametrize("kind", CALIBRATORS)
 def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype):
     Z, y, w = data(case, dtype, masked=case == "weights" and kind._takes_masked)
+    plain, fitted = fitted_to(kind, case, dtype), fitted_to(kind, case, dtype, lib)
     with config_context(array_api_dispatch=False):
-        plain = kind().fit(Z, y, w)
         want = {method: getattr(plain, method)(Z) for method in [*METHODS, "predict"]}
     X = lib.array(Z)
-    fitted = kind().fit(X, lib.array(y), lib.array(w))
     P = lib.numpy(fitted.predict_proba(X))
     assert P.dtype == dtype
     np.testing.assert_allclose(P, want["predict_proba"], rtol=0, atol=TOLERANCE[dtype])
@@ -81,17 +91,18 @@ def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype)
 @pytest.mark.parametrize("kind", CALIBRATORS)
 def test_labels_and_weights_may_be_anywhere(kind, lib):
     """As may the labels of predictions, which are text in NumPy."""
-    Z, y, w = data("weights", "float64")
+    Z, y, w = data("weights", "float64", masked=kind._takes_masked)
     X, names = lib.array(Z), np.array(["a", "b", "c", "d"])
-    want = lib.numpy(kind().fit(X, lib.array(y), lib.array(w)).predict_proba(X))
+    want = lib.numpy(fitted_to(kind, "weights", "float64", lib).predict_proba(X))
     fitted = kind().fit(X, names[y].tolist(), w.tolist())
     np.testing.assert_allclose(lib.numpy(fitted.predict_proba(X)), want, rtol=0, atol=1e-9)
     predicted = fitted.predict(X)
     assert isinstance(predicted, np.ndarray)
     assert set(predicted) <= set(names)
     assert 0 <= fitted.score(X, names[y]) <= 1
-    score = kind().fit(X, y).score(X, y.tolist(), w.tolist())
-    assert score == kind().fit(Z, y).score(Z, y, w)
+    Z, y, _ = data("several", "float64")
+    score = fitted_to(kind, "several", "float64", lib).score(lib.array(Z), y.tolist(), w.tolist())
+    assert score == fitted_to(kind, "several", "float64").score(Z, y, w)
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
@@ -101,8 +112,8 @@ def test_a_fitted_calibrator(kind, lib):
     So these are used without the library, and the device, that the fit was on.
     """
     Z, y, _ = data("several", "float64")
-    X, plain = lib.array(Z), kind().fit(Z, y)
-    fitted = kind().fit(X, lib.array(y))
+    X, plain = lib.array(Z), fitted_to(kind, "several", "float64")
+    fitted = fitted_to(kind, "several", "float64", lib)
     for name, value in vars(plain).items():
         if isinstance(value, np.ndarray) and name != "classes_":
             assert lib.numpy(getattr(fitted, name)).shape == value.shape

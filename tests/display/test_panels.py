@@ -182,9 +182,9 @@ def extents(display):
     return [ax.get_window_extent() for ax in axes(display)]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
-    ("draw", "size", "style"), pairs(PANELS.values(), [(3, 3), (5, 6), (10, 8)], STYLES)
+    ("draw", "layout", "size", "style"),
+    pairs(PANELS.values(), LAYOUTS, [(3, 3), (5, 6), (10, 8)], STYLES),
 )
 def test_legends_cover_nothing(draw, size, layout, style):
     with plt.style.context(style):

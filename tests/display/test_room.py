@@ -1,6 +1,6 @@
 """The law of room: in figures of papers no text is clipped, and no legend stands over data.
 
-For every display, in a column, in two panels and in four, with a layout engine and without one.
+For every display, alone, beside itself and above itself, with a layout engine and without one.
 """
 
 import itertools
@@ -29,12 +29,12 @@ from skcalib import (
 from skcalib.datasets import make_logits
 from skcalib.selection import CalibratorComparison
 
-# The settings of a paper, and figures of one column, of two, and of a page.
+# The settings of a paper, and figures of a column and of a page, with panels in rows or columns.
 PAPER = {
     "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7,
     "ytick.labelsize": 7, "legend.fontsize": 7,
 }  # fmt: skip
-SHAPES = {"column": ((3.3, 3), (1, 1)), "two": ((6.8, 3), (1, 2)), "four": ((6.8, 6.4), (2, 2))}
+SHAPES = {"column": ((3.3, 3), (1, 1)), "beside": ((6.8, 3), (1, 2)), "above": ((3.4, 6.4), (2, 1))}
 ENGINES = ["constrained", "tight", None]
 
 Z, Y = make_logits(900, 4, temperature=2.5, offset=[0, 1, 0, 0], random_state=0)

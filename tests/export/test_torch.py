@@ -173,10 +173,10 @@ def test_programs_are_exported_loaded_and_compiled(torch, member, tmp_path):
     torch.export.save(program, tmp_path / "program.pt2")
     loaded = torch.export.load(tmp_path / "program.pt2").module()
     torch.testing.assert_close(loaded(Z), out, equal_nan=True)
-    # Compiled, the module and, as a single graph, its program.
+    # Compiled, the module and, as a single graph, its program, which has the same operations.
     for compiled in (
         torch.compile(module, backend="aot_eager"),
-        torch.compile(loaded, backend="aot_eager", fullgraph=True),
+        torch.compile(loaded, backend="eager", fullgraph=True),
     ):
         torch.testing.assert_close(compiled(Z), out, equal_nan=True)
 
