@@ -32,9 +32,9 @@ preconditioner at the start is the unit matrix:
 rows, classes  "trust-exact", whole    preconditioned    "L-BFGS-B" of SciPy  parameters
                Hessian                 L-BFGS
 =============  ======================  ================  ===================  =================
-200 x 2        1.1 and 1.2             1.3 and 1.7       1.3 and 1.6          4 and 6
-1000 x 2       1.1 and 1.6             1.6 and 2.2       1.6 and 1.5          4 and 6
-1 000 000 x 2  3.4 and 11              3.4 and 2.7       5.8 and 3.1          4 and 6
+200 x 2        1.2 and 1.3             1.5 and 2.4       1.5 and 2.1          4 and 6
+1000 x 2       1.4 and 1.5             2.0 and 2.0       2.2 and 1.6          4 and 6
+1 000 000 x 2  1.8 and 5.2             2.1 and 1.7       4.6 and 2.2          4 and 6
 1000 x 10      1.4 and 2.7             used              1.5 and 3.0          20 and 110
 5000 x 10      1.8 and 8               used              1.4 and 2.2          20 and 110
 300 000 x 10   2.5 and 6.5             used              1.4 and 1.1          20 and 110

@@ -215,7 +215,10 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     fallen = [title for title, d in changes.items() if d.high < 0]
     unclear = [title for title in changes if title not in risen + fallen]
     said = {"lowers": fallen, "raises": risen, "has no clear effect on": unclear}
-    each = {title: _change(title, d) for title, d in changes.items()}
+    each = {
+        title: f"the {title} ({signed(d.estimate)}, 95% interval {signed(d.low)} to {signed(d.high)})"
+        for title, d in changes.items()
+    }
     moves = [
         f"{verb} {joined(each[title] for title in some)}" for verb, some in said.items() if some
     ]
@@ -321,8 +324,3 @@ def joined(parts: Iterable[str]) -> str:
 def signed(value: float) -> str:
     """A difference as text."""
     return ("+" if value >= 0 else "\N{MINUS SIGN}") + written(abs(value))
-
-
-def _change(title: str, d: metrics.CalibrationDifference) -> str:
-    interval = f"95% interval {signed(d.low)} to {signed(d.high)}"
-    return f"the {title} ({signed(d.estimate)}, {interval})"
