@@ -216,7 +216,8 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
     unclear = [title for title in changes if title not in risen + fallen]
     said = {"lowers": fallen, "raises": risen, "has no clear effect on": unclear}
     each = {
-        title: f"the {title} ({signed(d.estimate)}, 95% interval {signed(d.low)} to {signed(d.high)})"
+        title: f"the {title} ({signed(d.estimate)}, 95% interval {signed(d.low)} to "
+        f"{signed(d.high)})"
         for title, d in changes.items()
     }
     moves = [
