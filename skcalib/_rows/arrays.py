@@ -181,7 +181,7 @@ def smallest_normal(x: Any) -> float:
 
 def largest_exponent(x: Any) -> float:
     """A number whose exponential has a square and an inverse square in the precision of ``x``."""
-    return -float(np.log(smallest_normal(x))) / 2
+    return -float(np.log(float(namespace(x).finfo(x.dtype).smallest_normal))) / 2
 
 
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:

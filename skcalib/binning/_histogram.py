@@ -183,9 +183,6 @@ class HistogramBinning(_PerClass):
         self.strategy = strategy
         self.pseudo_rows = pseudo_rows
 
-    def _weights_are_relative(self) -> bool:
-        return not self.pseudo_rows
-
     def _check(self) -> None:
         check_integer("n_bins", self.n_bins)
         check_option("strategy", self.strategy, Strategy)

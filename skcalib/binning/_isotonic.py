@@ -114,9 +114,6 @@ class IsotonicCalibration(_PerClass):
         self.interpolation = interpolation
         self.pseudo_rows = pseudo_rows
 
-    def _weights_are_relative(self) -> bool:
-        return not self.pseudo_rows
-
     def _check(self) -> None:
         check_option("interpolation", self.interpolation, Interpolation)
         check_real("pseudo_rows", self.pseudo_rows, closed=True)
