@@ -232,15 +232,9 @@ def _effect(rows: Evaluation, name: str, measures: dict[str, Change]) -> str:
         "few of a kind": few,
         "scores rise": {*SCORES} & {*risen} and not {*SCORES} & {*fallen},
     }
-    return _said(
-        EFFECT,
-        holds,
-        name=name,
-        few=few,
-        changes=joined(each.values()),
-        moves="; it ".join(moves),
-        accuracy=points if accuracy.high < 0 or accuracy.low > 0 else "",
-    )
+    words = {"changes": joined(each.values()), "moves": "; it ".join(moves), "few": few}
+    clear = accuracy.high < 0 or accuracy.low > 0
+    return _said(EFFECT, holds, name=name, accuracy=points if clear else "", **words)
 
 
 def _after(rows: Evaluation, ece: metrics.IntervalEstimate, pvalue: float) -> str:
