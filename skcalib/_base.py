@@ -382,8 +382,9 @@ class BaseCalibrator(
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     """Weighted share of right predictions, from labels and weights of any kind."""
-    y, predicted = as_numpy(y, "y"), as_numpy(predicted, "predictions")
-    if np.ndim(predicted) == 1:  # as numbers, since scikit-learn refuses some types
+    # In memory, also those of Dask.
+    y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
+    if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
         known = np.unique(predicted)
         y, predicted = labels.encode(labels.as_labels(y), known), labels.encode(predicted, known)
     w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")

@@ -167,6 +167,16 @@ def frames(n=400, n_classes=3, npartitions=4):
     return frame, dd.from_pandas(frame, npartitions=npartitions), names
 
 
+def test_the_accuracy_is_that_of_rows_in_memory():
+    Z, y = make_logits(300, 3, random_state=0)
+    X, labels, w = chunked(Z, y, np.linspace(0, 1, 300), chunk=100)
+    calibrator = skcalib.TemperatureScaling().fit(X, labels)
+    assert calibrator.score(X, labels) == calibrator.score(Z, y) == (Z.argmax(axis=1) == y).mean()
+    assert calibrator.score(X, labels, w) == calibrator.score(Z, y, np.linspace(0, 1, 300))
+    frame = dd.from_pandas(pd.DataFrame(Z).assign(y=y), npartitions=3)
+    assert calibrator.score(frame[[0, 1, 2]], frame["y"]) == calibrator.score(Z, y)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", families.REPRESENTATIVES)
 def test_data_frames(kind):
