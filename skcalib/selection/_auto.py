@@ -107,7 +107,7 @@ class AutoCalibrator(BaseCalibrator):
     ``alpha`` 1 and 0.1; :class:`MatrixScaling` with ``alpha`` 10, 1, 0.1, 0.01 and 0.003, or 3,
     0.3 and 0.03 for more than 256 classes, none where classes are masked; for two classes
     :class:`SplineCalibration` and centred :class:`IsotonicCalibration`; and
-    :class:`ClassifierCalibrator` with gradient boosting for up to 20 classes, for two from 400 rows
+    :class:`EstimatorCalibration` with gradient boosting for up to 20 classes, for two from 400 rows
     on, and with 50 extra trees for 3 to 20 classes.
 
     *Weights* have a Dirichlet prior, as if there were more rows whose label a single candidate

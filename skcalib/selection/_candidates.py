@@ -10,7 +10,7 @@ from skcalib import binning, scaling
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Floats, Rows, namespace
 from skcalib._warnings import warn
-from skcalib.meta._classifier_calibrator import ClassifierCalibrator
+from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Regularization strengths of vector and matrix maps, as multiples of the rule. Averages of the maps
 # cover what is between.
@@ -80,12 +80,12 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         found["spline"] = scaling.SplineCalibration()
         found["isotonic"] = binning.IsotonicCalibration(interpolation="centered")
     if 2 < n_classes <= MOST_CLASSES_OF_TREES or (n_classes == 2 and n_rows >= ROWS_OF_TREES):
-        found["gradient boosting"] = ClassifierCalibrator()
+        found["gradient boosting"] = EstimatorCalibration()
     if 2 < n_classes <= MOST_CLASSES_OF_TREES:
         from sklearn.ensemble import ExtraTreesClassifier
 
         forest = ExtraTreesClassifier(50, min_samples_leaf=10, max_features=0.5, random_state=0)
-        found["extra trees"] = ClassifierCalibrator(forest)
+        found["extra trees"] = EstimatorCalibration(forest)
     return found
 
 

@@ -25,7 +25,7 @@ from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows,
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
-from skcalib.meta._classifier_calibrator import ClassifierCalibrator, canonical_orders
+from skcalib.meta._estimator_calibration import EstimatorCalibration, canonical_orders
 from skcalib.scaling._linear import fit_linear_maps
 from skcalib.scaling._matrix import _averaged, _family_of, _features_of
 
@@ -362,7 +362,7 @@ def promising(candidates: Mapping[str, Any], fold: Fold, where: str) -> dict[str
 
 def _least(calibrator: Any, linear: float = NEGLIGIBLE) -> float:
     """The weight below which a candidate is left out, and that for linear maps."""
-    if isinstance(calibrator, ClassifierCalibrator):
+    if isinstance(calibrator, EstimatorCalibration):
         return COSTLY_LEAST
     return linear if _features_of(calibrator) else NEGLIGIBLE
 
