@@ -1,5 +1,7 @@
 """Measures corrected for optimism: the fit repeated on bootstrap samples of its own rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +19,7 @@ from skcalib._validation.inputs import check_integer, check_real, check_weights
 from skcalib._validation.labels import as_labels, shown
 from skcalib._warnings import warn
 from skcalib.metrics._named_scorers import NamedScorer, Sample, measured, measures_of, named
-from skcalib.metrics._scorers import CalibrationScorer
+from skcalib.metrics import calibration_scorer
 
 from ._regression import calibration_intercept, calibration_slope, integrated_calibration_index
 
@@ -49,14 +51,8 @@ class OptimismCorrection:
     high: float
 
 
-def _negated(figure: Callable[..., Any], y: Any, P: Any, **params: Any) -> float:
-    """A figure that is no error, for a scorer that negates errors."""
-    found = figure(y, P, **params)
-    return -float(getattr(found, "estimate", found))
-
-
 FIGURES = {
-    figure.__name__: CalibrationScorer(partial(_negated, figure), {})
+    figure.__name__: calibration_scorer(figure, greater_is_better=True)
     for figure in (calibration_slope, calibration_intercept, integrated_calibration_index)
 }
 
