@@ -17,7 +17,6 @@ from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._input import OF_EACH, Kind, columns_of
 
-
 # Number of bins, the rule for their number, or their edges.
 NBins = int | Literal["cube_root"] | ArrayLike
 
@@ -117,7 +116,13 @@ def edges_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> list[Floats
     check_option("strategy", strategy, Strategy)
     if np.ndim(n_bins):
         edges = np.asarray(n_bins, dtype=np.float64)
-        if edges.ndim > 1 or len(edges) < 2 or edges[0] or edges[-1] != 1 or np.diff(edges).min() <= 0:
+        if (
+            edges.ndim > 1
+            or len(edges) < 2
+            or edges[0]
+            or edges[-1] != 1
+            or np.diff(edges).min() <= 0
+        ):
             raise ValueError(
                 "Edges in n_bins must increase from 0 to 1, as [0, 0.1, 0.5, 1] do, got "
                 f"{n_bins!r}. Pass an integer for the number of bins."
