@@ -15,8 +15,8 @@ from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 from ._curve import NBins, curves_of
 from ._input import Average, Kind, columns_of
 
-# Error of bins, which have arrays ``gap``, ``share``, ``accuracy`` and ``n_effective``. The bins are
-# the last axis of arrays of any shape.
+# Error of bins with arrays ``gap``, ``share``, ``accuracy`` and ``n_effective``, of any shape. The
+# bins are their last axis.
 Formula = Callable[[Any], Any]
 
 
@@ -506,7 +506,7 @@ def smooth_calibration_error(
     return errors if average is None else float(errors.mean())
 
 
-# Formulas of bins by the names of their measures: errors that are proportional to the gaps, and all.
+# Formulas of bins by the names of their measures: errors proportional to the gaps, and all.
 HOMOGENEOUS: dict[str, Formula] = {
     "expected_calibration_error": _mean_gap,
     "maximum_calibration_error": _largest_gap,

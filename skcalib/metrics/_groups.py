@@ -15,9 +15,9 @@ from skcalib._warnings import warn
 # Fewer groups do not show how much groups vary.
 FEW_GROUPS = 20
 
-# Signs of groups are flipped unless the squared skewness of the sum of residuals exceeds this: 300
-# groups with uniform risks have 0.003. Skewed sums do not have a symmetric distribution.
-MOST_SKEWNESS = 0.003
+# Signs of groups are flipped unless the squared skewness of the sum of residuals exceeds this: 420
+# groups with uniform risks have 0.002. Skewed sums do not have a symmetric distribution.
+MOST_SKEWNESS = 0.002
 
 Random = np.random.RandomState
 
@@ -55,7 +55,7 @@ def normal_quantile(level: float, groups: Indices | None = None) -> float:
 
 def sums_by_group(values: Floats, groups: Indices | None) -> Floats:
     """Sum of the values of each group, or the values if there are no groups."""
-    return values if groups is None else np.bincount(groups, values)
+    return values if groups is None else np.bincount(groups, values).astype(np.float64)
 
 
 def are_skewed(P: Floats, w: Floats, groups: Indices) -> bool:

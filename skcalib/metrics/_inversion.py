@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -259,7 +260,7 @@ def ends_by_labels(
         np.array([measured.of_labels(random, P) for _ in range(n_resamples)])
         for P in (None, recalibrated(measured))
     ]
-    largest = [lambda x, noise=noise: x + noise for noise in draws]
+    largest: list[Largest] = [partial(np.add, noise) for noise in draws]
     low = least_true_error(estimate, (0.0, 1.0), largest, level)
     reach = [np.quantile(noise, (1 + level) / 2, method="higher") for noise in draws]
     return low, estimate + float(max(reach))
@@ -271,14 +272,13 @@ def recalibrated(measured: MeasuredByCall) -> Floats:
     kind = problem.kind
     if kind != "multilabel":
         kind = "binary" if problem.rows.X.ndim == 1 else "classwise"
-    one = MeasuredByBins(
-        problem._replace(kind=kind, pos_label=None), "expected_calibration_error", 15, "uniform"
-    )
-    columns = [np.stack([getattr(c, name) for c in one.columns]) for name in ("bins", "score")]
+    name, gaps_of_all = "expected_calibration_error", problem._replace(kind=kind, pos_label=None)
+    one = MeasuredByBins(gaps_of_all, name, 15, "uniform")
     bins = bins_of(one)
-    columns[0] = columns[0] + bins.weight.shape[1] * np.arange(len(columns[0]))[:, None]
+    place = np.stack([column.bins + 15 * k for k, column in enumerate(one.columns)])
+    score = np.stack([column.score for column in one.columns])
     exclusive = kind != "multilabel"
-    cells = Cells(*columns, one.weights, np.ones(len(one.weights)), exclusive=exclusive)
+    cells = Cells(place, score, one.weights, np.ones(len(one.weights)), exclusive=exclusive)
     P = cells.probabilities(pooled_gaps(bins)).T
     return P[:, 0] if problem.rows.X.ndim == 1 else P
 
@@ -420,7 +420,8 @@ def flipped(
     place = (cells.bins + bins.weight.size * units).ravel()
     out = np.empty((len(gaps), n_resamples, *bins.weight.shape))
     for gap, draws in zip(gaps, out, strict=True):
-        residuals = cells.weight * (cells.score - gap.ravel()[cells.bins] - cells.event)
+        events = np.asarray(cells.event)
+        residuals = cells.weight * (cells.score - gap.ravel()[cells.bins] - events)
         sums = np.bincount(place, residuals.ravel(), bins.weight.size * n_groups)
         noise = (signs @ sums.reshape(n_groups, -1)).reshape(draws.shape)
         draws[:] = noise / np.where(bins.weight > 0, bins.weight, np.inf)

@@ -80,8 +80,8 @@ class NamedScorer(NamedTuple):
 
         Scorers of several labels do not: they refuse what is no indicator matrix.
         """
-        own = isinstance(self.scorer, CalibrationScorer)
-        return own and self.scorer.params.get("kind") != "multilabel"
+        params = self.scorer.params if isinstance(self.scorer, CalibrationScorer) else None
+        return params is not None and params.get("kind") != "multilabel"
 
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}

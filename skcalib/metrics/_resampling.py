@@ -21,7 +21,7 @@ from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_input, columns_of, resolved
 
-Measure = str | Callable[..., float]
+Measure = str | Callable[..., Any]
 
 Method = Literal["auto", "inversion", "basic", "percentile"]
 

@@ -475,7 +475,9 @@ def calibration_difference(
         if is_error(model, measure, seeded):
             ends = inverted_ends(model, estimate, n_resamples, seeded, confidence_level)
         intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
-    return difference_of(*intervals, draws[:, 0] - draws[:, 1], confidence_level, numbers)
+    one, other = intervals
+    differences = draws[:, 0] - draws[:, 1]
+    return difference_of(one, other, differences, confidence_level, numbers)
 
 
 def difference_of(
