@@ -95,7 +95,9 @@ def rejections(cell: Cell, gaps: str, draws: int, resamples: int, measure: str) 
 def print_level(draws: int, resamples: int) -> None:
     names = ["expected_calibration_error", "maximum_calibration_error", "spiegelhalter_z"]
     print("calibration_test: rejections at 5 %; power of the ECE if T = 1.5")
-    print(f"{'risks':14}{'groups':>7}{'rows':>5} {'labels':13}{'ECE':>7}{'MCE':>7}{'z':>7}{'power':>7}")
+    print(
+        f"{'risks':14}{'groups':>7}{'rows':>5} {'labels':13}{'ECE':>7}{'MCE':>7}{'z':>7}{'power':>7}"
+    )
     for cell in cells():
         print(f"{cell.risks:14}{cell.groups:7}{cell.size:5} {cell.dependence:13}", end="")
         for name in names:
@@ -133,7 +135,9 @@ def print_clinical(draws: int, _: int) -> None:
                 for groups in (how["groups"], None):
                     found = figure(y, P, groups=groups)
                     covered.append(found.low <= true <= found.high)
-            print(f"{np.mean(covered[::2]):7.3f}{np.mean(covered[1::2]):7.3f}", end="   ", flush=True)
+            print(
+                f"{np.mean(covered[::2]):7.3f}{np.mean(covered[1::2]):7.3f}", end="   ", flush=True
+            )
         print()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._validation import inputs, labels as targets
@@ -131,7 +131,7 @@ def check_input(
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
     encode = partial(targets.encode, classes=classes)
-    return rows.relabelled(encode, classes=classes, weight=found.weight)
+    return rows.relabelled(encode, classes=classes, weight=found.weight).on_host()
 
 
 def unlabelled(y_proba: Any) -> Rows:
@@ -176,18 +176,17 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
 
 
 def _top_label(P: Floats, y: Indices) -> Events:
-    xp = xa.namespace(P)
     if P.ndim == 1:  # the probability of the other class is 1 - P
-        return xp.maximum(P, 1 - P)[:, None], ((P > 0.5) == (y == 1))[:, None]
-    top = xp.argmax(P, axis=1)
-    return xa.of_labels(P, top)[:, None], (top == y)[:, None]
+        return np.maximum(P, 1 - P)[:, None], ((P > 0.5) == (y == 1))[:, None]
+    top = P.argmax(axis=1)
+    return np.take_along_axis(P, top[:, None], axis=1), (top == y)[:, None]
 
 
 def _each_class(P: Floats, y: Any) -> Events:
-    """Of every class or, where ``y`` (m, K) is an indicator, of every label."""
+    """Scores and events of every class or, where ``y`` (m, K) is an indicator, of every label."""
     if P.ndim == 1:
-        P = xa.namespace(P).stack([1 - P, P], axis=1)
-    return P, y if y.ndim == 2 else y[:, None] == xa.like(np.arange(P.shape[1]), P)
+        P = np.stack([1 - P, P], axis=1)
+    return P, y if y.ndim == 2 else y[:, None] == np.arange(P.shape[1])
 
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:
