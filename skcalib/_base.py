@@ -126,13 +126,16 @@ class BaseCalibrator(
             only = labels.shown(found.labels)
             raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
         named = self.classes if known is None else known
-        classes = labels.resolve_classes(found.labels, rows.n_columns, named, X)
+        classes = labels.resolve_classes(
+            found.labels, rows.n_columns, named, X, categories=found.categories
+        )
         rows = rows.relabelled(
             partial(labels.encode, classes=classes),
             classes=classes,
             weight=found.weight,
             masked=found.masked,
         )
+        labels.check_column_order(rows, named=named is not None)
         if found.masked:
             self._check_takes_masked(masked=True)
             inputs.check_labels_are_not_masked(rows)

@@ -19,7 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
 from skcalib._rows.inputs import TensorRows
-from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
+from skcalib._validation.labels import (
+    as_labels,
+    distinct_labels,
+    in_one_type,
+    ordered_categories,
+    shown,
+)
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 # --------------------------------------------------------------------------------------
@@ -365,6 +371,7 @@ class Found:
     n_rows: int = 0  #: number of rows of positive weight
     like_probabilities: bool = False  #: whether all rows are, or could be, probabilities
     masked: bool = False  #: whether some logit is -inf
+    categories: Array | None = None  #: ordered categories of the labels, if they are such
 
     def __add__(self, other: Found) -> Found:
         return Found(
@@ -373,6 +380,7 @@ class Found:
             self.n_rows + other.n_rows,
             self.like_probabilities and other.like_probabilities,
             self.masked or other.masked,
+            other.categories if self.categories is None else self.categories,
         )
 
 
@@ -424,7 +432,8 @@ def check_rows(
         labels, X, w = with_weight_only(labels, X, w)
         masked = masked and bool(xa.namespace(X).any(-np.inf == X))
     weight = float(len(labels) if w is None else w.sum())
-    return (X, labels, w), Found(distinct_labels(labels), weight, len(labels), could_be, masked)
+    found = distinct_labels(labels), weight, len(labels), could_be, masked, ordered_categories(y)
+    return (X, labels, w), Found(*found)
 
 
 def check_unlabelled(
