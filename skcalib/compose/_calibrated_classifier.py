@@ -1,5 +1,7 @@
 """A classifier with a calibrator, fitted by cross-fitting."""
 
+from __future__ import annotations
+
 from itertools import cycle
 from typing import Any, Literal, Self
 
@@ -44,21 +46,23 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         labels per row None stands for :class:`MultiLabelCalibrator`, and calibrators of two
         classes are fitted to each label.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows for cross-fitting. An integer is the number of stratified folds, or
-        of folds of consecutive rows for several labels per row.
-        Ignored for a frozen classifier.
+        How to split the rows for cross-fitting. An integer is the number of stratified folds, of
+        whole groups if there are ``groups``; for several labels per row, folds have consecutive
+        rows. Ignored for a frozen classifier.
     ensemble : bool or "auto", default="auto"
         Which classifiers predict. "auto" averages those of all splits, with one calibrator, unless
         the classifier is frozen or takes kernels, or the training rows of a split lack a class or
         label: these are as with False, which fits another classifier to all rows, and predicts in
         the time of one. True fits a calibrator for each split to its test rows only, as
         scikit-learn does.
-    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+    response_method : str, default="auto"
         Where logits come from, as in :class:`LogitTransformer`.
     min_proba : float or "auto", default="auto"
         The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
     n_jobs : int, default=None
         Number of splits that are fitted in parallel.
+    **other
+        Parameters of other classes, which are refused with the parameter to use instead.
 
     Attributes
     ----------
@@ -69,7 +73,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     calibrators_ : list of calibrators
         The fitted calibrators: one, or with ``ensemble=True`` one for each split.
     response_method_ : str
-        Where logits come from, "decision_function" or "predict_proba".
+        Method that logits come from.
     min_proba_ : float
         The smallest probability that the logarithm is taken of.
     multilabel_ : bool
@@ -134,7 +138,15 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         response_method: ResponseMethod = "auto",
         min_proba: MinProba = "auto",
         n_jobs: int | None = None,
+        **other: Any,
     ) -> None:
+        if other:
+            name, value = next(iter(other.items()))
+            hint = nested.calibrator_hint(value) if name == "method" else ""
+            raise TypeError(
+                f"CalibratedClassifier takes no parameter {name}, got {name}={value!r}. "
+                f"{hint or 'See its documentation for the parameters.'}"
+            )
         self.estimator = estimator
         self.calibrator = calibrator
         self.cv = cv
