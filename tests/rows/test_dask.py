@@ -21,14 +21,12 @@ from skcalib import (
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
-    NoisyLabelCalibration,
     OrderPreservingScaling,
     PlattScaling,
     PriorShift,
     QuadraticScaling,
     SplineCalibration,
     TemperatureScaling,
-    TopLabelCalibration,
     VectorScaling,
     VennAbersCalibration,
     metrics,
@@ -36,6 +34,7 @@ from skcalib import (
 from skcalib._optimize import spline as binned
 from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
+from skcalib.experimental import NoisyLabelCalibration, TopLabelCalibration
 
 N, CHUNK = 3000, 700
 # The joint family ends where the gradient is small enough: here, where nothing is left.
@@ -340,7 +339,7 @@ def test_more_rows_than_are_gathered_are_refused(monkeypatch):
 # Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
 GATHERING = {
     families.AutoCalibrator,
-    families.ClassifierCalibrator,
+    families.EstimatorCalibration,
     families.ConditionalCalibrator,
     NoisyLabelCalibration,
     PriorShift,
