@@ -18,7 +18,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
-from skcalib._rows.inputs import TensorRows
 from skcalib._validation.labels import (
     as_labels,
     distinct_labels,

@@ -347,7 +347,7 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
     y = top = np.zeros(0, np.intp)
     if rows.is_local and len(classes) <= COMPARED_CLASSES:
         step = -(-rows.n_rows // COMPARED_ROWS)
-        compared = (rows.thinned(step) if step > 1 else rows).on_host()
+        compared = rows.thinned(step) if step > 1 else rows
         y, top = compared.y, largest_columns(compared.X)
     remedy = f"Reorder the columns, or name the labels in their order with {param}=."
     message = "" if named else _ignored_label(classes) or _other_order(classes, y, top)
@@ -359,7 +359,7 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
     columns = suspect_columns(y, top, len(classes))
     if columns is not None:
         moved = np.flatnonzero(columns != np.arange(len(classes)))
-        k = moved[0]
+        k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
         own, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
         warn(
             f"Columns of {name} probably belong to other classes: in rows of class "

@@ -82,7 +82,8 @@ def response_of(estimator: Any, method: str, min_proba: MinProba, *, fitted: boo
         if pairwise
         else " Logits cannot come from predictions of labels."
     )
-    raise ValueError(f"estimator must have {' or '.join(methods)}, got {estimator!r}.{remedy}")
+    names = " or ".join([*filter(None, [", ".join(methods[:-1])]), methods[-1]])
+    raise ValueError(f"estimator must have {names}, got {estimator!r}.{remedy}")
 
 
 def _is_one_versus_one(estimator: Any) -> bool:

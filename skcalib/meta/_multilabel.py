@@ -17,7 +17,7 @@ from skcalib._rows import Array, Floats, MemoryRows, arrays as xa, as_numpy, che
 from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
-from skcalib.scaling import PlattScaling
+from skcalib.scaling import PlattScaling, Uncalibrated
 
 # Whether a row has the label.
 CLASSES = np.array([0, 1])
@@ -103,7 +103,7 @@ class MultiLabelCalibrator(
     ----------
     calibrator : calibrator, default=None
         The calibrator of two classes of which a clone is fitted for each label. None stands for
-        :class:`PlattScaling`.
+        :class:`PlattScaling`, "passthrough" for :class:`Uncalibrated`.
     n_jobs : int, default=None
         Number of labels that are fitted in parallel.
 
@@ -206,6 +206,8 @@ class MultiLabelCalibrator(
             where there are some. The calibrator is then unchanged.
         """
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
+        if isinstance(calibrator, str) and calibrator == "passthrough":
+            calibrator = Uncalibrated()
         nested.check_calibrator(calibrator, None)
         nested.check_order(calibrator, CLASSES)
         Z, E = _checked_log_odds(X, type(self).__name__), labels.as_indicator(y)
