@@ -62,7 +62,7 @@ def as_array(
         )
     if n_dimensions == 1 and not flat:
         if n_columns in {None, 1}:  # log-odds of two classes
-            return (x.to_frame() if hasattr(x, "to_frame") else x[:, None]) if len(x) else x
+            return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
         raise ValueError(
             f"{name} must have two dimensions, got one. Reshape your data: a single row of logits "
             f"is {name}.reshape(1, -1)."

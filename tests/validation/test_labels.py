@@ -426,11 +426,10 @@ def test_one_hot_labels_are_told_the_remedy():
 def test_a_row_of_one_dimension_is_a_row(kind, logits3):
     calibrator = kind().fit(*logits3)
     for row in (Z3[0], Z3[0].tolist()):
-        with pytest.raises(ValueError, match=r"got one.*a single row of logits, X\.reshape\(1, -1"):
+        with pytest.raises(
+            ValueError, match=r"got one.*a single row of logits is X\.reshape\(1, -1"
+        ):
             calibrator.predict_proba(row)
-    margins = kind().fit(Z3[:, 1:2] - Z3[:, :1], Y3 == 1)
-    with pytest.raises(ValueError, match=r"a single column, X\.reshape\(-1, 1\)"):
-        margins.predict_proba(Z3[:, 0])
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 2, 5), (4, 3, 10)])
