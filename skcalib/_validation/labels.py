@@ -424,8 +424,11 @@ def takes_indicator(estimator: Any) -> bool:
     return bool(tags.target_tags.multi_output or of_labels)
 
 
-def as_indicator(y: Any, name: str = "y") -> Bools:
-    """Which labels (n, n_labels) each row has; a ValueError for what is no indicator matrix."""
+def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bools:
+    """Indicator matrix (n, n_labels) as booleans; a ValueError if it is none.
+
+    Entries that are ``unknown``, (n, 1) or (n, n_labels), may have any value, and become False.
+    """
     if y is None:
         raise ValueError(f"This requires {name} to be passed, but the target {name} is None.")
     check_in_memory([y])
@@ -433,17 +436,25 @@ def as_indicator(y: Any, name: str = "y") -> Bools:
     got = f"shape {E.shape}" if hasattr(E, "shape") else f"a {type(E).__name__}"
     if len(getattr(E, "shape", ())) == 2:
         E = np.asarray(E)
+        if E.dtype.kind == "O":  # pandas.NA compares with nothing
+            E = np.where(np.frompyfunc(_is_missing, 1, 1)(E).astype(bool), np.nan, E)
         are_numbers = E.dtype.kind in "biufO"  # old versions of NumPy do not compare text
         valid = (E == 0) | (E == 1) if are_numbers else np.zeros(E.shape, bool)
+        if unknown is not None and np.broadcast_shapes(unknown.shape, E.shape) == E.shape:
+            E, valid = np.where(unknown, 0, E), valid | unknown
         if valid.all():
             return E.astype(bool)
         got = repr(E[~valid].tolist()[0])
+    advice = ""
+    if name == "y":
+        advice = (
+            f"; give labels that are unknown in some rows a weight of 0, as in ~np.isnan({name})"
+        )
     raise ValueError(
         f"{name} must be an indicator matrix of shape (n_samples, n_labels), of zeros and ones "
         f"only, got {got}. Convert sets of labels by MultiLabelBinarizer().fit_transform({name}), "
-        f"and scores as in {name} > 0.5; give labels that are unknown in some rows a weight of 0, "
-        f"sample_weight=~np.isnan({name}). One label per row is for other calibrators, such as "
-        "TemperatureScaling, and kinds of measures."
+        f"and scores as in {name} > 0.5{advice}. One label per row is for other calibrators, such "
+        "as TemperatureScaling, and kinds of measures."
     )
 
 
@@ -454,12 +465,20 @@ def names_of_labels(y: Any, n_labels: int) -> Array:
 
 
 def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
-    """Raise a ValueError for data frames with the same columns in another order."""
-    of_x, of_y = (list(getattr(frame, "columns", ())) for frame in (X, y))
-    if of_x != of_y and len(of_x) == len(of_y) and set(of_x) == set(of_y):
+    """Raise a ValueError for data frames with the same columns in another order.
+
+    Names may have another prefix and suffix in each data frame, as "a" and "logit_a".
+    """
+    names_X, names_y = (list(getattr(frame, "columns", ())) for frame in (X, y))
+    columns, wanted = list(map(_as_name, names_X)), list(map(_as_name, names_y))
+    if len(columns) != len(wanted) or not columns:
+        return
+    if set(columns) != set(wanted):
+        columns, wanted = without_shared_ends(columns), without_shared_ends(wanted)
+    if columns != wanted and set(columns) == set(wanted):
         raise ValueError(
-            f"Columns of {name_X} must be in the order of those of {name_y}, got columns "
-            f"{shown(of_x)} and {shown(of_y)}. Reorder them, as in {name_X}[{name_y}.columns]."
+            f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
+            f"{shown(names_X)} and {shown(names_y)}. Reorder them, as in {name_X}[{name_y}.columns]."
         )
 
 

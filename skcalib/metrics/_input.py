@@ -157,7 +157,8 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
     check_in_memory((y_true, y_proba, sample_weight))
     P = targets.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, E = inputs.as_floats(P, "y_proba", flat=True), targets.as_indicator(y_true, "y_true")
+    P, w = inputs.as_floats(P, "y_proba", flat=True), inputs.check_weights(sample_weight, len(P))
+    E = targets.as_indicator(y_true, "y_true", unknown=None if w is None else w[:, None] == 0)
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
@@ -174,7 +175,7 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
                 f"{targets.shown(names)}."
             )
     targets.check_column_names(y_proba, names, "y_proba", param="labels")
-    E, P, w = inputs.with_weight_only(E, P, inputs.check_weights(sample_weight, len(E)))
+    E, P, w = inputs.with_weight_only(E, P, w)
     return MemoryRows(P, E, w, classes=names)
 
 
