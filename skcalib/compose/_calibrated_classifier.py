@@ -70,9 +70,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
     n_jobs : int, default=None
         Number of splits that are fitted in parallel.
-    **other
-        Not accepted. ``method``, a parameter of ``CalibratedClassifierCV``, gives an error with the
-        calibrator to pass.
+    method : None, default=None
+        Not used. A name, as for scikit-learn's ``CalibratedClassifierCV``, leads to an error in
+        ``fit`` with the calibrator to pass.
 
     Attributes
     ----------
@@ -148,12 +148,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         response_method: ResponseMethod = "auto",
         min_proba: MinProba = "auto",
         n_jobs: int | None = None,
-        **other: Any,
+        method: None = None,
     ) -> None:
-        if "method" in other:  # of scikit-learn's CalibratedClassifierCV
-            nested.check_calibrator(other["method"], None)
-        if other:
-            raise TypeError(f"CalibratedClassifier takes no parameter {', '.join(other)}.")
         self.estimator = estimator
         self.calibrator = calibrator
         self.cv = cv
@@ -161,6 +157,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self.response_method = response_method
         self.min_proba = min_proba
         self.n_jobs = n_jobs
+        self.method = method
 
     def fit(
         self,
@@ -206,12 +203,14 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """
         y = as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
-        calibrator = self.calibrator
+        calibrator = self.calibrator if self.method is None else self.method
         if calibrator is None:
             calibrator = AutoCalibrator() if features is None else ConditionalCalibrator()
         elif isinstance(calibrator, str) and calibrator == "passthrough":
             calibrator = Uncalibrated()
         nested.check_calibrator(calibrator, w)
+        if self.method is not None:
+            raise ValueError(f"method is not used, got {self.method!r}. Pass it as calibrator.")
         self._check_ensemble()
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
