@@ -143,7 +143,7 @@ class EstimatorCalibration(BaseCalibrator):
                 f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, "
                 "or wrap it as in CalibratedClassifier(estimator)."
             )
-        n_rows, rows = rows.n_rows, rows.in_memory(or_some=True)
+        n_rows, rows = rows.n_rows, rows.in_memory()
         if rows.n_rows < n_rows and len(np.unique(rows.y)) == 1:
             raise ValueError(
                 "The sample of the rows that the classifier is fitted to must hold at least two "
