@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
@@ -178,12 +177,6 @@ class Rows(ABC):
         """
         return self.in_memory().ranked(of_block, n_columns, then, events=events)
 
-    def grouped(self, groups: Array) -> Self:
-        """The rows with the group of each row."""
-        rows = copy(self)
-        rows.groups, rows._about = groups, self._about | {"groups": groups}
-        return rows
-
     def on_host(self) -> Self:
         """The rows, which are always on the host: goes when no other package calls it."""
         return self
@@ -300,6 +293,10 @@ class MemoryRows(Rows):
     def extended(self, array: Any) -> Self:
         """The rows with another array."""
         return type(self)(*self.arrays, array, **self._about)
+
+    def grouped(self, groups: Array) -> Self:
+        """The rows with the group of each row."""
+        return type(self)(*self.arrays, **self._about | {"groups": groups})
 
     def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
         return type(self)(self.X, f(self.y), *self.arrays[2:], **self._about | about)
