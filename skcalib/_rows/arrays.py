@@ -391,19 +391,13 @@ def searchsorted(edges: Floats, x: Array) -> Array:
 
 
 def bincount(index: Array, values: Any, n: int) -> Floats:
-    """Sum on the host of the values at each index below ``n``, or their number: float64 (n,).
+    """Sum of the values at each index below ``n``, or their number if there are none: float64 (n,).
 
-    Values are those of arrays of the shape of the indices, or are broadcast to it.
+    Values have the shape of the indices, or are broadcast to it.
     """
-    xp = namespace(index)
     if values is not None:
-        values = double(values)
-        if values.shape != index.shape:  # a call that takes longer than the sums of a row
-            values = xp.broadcast_to(values, index.shape)
-        if isinstance(index, np.ndarray) and index.flags.f_contiguous:  # saves copies of both
-            index, values = index.T, values.T
-        values = xp.reshape(values, (-1,))
-    index = xp.reshape(index, (-1,))
-    if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
-        xp, index, values = np, on_host(index), on_host(values)
-    return np.asarray(on_host(xp.bincount(index, values, minlength=n)), np.float64)
+        values = np.broadcast_to(np.asarray(values, np.float64), index.shape)
+    if index.flags.f_contiguous:  # saves copies of both
+        index, values = index.T, None if values is None else values.T
+    values = None if values is None else values.ravel()
+    return np.bincount(index.ravel(), values, n).astype(np.float64, copy=False)

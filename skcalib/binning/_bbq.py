@@ -1,5 +1,7 @@
 """Bayesian binning into quantiles."""
 
+from __future__ import annotations
+
 from numbers import Integral
 from typing import Any
 
@@ -9,7 +11,7 @@ from scipy.special import betaln
 from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
 
-from ._histogram import _PerClass
+from ._per_class import _PerClass
 
 # Prior means are at least this far from 0 and 1, as in the code of Naeini, Cooper, Hauskrecht 2015.
 LEAST_PRIOR_MEAN = 0.005

@@ -1,5 +1,7 @@
 """Isotonic calibration, and inductive Venn-Abers predictors."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
 from skcalib._validation.inputs import check_option, check_real
 
-from ._histogram import _PerClass
+from ._per_class import _PerClass
 
 Interpolation = Literal["constant", "linear", "centered"]
 MultiClass = Literal["ovr", "ovo"]
