@@ -16,6 +16,8 @@ One class against one other: the score of the pair (j, k) is the probability of 
 Calibrated probabilities of pairs are coupled.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -131,14 +133,15 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
     For logits (m, K), one column per class: arrays of shape (m,), (m,) and (m, K). The last one is
     -inf for the top label. The margin is infinite where all others are masked.
     """
-    top = Z.argmax(axis=1)
-    below = Z - Z.max(axis=1, keepdims=True)
-    below[np.arange(len(Z)), top] = -np.inf
-    second = np.maximum(below.max(axis=1, keepdims=True), _lowest_difference(Z))
-    below -= second
+    xp = xa.namespace(Z)
+    top = xp.argmax(Z, axis=1)
+    is_top = xa.is_event(top, Z.shape[1])
+    below = xp.where(is_top, -np.inf, Z - xp.max(Z, axis=1, keepdims=True))
+    second = xa.at_least(xp.max(below, axis=1, keepdims=True), _lowest_difference(Z))
+    below = below - second
     with np.errstate(divide="ignore"):
-        others = np.log(np.exp(below).sum(axis=1))
-    below -= np.where(others > -np.inf, others, 0)[:, None]
+        others = xp.log(xp.sum(xp.exp(below), axis=1))
+    below = below - xp.where(others > -np.inf, others, 0.0)[:, None]
     return top, -(second[:, 0] + others), below
 
 
