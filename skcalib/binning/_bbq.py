@@ -77,8 +77,10 @@ class BBQ(_PerClass):
     same number of rows, and the last one the remainder as well, so that single probabilities
     differ by up to 0.17, but the held-out log loss does not. Ties share a bin, and so merge bins.
 
-    For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
-    that tensors must not need any.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
+
+    Steps have no gradients, so that tensors must not need any.
 
     References
     ----------
