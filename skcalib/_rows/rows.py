@@ -1,8 +1,8 @@
 """Rows: arrays with one entry per row, and passes over them.
 
-The interface has three implementations: rows in memory or in memory-mapped files, here, row-chunked
-Dask collections (:class:`~.dask.DaskRows`) and tensors on a device (:class:`~.tensors.TensorRows`).
-Modules outside this package use the interface only.
+The interface has two implementations: rows in memory or in memory-mapped files, here, and
+row-chunked Dask collections (:class:`~.dask.DaskRows`). Modules outside this package use the
+interface only.
 
 Rows in memory are passed block by block. A block is small enough that it and the temporaries of a
 function of it stay in the cache, so plain array expressions run at the speed of a fused loop.
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .arrays import Array, namespace, weighted_sum
+from .arrays import Array, Floats, weighted_sum
 from .parallel import max_threads, share
 from .ranking import Ranked, ranked
 
@@ -48,6 +48,9 @@ SMALL_BLOCK_ELEMENTS = 1 << 14
 NARROW_COLUMNS = 128
 # Up to so many columns are fastest written one at a time.
 FEW_COLUMNS = 4
+# Logit of a masked class in a fit. It is exact in single precision, which also holds its cube, and
+# lower than all others: these are at most LARGEST_BESIDE_MASKS in size.
+MASKED_LOGIT, LARGEST_BESIDE_MASKS = -(2.0**30), 2.0**20
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
 # Largest number of scores stored at a time, by columns: more scores take more passes.
@@ -80,6 +83,13 @@ class Rows(ABC):
     ``classes`` are the labels of the columns, if ``y`` are class indices, ``groups`` (n,) those
     of the rows, and ``masked`` says whether some logits may be those of masked classes: what is
     derived from the rows has them too, and passes do not see them.
+
+    A masked class has a logit of -inf, also in ``X``. Fits start with :meth:`with_low_masks`, which
+    returns rows with :data:`MASKED_LOGIT` in place of -inf, so that kernels see finite numbers. The
+    softmax of these logits is 0 there at any temperature, and so are products of this probability
+    with powers of the logit. A map that might raise the logit of a masked class, as a negative
+    slope does, must restore it where ``masked`` is true: the function that maps scores sets them to
+    a low number where ``Z <= MASKED_LOGIT``.
 
     The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
     the rows.
@@ -138,8 +148,7 @@ class Rows(ABC):
             return 1.0
 
         def least(w: Array) -> Any:
-            xp = namespace(w)
-            return xp.min(xp.where(w > 0, w, np.inf))
+            return np.min(w, where=w > 0, initial=np.inf)
 
         return float(type(self)(self.w).sum(least, merge=np.minimum))
 
@@ -182,8 +191,8 @@ class Rows(ABC):
         Or one of the parts at random that have up to :data:`SOME_ROWS` rows.
         """
 
-    def on_host(self) -> Rows:
-        """The rows with arrays of NumPy in place of tensors."""
+    def on_host(self) -> Self:
+        """The rows, which are always on the host: goes when no other package calls it."""
         return self
 
     @abstractmethod
@@ -212,6 +221,25 @@ class Rows(ABC):
     def with_logits(self, X: Any) -> Self:
         """The rows with other logits, such as a result of :meth:`map`."""
         return type(self)(X, *self.arrays[1:], **self._about)
+
+    def with_low_masks(self) -> Self:
+        """The rows with :data:`MASKED_LOGIT` in place of -inf, if there are masked classes.
+
+        Raises a ValueError if finite logits are too large for that.
+        """
+        if not self.masked:
+            return self
+
+        def largest(Z: Floats, *_: Any) -> Any:
+            return np.abs(Z, where=np.isfinite(Z), out=np.zeros_like(Z)).max()
+
+        size = float(self.sum(largest, merge=np.maximum))
+        if size > LARGEST_BESIDE_MASKS:
+            raise ValueError(
+                f"X with masked classes must hold logits of at most {LARGEST_BESIDE_MASKS:.2g} in "
+                f"size, got {size:.2g}. Pass -inf for all masked classes, or scale the logits down."
+            )
+        return self.with_logits(self.map(lambda Z, *_: np.where(-np.inf == Z, MASKED_LOGIT, Z)))
 
     def grouped(self, groups: Array) -> Self:
         """The rows with the group of each."""

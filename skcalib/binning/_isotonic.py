@@ -257,7 +257,7 @@ class VennAbersCalibration(_PerClass):
         pairs = columns.pairs_of(rows.n_columns if one_vs_one else 1)
         if not one_vs_one:
             return {**super()._fit(rows), "pairs_": pairs}
-        fits, rows = [], rows.on_host()
+        fits = []
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             some = pairs[start : start + PAIRS_AT_A_TIME]
             events = partial(columns.events_of_pairs, pairs=some)
