@@ -8,11 +8,10 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, fitted_state, of_case, with_known
+from families import fitted_state, of_case
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-import skcalib
 from skcalib import AutoCalibrator, IsotonicCalibration, TemperatureScaling, VectorScaling
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
@@ -22,14 +21,7 @@ FAST = {
     "vector": VectorScaling(),
     "isotonic": IsotonicCalibration(pseudo_rows=0),  # some of whose probabilities are zero
 }
-LEARNERS = [
-    *(
-        with_known(getattr(skcalib, kind.__name__), calibrators=FAST)
-        for kind in CALIBRATORS
-        if hasattr(kind(), "partial_fit")
-    ),
-    AutoCalibrator(FAST, forget=0.1),
-]
+LEARNERS = [AutoCalibrator(FAST), AutoCalibrator(FAST, forget=0.1)]
 Z, Y = make_logits(200, 3, temperature=2.0, random_state=0)
 Z = Z * [1, 1.5, 2] + [0, 1, 2]  # of which fit keeps several candidates
 FIRST, LATER = slice(100), slice(100, None)
@@ -63,10 +55,6 @@ def same(one, other):
                     assert_allclose(part, of_part, rtol=1e-9, atol=1e-12)
                 else:
                     assert_array_equal(part, of_part)
-
-
-def test_those_that_learn_from_a_stream():
-    assert {type(learner).__name__ for learner in LEARNERS} == {"PlattScaling", "AutoCalibrator"}
 
 
 @each
@@ -146,7 +134,7 @@ def test_invalid_batches_change_nothing(learner, start):
         ({"y": np.full(100, 7)}, "y must hold only labels named in classes, got 7"),
         ({"X": Z[LATER, :2]}, "X has 2 features, but .* is expecting 3"),
         ({"X": np.where(Z[LATER] > 0, np.nan, Z[LATER])}, "X must hold finite logits"),
-        ({"X": da.from_array(Z[LATER])}, "in memory, .* got a Dask collection"),
+        ({"X": da.from_array(Z[LATER])}, "in memory, got a Dask collection"),
         ({"X": pd.DataFrame(Z[LATER], columns=[2, 1, 0])}, "in the order of the classes"),
         ({"sample_weight": np.zeros(100)}, "must not be all zero"),
         ({"sample_weight": np.full(100, -1.0)}, "must not be negative"),

@@ -5,10 +5,11 @@ minimum is the only root of an increasing slope. :func:`scipy.optimize.root_scal
 by Halley's method, or by Brent's method between bounds.
 
 Three kinds of data have no minimum: separable rows (each label has the largest logit of its row),
-rows no better than chance, and constant rows. Labels smoothed by :math:`\delta = 1 / (N + 1)` then
-replace the labels, N being the sum of the weights. This adds :math:`\delta b d` to the loss, with the
-mean distance d from the largest logit of a row to all its logits, and ``b`` is at least
-:data:`SMALLEST_SCALE` over the mean range of the logits of a row.
+rows no better than chance, and constant rows. One rule serves them: labels are smoothed by
+:math:`\delta = 1 / (N + 1)`, N being the sum of the weights, and ``b`` is at least
+:data:`SMALLEST_SCALE` over the mean range of the logits of a row. For separable rows smoothing adds
+:math:`\delta b d` to the loss, with the mean distance d from the largest logit of a row to its
+logits. The factor is the bound for rows no better than chance, and 1 for constant rows.
 
 A few rows with a wrong label and logits of thousands may determine the minimum. Mixed with a share
 :math:`\varepsilon` of the uniform distribution these rows have a bounded loss, and the minimum of
@@ -34,8 +35,9 @@ from skcalib._warnings import NoMinimumWarning, warn
 # Smallest factor, times the mean range of the logits of a row: all classes are equally probable.
 SMALLEST_SCALE = 1e-6
 
-# Scores below this bound, relative to the largest of their row, have a probability of zero.
-LOWEST_SCORE = -1e4
+# Scores below this bound, relative to the largest of their row, have a probability of zero in
+# single precision: products with the score are finite.
+LOWEST_SCORE = -80.0
 
 NO_MINIMUM = {
     "separable": (
@@ -137,19 +139,26 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
     With the scores ``s = b z`` and their probabilities these are ``E[s] - s_y`` and the second and
     third central moments of ``s``.
     """
-    Z = xa.both_columns(Z)
-    S = b * (Z - Z.max(axis=1, keepdims=True))
-    label = S[np.arange(len(y)), y]
-    S = np.maximum(S, LOWEST_SCORE)
-    A = np.exp(S)
-    total = A.sum(axis=1)
-    A *= S
-    m1 = A.sum(axis=1) / total
-    A *= S
-    m2 = A.sum(axis=1) / total
-    A *= S
-    m3 = A.sum(axis=1) / total
-    terms = np.stack([m1 - label, m2 - m1**2, m3 - (3 * m2 - 2 * m1**2) * m1])
+    if Z.shape[1] <= 2:  # one exponential per row
+        S = (b * (Z[:, -1] - (Z[:, 0] if Z.shape[1] == 2 else 0))) * (2 * y - 1)
+        S = np.minimum(S, -LOWEST_SCORE)
+        wrong = 1 / (1 + np.exp(S))
+        first = -wrong * S
+        second = first * (wrong - 1) * S
+        terms = np.stack([first, second, second * (2 * wrong - 1) * S])
+    else:
+        S = b * (Z - Z.max(axis=1, keepdims=True))
+        label = S[np.arange(len(y)), y]
+        S = np.maximum(S, LOWEST_SCORE)
+        A = np.exp(S)
+        total = A.sum(axis=1)
+        A *= S
+        m1 = A.sum(axis=1) / total
+        A *= S
+        m2 = A.sum(axis=1) / total
+        A *= S
+        m3 = A.sum(axis=1) / total
+        terms = np.stack([m1 - label, m2 - m1**2, m3 - (3 * m2 - 2 * m1**2) * m1])
     return terms.sum(axis=1, dtype=np.float64) if w is None else terms @ w
 
 

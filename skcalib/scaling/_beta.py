@@ -1,5 +1,7 @@
 """Beta calibration: a sigmoid of two logarithms for each class."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 

@@ -101,6 +101,12 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
     return xp.where(finite, U, M) if xa.perhaps(~xp.all(finite)) else U
 
 
+def finite_range(U: Floats, *_: Any) -> Floats:
+    """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
+    finite = np.isfinite(U)
+    return np.stack([np.where(finite, V, -np.inf).max(axis=0) for V in (U, -U)]).astype(float)
+
+
 def fit_maps(
     odds: Rows,
     expand: Expand,
@@ -166,7 +172,7 @@ def _warn_unless_optimal(
         )
     elif not solution.success:
         warn(
-            f"Newton's method did not converge in {solution.nfev + 1} passes over the rows. Check X "
-            f"for columns that hardly vary{f', and use {remedy}' if plain else ''}.",
+            f"Newton's method did not converge in {solution.nfev + 1} passes over the rows. Check "
+            f"X for columns that hardly vary{f', and use {remedy}' if plain else ''}.",
             NotConvergedWarning,
         )

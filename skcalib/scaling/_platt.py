@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._optimize.logistic import RowSigmoids
+from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
+from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn
 
-from ._one_vs_rest import fit_maps
+from ._one_vs_rest import FARTHEST, finite_range, fit_maps
 
 
 class PlattScaling(BaseCalibrator):
@@ -67,7 +68,8 @@ class PlattScaling(BaseCalibrator):
     Margins that differ from the true log-odds by a factor and a constant become exact. ``fit``
     calls :func:`scipy.optimize.minimize` with a Newton method for all classes at once; each
     iteration is one pass over the rows, which sums a gradient and a Hessian of two by two for every
-    class. Rows in which a class is masked do not count for the class.
+    class. Rows in which a class is masked do not count for the class, nor do margins more than a
+    thousand temperatures from zero: smoothed targets would flatten the slope because of them.
 
     References
     ----------
@@ -101,17 +103,29 @@ class PlattScaling(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_flag("smooth_targets", self.smooth_targets)
         stored = rows.with_logits(rows.map(lambda Z, *_: margins(Z)))
+        highest, lowest = stored.sum(finite_range, merge=np.maximum)
+        if max(highest.max(), lowest.max()) > FARTHEST:  # such as -1e9 instead of -inf
+            scale = fit_inverse_temperature(rows, 1 / (rows.weight + 1))
+            limit = FARTHEST / scale.value
+            near = stored.map(lambda M, *_: np.where(np.abs(M) <= limit, M, np.inf))
+            stored = stored.with_logits(near)
+            highest, lowest = stored.sum(finite_range, merge=np.maximum)
+        # Centred margins: equal margins become zero and get no slope.
+        centre = np.where(np.isfinite(highest), [highest, -lowest], 0).mean(axis=0)
         sigmoids, solution = fit_maps(
             stored,
-            lambda M: [M],
+            lambda M: [M - centre],
             smooth_targets=self.smooth_targets,
             separator="a threshold",
             remedy="smooth_targets=True",
         )
         _warn_of_reversed_order(sigmoids, solution.x)
+        slope, intercept = solution.x.T
+        # A class that is impossible in all rows is improbable elsewhere.
+        unknown = sigmoids.weight <= NO_WEIGHT
         return {
-            "coef_": solution.x[:, 0],
-            "intercept_": solution.x[:, 1],
+            "coef_": slope,
+            "intercept_": np.where(unknown, -np.log1p(rows.weight), intercept - slope * centre),
             "n_iter_": solution.nfev + 1,  # one pass sums the weights
         }
 

@@ -1,5 +1,7 @@
 """Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 from skcalib._optimize.logistic import Prior
 from skcalib._rows import Floats, Rows, arrays as xa
 
-from ._one_vs_rest import FARTHEST, _OneVsRestScaling, fit_maps
+from ._one_vs_rest import FARTHEST, _OneVsRestScaling, finite_range, fit_maps
 
 # The unit of the slope is at least this: a class may have all but equal log-odds, in the rows.
 NARROWEST = 0.1
@@ -126,7 +128,7 @@ class QuadraticScaling(_OneVsRestScaling):
     n_iter_: int
 
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
-        highest, lowest = odds.sum(_farthest, merge=np.maximum)
+        highest, lowest = odds.sum(finite_range, merge=np.maximum)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
@@ -173,9 +175,3 @@ def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
     Q = E / (1 + E) ** 2
     terms = np.stack([Q, Q * U, Q * U * U])
     return terms.sum(axis=1) if w is None else w @ terms
-
-
-def _farthest(U: Floats, *_: Any) -> Floats:
-    """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
-    finite = np.isfinite(U)
-    return np.stack([np.where(finite, V, -np.inf).max(axis=0) for V in (U, -U)]).astype(float)
