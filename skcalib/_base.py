@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays as xa
+from skcalib._rows import Array, Floats, MemoryRows, Rows, arrays as xa
 from skcalib._rows.arrays import on_host
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.inputs import as_array, as_numpy, checked_rows
@@ -33,16 +33,12 @@ class BaseCalibrator(
     :meth:`_calibrate`, which turns a block of logits into calibrated logits of the same shape.
     """
 
-    # Least number of rows in a block that is passed to _calibrate, if there are as many.
-    _rows_at_least: ClassVar[int] = 1
     # Whether masked classes are supported, which requires a separate map of each class.
     _takes_masked: ClassVar[bool] = True
     # Whether the order of the classes in each row, and so the accuracy, is preserved.
     _keeps_order: ClassVar[bool] = False
     # Whether predictions are those of the logits, even where another class is more probable.
     _keeps_predictions: ClassVar[bool] = False
-    # Whether the fit depends on how small all weights are, so that a warning tells of it.
-    _light_weights_matter: ClassVar[bool] = True
     # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
     # host.
     _on_device: ClassVar[bool] = False
@@ -127,8 +123,7 @@ class BaseCalibrator(
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns)
-        matter = self._light_weights_matter and not self._weights_are_relative()
-        if matter and known is None and found.weight < found.n_rows:
+        if known is None:
             inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows
 
@@ -263,8 +258,7 @@ class BaseCalibrator(
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
         Z = inputs.logits_for(self, X)
         self._check_takes_masked(masked=inputs.check_finite(Z))
-        plan = Plan(at_least=self._rows_at_least)
-        outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)
+        outputs: Array = MemoryRows(Z).map(getattr(self, method))
         return outputs
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
@@ -313,10 +307,6 @@ class BaseCalibrator(
     def _uniform_share(self) -> float:
         """The share of the uniform distribution in all probabilities."""
         return float(getattr(self, "smoothing_", 0.0))
-
-    def _weights_are_relative(self) -> bool:
-        """Whether the fit is invariant to multiplying all weights by the same number."""
-        return False
 
     def _check_takes_masked(self, *, masked: bool) -> None:
         if masked and not self._takes_masked:

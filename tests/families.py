@@ -173,8 +173,6 @@ HARDER = [
     {"smooth_targets": False},
     {"alpha": 0, "increasing": True},
 ]
-# Calibrators without a ridge or a prior, for which only the ratios of weights matter.
-INDIFFERENT_TO_TOTAL_WEIGHT = [kind for kind in CALIBRATORS if kind()._weights_are_relative()]
 ORDER_KEEPING = [kind for kind in CALIBRATORS if kind._keeps_order]
 
 

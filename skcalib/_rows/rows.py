@@ -14,10 +14,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from itertools import pairwise
 from operator import add
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -41,9 +40,6 @@ SOME_ROWS = 100_000
 # 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
 # not fit into the cache.
 BLOCK_ELEMENTS = 1 << 18
-# 128 KiB of float64. Allocating larger arrays costs more than computing with them where malloc
-# returns memory to the system at once, as Dask configures it for its worker processes.
-SMALL_BLOCK_ELEMENTS = 1 << 14
 # Reductions along short rows run several times faster when the columns are contiguous.
 NARROW_COLUMNS = 128
 # Up to so many columns are fastest written one at a time.
@@ -377,8 +373,7 @@ class MemoryRows(Rows):
 
         They are uninitialized, and by columns if these are few.
         """
-        elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
-        step = min(n_rows, max(plan.at_least, elements // (self._width * plan.room)))
+        step = min(n_rows, max(plan.at_least, BLOCK_ELEMENTS // (self._width * plan.room)))
         dtype = plan.dtype or self.X.dtype
         if 0 in self._narrow:
             return step, np.empty((plan.scratch, self.n_columns, step), dtype).swapaxes(1, 2)
@@ -399,13 +394,3 @@ def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[An
 def _n_threads(n_parts: int, n_elements: int) -> int:
     n = min(n_parts, n_elements // THREAD_ELEMENTS)
     return min(max_threads(), n) if n > 1 else 1
-
-
-@cache
-def _gives_memory_back() -> bool:
-    """Whether the malloc of this process returns freed memory to the system at once."""
-    # The environment at the start of the process; Dask's workers change os.environ afterwards.
-    try:
-        return b"MALLOC_TRIM_THRESHOLD_=" in Path("/proc/self/environ").read_bytes()
-    except OSError:  # another system, where the setting has no effect
-        return False

@@ -338,8 +338,8 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
     if weight < SMALL_SHARE * n_rows:
         warn(
             f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
-            f"twice: the fit is regularized, or smoothed, as if there were {weight:.3g} rows. If "
-            "weights are relative, multiply them by len(w) / sum(w).",
+            f"twice: smoothing and regularization are chosen for {weight:.3g} rows. If weights are "
+            "relative, multiply them by len(w) / sum(w).",
             SmallWeightsWarning,
         )
 

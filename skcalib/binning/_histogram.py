@@ -23,8 +23,6 @@ class _PerClass(BaseCalibrator):
     """
 
     _on_device = True
-    # The loop over the classes has an overhead, which fewer rows would not outweigh.
-    _rows_at_least = 4096
 
     bin_edges_: list[Floats]
     bin_values_: list[Floats]
@@ -167,8 +165,6 @@ class HistogramBinning(_PerClass):
     >>> calibrator.bin_edges_[0].tolist(), calibrator.bin_values_[0].round(3).tolist()
     ([0.0, 0.5, 1.0], [0.417, 0.688])
     """
-
-    _light_weights_matter = False  # pseudo-rows are as light
 
     def __init__(
         self,

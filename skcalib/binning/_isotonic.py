@@ -101,8 +101,6 @@ class IsotonicCalibration(_PerClass):
     ([0.0, 0.2, 0.6, 1.0], [0.0, 0.5, 1.0])
     """
 
-    _light_weights_matter = False  # pseudo-rows are as light
-
     def __init__(
         self,
         *,

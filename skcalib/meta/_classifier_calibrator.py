@@ -123,9 +123,6 @@ class ClassifierCalibrator(BaseCalibrator):
     temperature_: float
     smoothing_: float
 
-    # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
-    _rows_at_least = 1 << 12
-
     def __init__(
         self,
         estimator: Any = None,

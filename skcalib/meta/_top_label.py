@@ -124,8 +124,6 @@ class TopLabelCalibration(BaseCalibrator):
     shares_: Floats
 
     _keeps_predictions = True
-    # The loop over the classes has an overhead, which fewer rows would not outweigh.
-    _rows_at_least = 1 << 12
 
     def __init__(
         self,

@@ -15,7 +15,6 @@ from skcalib import (
     BBQ,
     AutoCalibrator as DefaultCalibrator,
     BetaCalibration,
-    IsotonicCalibration,
     MatrixScaling,
     NoisyLabelCalibration,
     OrderPreservingScaling,
@@ -268,21 +267,13 @@ def test_the_bounds_of_the_temperature_are_exact():
 # Weights that are shares of one.
 
 
-# With a share, or rows, of smoothing that are not the default.
-SMOOTHED = [TemperatureScaling(smoothing="auto"), IsotonicCalibration(pseudo_rows=0)]
-
-
-@pytest.mark.parametrize("form", [*quick(FORMS), *SMOOTHED], ids=repr)
-def test_weights_that_sum_to_one_warn_where_their_sum_matters(form):
-    w = np.full(len(Z), 1 / len(Z))
+@pytest.mark.parametrize("form", quick(FORMS), ids=repr)
+def test_weights_that_sum_to_one_warn(form):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        c = clone(form).fit(Z, Y, w)
-    warned = any("sum to 1, and a weight of 2 is the row twice" in str(w.message) for w in caught)
-    plain = quiet(form, Z, Y)
-    differs = np.abs(c.predict_proba(Z) - plain.predict_proba(Z)).max() > 1e-6
-    assert warned == (c._light_weights_matter and not c._weights_are_relative())
-    assert warned or not differs
+        clone(form).fit(Z, Y, np.full(len(Z), 1 / len(Z)))
+    text = "sum to 1, and a weight of 2 is the row twice"
+    assert any(text in str(warning.message) for warning in caught)
     clone(form).fit(Z, Y, np.full(len(Z), 0.1))  # else it warns
 
 
