@@ -20,6 +20,7 @@ from scipy.special import logit
 
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._rows import Bools, Floats, Indices, Rows
+from skcalib._rows.arrays import is_event
 
 # Largest decrease of the mean loss of a class in the last step, relative to the variance of its
 # target.
@@ -126,7 +127,7 @@ class RowSigmoids:
             if counts is None:
                 events = np.bincount(y, w, max(K, 2))[-K:]
                 return np.stack([events, np.full(K, w.sum())])
-            return np.stack([w @ (counts & _events(y, K)), w @ counts])
+            return np.stack([w @ (counts & is_event(y, K)), w @ counts])
 
         events, weight = rows.sum(count)
         high, low = np.ones(K), np.zeros(K)
@@ -152,7 +153,7 @@ class RowSigmoids:
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(Z, y)
             S = _scores(theta, F)
-            target = np.where(_events(y, len(theta)), high, low)
+            target = np.where(is_event(y, len(theta)), high, low)
             losses = np.logaddexp(0, S) - target * S  # minus t log p + (1 - t) log(1 - p)
             losses = losses if counts is None else np.where(counts, losses, 0)
             return losses.sum(axis=0) if w is None else w @ losses
@@ -172,7 +173,7 @@ class RowSigmoids:
             # scipy.special.expit takes four times as long.
             P = 1 / (1 + np.exp(np.minimum(_scores(-theta, F), LARGEST_EXPONENT)))
             R = P - low
-            R -= _events(y, len(theta)) * (high - low)
+            R -= is_event(y, len(theta)) * (high - low)
             Q = P * (1 - P)
             if counts is not None:
                 R, Q = np.where(counts, R, 0), np.where(counts, Q, 0)
@@ -198,17 +199,12 @@ class RowSigmoids:
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(Z, y)
             S = _scores(theta, F)
-            wrong = np.where(_events(y, len(theta)), S <= 0, S >= 0)
+            wrong = np.where(is_event(y, len(theta)), S <= 0, S >= 0)
             wrong = wrong if counts is None else wrong & counts
             return wrong.sum(axis=0, dtype=float) if w is None else w @ wrong
 
         share: Floats = self.rows.sum(block) / self.weight
         return np.where(self.weight > NO_WEIGHT, share, 1.0)
-
-
-def _events(y: Indices, K: int) -> Bools:
-    """Whether each row belongs to each class, or to the second of two classes: (m, K)."""
-    return y[:, None] == (1 if K == 1 else np.arange(K))
 
 
 def _scores(theta: Floats, F: list[Floats]) -> Floats:

@@ -13,6 +13,8 @@ probability to, are those of a Dirichlet prior; N is the sum of both weights. Si
 function it is above its minimum by at most :math:`g^\top \pi - \min_m g_m`, the duality gap.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 
@@ -83,10 +85,10 @@ def _logs_and_products(
 ) -> Floats:
     """Log-likelihood of a block, and minus its second derivatives: (1 + M * M,)."""
     Q = Q if of_block is None else of_block(Q, y, w)
-    mixed = xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)
-    S = Q / mixed[:, None]
+    mixed = np.maximum(Q @ x, SMALLEST_MIXED)
+    S, logs = Q / mixed[:, None], np.log(mixed)
     products = (S if w is None else S * w[:, None]).T @ S
-    return xa.flat(xa.weighted_sum(xa.namespace(Q).log(mixed), w), products)
+    return np.append(logs.sum() if w is None else w @ logs, products)
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
@@ -131,7 +133,7 @@ def least_squares_weights(A: Floats, b: Floats) -> Floats:
     among all u that are not negative u is a multiple of x: only bounds are left.
     """
     C = A - b[:, None]
-    C = np.vstack([C / max(float(np.abs(C).max()), xa.TINY), np.ones(A.shape[1])])
+    C = np.vstack([C / max(float(np.abs(C).max()), np.finfo(float).tiny), np.ones(A.shape[1])])
     target = np.append(np.zeros(len(b)), 1)
     options = {"method": "bvls", "tol": 1e-15, "max_iter": 100 * len(C)}
     u = np.maximum(optimize.lsq_linear(C, target, (0, np.inf), **options).x, 0)

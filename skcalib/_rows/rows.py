@@ -37,9 +37,9 @@ Merge = Callable[[Any, Any], Any]
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
 # Number of rows that are gathered for what cannot be computed chunk by chunk, if some are enough.
 SOME_ROWS = 100_000
-# 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
-# not fit into the cache.
-BLOCK_ELEMENTS = 1 << 18
+# 256 KiB of float64: temporaries of kernels stay in the cache, and malloc does not map each of them
+# into memory anew, which costs more than the arithmetic.
+BLOCK_ELEMENTS = 1 << 15
 # Reductions along short rows run several times faster when the columns are contiguous.
 NARROW_COLUMNS = 128
 # Up to so many columns are fastest written one at a time.
