@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import optimize
 
-from skcalib._optimize.loss import mask_scores
+from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 

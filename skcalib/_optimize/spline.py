@@ -33,7 +33,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import OptimizeResult
 from scipy.special import expit, log_expit
 
-from skcalib._optimize.leave_one_out import LEAST_REST, NOISE
+from skcalib._optimize.linear import LEAST_REST, NOISE
 from skcalib._optimize.logistic import fit_sigmoids
 from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 from skcalib._rows.arrays import is_event
@@ -197,7 +197,7 @@ class CellSigmoids:
 
         Each time a weight of one is left out, whatever the weights of the rows are. Without it one
         Newton step moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the
-        leverage ``a`` (see :mod:`skcalib._optimize.leave_one_out`).
+        leverage ``a`` (see :mod:`skcalib._optimize.linear`).
         """
         (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)

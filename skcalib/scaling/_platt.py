@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn
@@ -69,7 +70,8 @@ class PlattScaling(BaseCalibrator):
     calls :func:`scipy.optimize.minimize` with a Newton method for all classes at once; each
     iteration is one pass over the rows, which sums a gradient and a Hessian of two by two for every
     class. Rows in which a class is masked do not count for the class, nor do margins more than a
-    thousand temperatures from zero: smoothed targets would flatten the slope because of them.
+    thousand temperatures from zero on the side of the label: smoothed targets would flatten the
+    slope because of them.
 
     References
     ----------
@@ -105,10 +107,8 @@ class PlattScaling(BaseCalibrator):
         stored = rows.with_logits(rows.map(lambda Z, *_: margins(Z)))
         highest, lowest = stored.sum(finite_range, merge=np.maximum)
         if max(highest.max(), lowest.max()) > FARTHEST:  # such as -1e9 instead of -inf
-            scale = fit_inverse_temperature(rows, 1 / (rows.weight + 1))
-            limit = FARTHEST / scale.value
-            near = stored.map(lambda M, *_: np.where(np.abs(M) <= limit, M, np.inf))
-            stored = stored.with_logits(near)
+            limit = FARTHEST / fit_inverse_temperature(rows).value
+            stored = stored.with_logits(stored.map(partial(_without_far, limit)))
             highest, lowest = stored.sum(finite_range, merge=np.maximum)
         # Centred margins: equal margins become zero and get no slope.
         centre = np.where(np.isfinite(highest), [highest, -lowest], 0).mean(axis=0)
@@ -131,6 +131,12 @@ class PlattScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         return joined(log_odds(margins(Z), self.coef_, self.intercept_), Z.shape[1])
+
+
+def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:
+    """Margins, infinite if they are beyond a limit on the side of the label."""
+    wrong = (M > 0) != xa.is_event(y, M.shape[1])
+    return np.where((np.abs(M) <= limit) | wrong, M, np.inf)
 
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:

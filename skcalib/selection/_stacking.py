@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
-from skcalib._optimize.loss import LOWEST_FEATURE
+from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
 from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
