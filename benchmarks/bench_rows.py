@@ -59,7 +59,7 @@ def fitted(calibrator: Any, Z: np.ndarray, y: np.ndarray) -> OfRows:
 
 def fitted_with_features(Z: np.ndarray, y: np.ndarray) -> OfRows:
     features = np.arange(len(Z)) % 4
-    predict = skcalib.ConditionalCalibrator().fit(Z, y, features=features).predict_proba
+    predict = skcalib.conditional.ConditionalCalibrator().fit(Z, y, features=features).predict_proba
     return lambda Z, _: partial(predict, Z, features=features[: len(Z)])
 
 

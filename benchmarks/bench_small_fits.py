@@ -39,7 +39,7 @@ FEWEST = 20
 # Runs of a method before the next one's turn.
 RUNS = 4
 # These fit other classifiers or several calibrators.
-COMPOSED = {"AutoCalibrator", "ClassifierCalibrator"}
+COMPOSED = {"AutoCalibrator", "EstimatorCalibration"}
 LIBRARIES = ["skcalib", "scikit-learn", "CalibratedClassifierCV", "probmetrics", "betacal"]
 METHODS = {
     "TemperatureScaling": "temperature",

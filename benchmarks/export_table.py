@@ -40,8 +40,13 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-6}
 def calibrators(only: list[str]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Names of all calibrators, and these."""
     of_labels = skcalib.MultiLabelCalibrator
-    for name in only or skcalib.__all__:
-        kind = getattr(skcalib, name)
+    public = {
+        name: getattr(module, name)
+        for module in (skcalib, skcalib.conditional, skcalib.experimental)
+        for name in module.__all__
+    }
+    for name in only or public:
+        kind = public[name]
         if isinstance(kind, type) and issubclass(kind, BaseCalibrator | of_labels):
             yield name, kind
 

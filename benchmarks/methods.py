@@ -23,7 +23,13 @@ NEED_MORE = {"ConditionalCalibrator", "PriorShift", "NoisyLabelCalibration"}
 
 def calibrators() -> dict[str, type[BaseCalibrator]]:
     """Every calibrator that skcalib exports, by name, but those that need more."""
-    members = {name: getattr(skcalib, name) for name in skcalib.__all__ if name not in NEED_MORE}
+    modules = skcalib, skcalib.experimental
+    members = {
+        name: getattr(module, name)
+        for module in modules
+        for name in module.__all__
+        if name not in NEED_MORE
+    }
     return {
         name: member
         for name, member in members.items()
@@ -35,7 +41,7 @@ def of_ours(name: str, make: Callable[..., Any]) -> Method:
     def fit(Z: np.ndarray, y: np.ndarray) -> Fitted:
         return make(classes=range(max(Z.shape[1], 2))).fit(Z, y).predict_proba
 
-    largest = SLOWEST if name == "ClassifierCalibrator" else np.inf
+    largest = SLOWEST if name == "EstimatorCalibration" else np.inf
     return Method(name, "skcalib", fit, largest=largest)
 
 

@@ -16,7 +16,7 @@ from results import simple_table
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from skcalib.metrics import calibrated_mean
+from skcalib.judge import calibrated_mean
 
 Random = np.random.Generator
 HEADER = "score", "rate", "labels", "coverage", "least width", "mean width", "labels alone"

@@ -16,7 +16,7 @@ import warnings
 import numpy as np
 from sklearn.metrics import log_loss
 
-from skcalib import ConditionalCalibrator
+from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
 
 N_TEST, N_SEGMENTS = 20_000, 30

@@ -15,8 +15,9 @@ import itertools
 import numpy as np
 from sklearn.metrics import log_loss
 
-from skcalib import NoisyLabelCalibration, TemperatureScaling
+from skcalib import TemperatureScaling
 from skcalib.datasets import make_logits
+from skcalib.experimental import NoisyLabelCalibration
 
 N_TEST = 5000
 

@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 from scipy.special import expit
 
-from skcalib.metrics import multicalibration_error
+from skcalib.conditional import multicalibration_error
 
 # Columns, and categories of each.
 SEGMENTS = {2: (1, 2), 20: (2, 10), 200: (20, 10)}

@@ -14,7 +14,7 @@ import numpy as np
 from results import simple_table
 from scipy.special import expit, softmax
 
-from skcalib.metrics import selective_threshold
+from skcalib.decision import selective_threshold
 
 N_POPULATION = 400_000
 ROWS = 50, 500, 5000, 50_000

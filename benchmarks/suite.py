@@ -36,8 +36,8 @@ from peers import Fitted, Method, both_columns, probabilities
 from records import FEATURES, Measures, Part, Record, Source, bundled, measures, recorded
 from results import RESULTS, UNCALIBRATED, Result, read, version_of, write
 
-from skcalib import ConditionalCalibrator
-from skcalib.selection._parts import PARTS
+from skcalib.conditional import ConditionalCalibrator
+from skcalib.conditional._parts import PARTS
 
 SPLITS = 2
 FAILED = Measures(np.inf, np.nan, np.nan, np.nan, 0)

@@ -19,7 +19,8 @@ def place(kind):
 
 def names(row):
     """Names of the calibrators of a row, in alphabetical order."""
-    members = {name: getattr(skcalib, name) for name in skcalib.__all__}
+    modules = skcalib, skcalib.conditional, skcalib.experimental
+    members = {name: getattr(module, name) for module in modules for name in module.__all__}
     return sorted(
         name
         for name, member in members.items()

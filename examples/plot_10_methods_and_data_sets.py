@@ -11,9 +11,9 @@ calibrators are compared on four classification data sets of scikit-learn, with 
 # correctly. One half of the others is used to fit the calibrators, the other for evaluation. Each
 # repetition has a different split and different initial weights.
 #
-# :func:`~skcalib.compare_calibrators` evaluates one split. The splits of a data set are joined into
-# one :class:`~skcalib.selection.CalibratorComparison`, which has the means and standard errors, and
-# a plot.
+# :func:`~skcalib.compare_calibrators` evaluates one split. The splits of a data set are joined
+# into one :class:`~skcalib.comparison.CalibratorComparison`, which has the means and standard
+# errors, and a plot.
 
 import warnings
 
@@ -27,8 +27,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib import compare_calibrators
+from skcalib.comparison import CalibratorComparison
 from skcalib.metrics import expected_calibration_error
-from skcalib.selection import CalibratorComparison
 
 SPLITS = 6
 MEASURES = {"ECE": "neg_expected_calibration_error", "accuracy": "accuracy"}

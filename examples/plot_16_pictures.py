@@ -101,7 +101,7 @@ plt.show()
 # miscalibration is small. Vector scaling moves it up a little, too: it improves the order of the
 # predictions as well. Models on the same line have the same log loss.
 
-from skcalib import ScoreDecompositionDisplay
+from skcalib.display import ScoreDecompositionDisplay
 
 ScoreDecompositionDisplay.from_predictions(
     digits.y_test,

@@ -34,7 +34,7 @@ def draw_week(week):
 # calibrated, the probability that it is ever raised is at most 5 %, although it is looked at every
 # week. Another monitor per week keeps the sums of the bins of that week.
 
-from skcalib import CalibrationMonitor, DriftMonitor
+from skcalib.monitor import CalibrationMonitor, DriftMonitor
 
 LABELS = [0, 1, 2]
 whole = CalibrationMonitor(labels=LABELS)

@@ -90,11 +90,11 @@ plt.show()
 
 # %%
 # The probabilities would be as large as the file. So they are evaluated in parts as well: a
-# :class:`~skcalib.CalibrationMonitor` keeps the sums of its bins and not the rows.
+# :class:`~skcalib.monitor.CalibrationMonitor` keeps the sums of its bins and not the rows.
 
 from scipy.special import softmax
 
-from skcalib import CalibrationMonitor
+from skcalib.monitor import CalibrationMonitor
 
 second_half = range(N_ROWS // 2, N_ROWS, PART)
 

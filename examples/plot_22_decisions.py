@@ -39,7 +39,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import TunedThresholdClassifierCV
 
 from skcalib import BetaCalibration, CalibratedClassifier
-from skcalib.metrics import bayes_decision, expected_cost
+from skcalib.decision import bayes_decision, expected_cost
 
 
 def costs_of(missed, blocked=10):

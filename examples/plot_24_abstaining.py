@@ -13,9 +13,9 @@ confident to a person, and promises that at most 5 % of the others are wrong.
 import numpy as np
 from scipy.special import softmax
 
-from skcalib import MatrixScaling, RiskCoverageDisplay
+from skcalib import MatrixScaling
 from skcalib.datasets import load_digits_logits
-from skcalib.metrics import area_under_risk_coverage, selective_threshold
+from skcalib.decision import RiskCoverageDisplay, area_under_risk_coverage, selective_threshold
 
 digits = load_digits_logits()
 calibrator = MatrixScaling().fit(digits.logits_calibration, digits.y_calibration)

@@ -20,7 +20,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skcalib import NetBenefitDisplay, PlattScaling, ReliabilityDisplay
+from skcalib import PlattScaling, ReliabilityDisplay
+from skcalib.clinical import NetBenefitDisplay
 
 X, benign = load_breast_cancer(return_X_y=True)
 X, y = X[:, [1, 4, 5, 8, 9, 11, 14, 18, 19, 28]], 1 - benign
@@ -40,12 +41,8 @@ risks = {
 
 from sklearn.metrics import roc_auc_score
 
-from skcalib.metrics import (
-    calibration_intercept,
-    calibration_slope,
-    calibration_test,
-    integrated_calibration_index,
-)
+from skcalib.clinical import calibration_intercept, calibration_slope, integrated_calibration_index
+from skcalib.metrics import calibration_test
 
 
 def with_interval(found):
@@ -93,7 +90,8 @@ for name, p in risks.items():
 
 from functools import partial
 
-from skcalib.metrics import calibration_difference, net_benefit
+from skcalib.clinical import net_benefit
+from skcalib.metrics import calibration_difference
 
 calibration_difference(
     y, risks["recalibrated"], risks["developed"],

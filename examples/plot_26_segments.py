@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from skcalib import AutoCalibrator, ConditionalCalibrator, SegmentDisplay
+from skcalib import AutoCalibrator
+from skcalib.conditional import ConditionalCalibrator, SegmentDisplay, multicalibration_error
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, multicalibration_error
+from skcalib.metrics import expected_calibration_error
 
 rng = np.random.default_rng(0)
 temperatures = {

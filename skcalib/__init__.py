@@ -1,15 +1,51 @@
 """Calibrated probabilities for classifiers, as scikit-learn estimators."""
 
-from . import binning, compose, display, meta, monitor, report, scaling, selection
 from ._version import __version__ as __version__
-from .binning import *
-from .compose import *
-from .display import *
-from .meta import *
-from .monitor import *
-from .report import *
-from .scaling import *
-from .selection import *
+from .binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
+from .comparison import compare_calibrators
+from .compose import CalibratedClassifier, LogitTransformer
+from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
+from .meta import MultiLabelCalibrator, PriorShift
+from .report import calibration_report
+from .scaling import (
+    BetaCalibration,
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    OrderPreservingScaling,
+    PlattScaling,
+    QuadraticScaling,
+    SplineCalibration,
+    TemperatureScaling,
+    Uncalibrated,
+    VectorScaling,
+)
+from .selection import AutoCalibrator
 
-__all__ = binning.__all__ + compose.__all__ + display.__all__ + meta.__all__
-__all__ += monitor.__all__ + report.__all__ + scaling.__all__ + selection.__all__
+__all__ = [
+    "BBQ",
+    "AutoCalibrator",
+    "BetaCalibration",
+    "CalibratedClassifier",
+    "ConfidenceDisplay",
+    "DirichletCalibration",
+    "EnsembleTemperatureScaling",
+    "HistogramBinning",
+    "IsotonicCalibration",
+    "LogitTransformer",
+    "MatrixScaling",
+    "MultiLabelCalibrator",
+    "OrderPreservingScaling",
+    "PlattScaling",
+    "PriorShift",
+    "QuadraticScaling",
+    "ReliabilityDisplay",
+    "SplineCalibration",
+    "TemperatureScaling",
+    "TemperatureSweepDisplay",
+    "Uncalibrated",
+    "VectorScaling",
+    "VennAbersCalibration",
+    "calibration_report",
+    "compare_calibrators",
+]

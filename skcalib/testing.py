@@ -6,7 +6,8 @@ from sklearn.utils import get_tags
 
 from skcalib._base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
-from skcalib.meta import ClassifierCalibrator, MultiLabelCalibrator
+from skcalib.experimental import EstimatorCalibration
+from skcalib.meta import MultiLabelCalibrator
 
 __all__ = ["expected_failed_checks"]
 
@@ -90,7 +91,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     expected = dict(_OF_LOGITS) if isinstance(estimator, BaseCalibrator) else {}
     if isinstance(estimator, BaseCalibrator) and hasattr(estimator, "partial_fit"):
         expected["check_estimators_partial_fit_n_features"] = _FEWER_COLUMNS
-    if isinstance(estimator, ClassifierCalibrator) and estimator.estimator is None:
+    if isinstance(estimator, EstimatorCalibration) and estimator.estimator is None:
         expected[weights] = _BOOSTING
     if isinstance(estimator, LogitTransformer):
         expected["check_transformer_general"] = _HELD_OUT

@@ -79,7 +79,7 @@ def _quick_default(monkeypatch):
     import families
 
     for name in ("AutoCalibrator", "ConditionalCalibrator"):
-        monkeypatch.setattr(f"skcalib.selection._compare.{name}", getattr(families, name))
+        monkeypatch.setattr(f"skcalib.comparison._compare.{name}", getattr(families, name))
 
 
 @pytest.fixture

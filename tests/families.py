@@ -13,6 +13,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer
 
 import skcalib
+import skcalib.clinical
+import skcalib.conditional
+import skcalib.decision
+import skcalib.experimental
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.linear import log_features
@@ -24,6 +28,11 @@ from skcalib.scaling._linear import _LinearScaling
 
 def refuse(*_, **__):
     raise AssertionError("something was fitted, or computed")
+
+
+def public_objects(*modules):
+    """Objects in the ``__all__`` of the modules."""
+    return [getattr(module, name) for module in modules for name in module.__all__]
 
 
 class Unfittable(ClassifierMixin, BaseEstimator):
@@ -39,7 +48,7 @@ class Weighable(Unfittable):
         refuse()
 
 
-class ClassifierCalibrator(skcalib.ClassifierCalibrator):
+class EstimatorCalibration(skcalib.experimental.EstimatorCalibration):
     """With a classifier in closed form: fast, and exact where boosting is so by chance only."""
 
     @staticmethod
@@ -72,10 +81,10 @@ class AutoCalibrator(skcalib.AutoCalibrator):
         }
 
 
-class ConditionalCalibrator(skcalib.ConditionalCalibrator):
+class ConditionalCalibrator(skcalib.conditional.ConditionalCalibrator):
     """With the same candidates and folds."""
 
-    __init__ = of_two_folds(skcalib.ConditionalCalibrator)
+    __init__ = of_two_folds(skcalib.conditional.ConditionalCalibrator)
     _candidates = AutoCalibrator._candidates
 
 
@@ -103,11 +112,11 @@ def _flat(name, value):
 
 # Calibrators that stand for others, by name.
 STAND_INS = {
-    kind.__name__: kind for kind in (AutoCalibrator, ClassifierCalibrator, ConditionalCalibrator)
+    kind.__name__: kind for kind in (AutoCalibrator, EstimatorCalibration, ConditionalCalibrator)
 }
 CALIBRATORS = [
     STAND_INS.get(member.__name__, member)
-    for member in (getattr(skcalib, name) for name in skcalib.__all__)
+    for member in public_objects(skcalib, skcalib.conditional, skcalib.experimental)
     if isinstance(member, type) and issubclass(member, BaseCalibrator)
 ]
 
@@ -153,11 +162,11 @@ WITH_FOLDS = AutoCalibrator, ConditionalCalibrator
 WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind not in WITH_FOLDS]
 # Those that a comparison has by default.
 OTHERS = (
-    ClassifierCalibrator,
+    EstimatorCalibration,
     ConditionalCalibrator,  # the default given features
-    skcalib.NoisyLabelCalibration,  # of labels that are wrong
+    skcalib.experimental.NoisyLabelCalibration,  # of labels that are wrong
     skcalib.PriorShift,  # repairs nothing by itself
-    skcalib.TopLabelCalibration,
+    skcalib.experimental.TopLabelCalibration,
 )
 COMPARED = [kind for kind in CALIBRATORS if kind not in OTHERS]
 # Members of the joint family: their fit is the minimum of the log loss over linear maps.
@@ -218,7 +227,9 @@ def mixed_log_probabilities(c, Z):
 # every kind, or of certain scores alone.
 OF_LABELS = [
     member
-    for member in (getattr(skcalib.metrics, name) for name in skcalib.metrics.__all__)
+    for member in public_objects(
+        skcalib.metrics, skcalib.decision, skcalib.clinical, skcalib.conditional
+    )
     if isfunction(member)
     and {"y_true", "y_proba"} <= signature(member).parameters.keys()
     and not {"cost", "features", "threshold"} & signature(member).parameters.keys()

@@ -14,8 +14,8 @@ PACKAGE = Path(skcalib.__file__).parent
 def layers():
     """Names of the parts on each layer, from the lowest one up."""
     text = (ROOT / "CONTRIBUTING.rst").read_text()
-    rows = re.findall(r"^    (\d)  ([\w ]+?)(?:   .*)?$", text, re.M)
-    return [names.split() for _, names in sorted(rows)]
+    rows = re.findall(r"^    (\d+) +([\w ]+?)(?:   .*)?$", text, re.M)
+    return [names.split() for _, names in sorted(rows, key=lambda row: int(row[0]))]
 
 
 @cache

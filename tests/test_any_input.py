@@ -167,7 +167,7 @@ def test_intervals_tests_and_monitors(answers, rows, seed):
     assert 0 < test.pvalue <= 1
     assert compared.estimate == 0
     if P.ndim == 2:
-        monitor = skcalib.CalibrationMonitor(labels=np.unique(y))
+        monitor = skcalib.monitor.CalibrationMonitor(labels=np.unique(y))
         if answers.of(monitor.update, y, P, w) is not None:
             assert monitor.expected_calibration_error() == pytest.approx(interval.estimate)
 

@@ -10,7 +10,7 @@ from unittest import SkipTest
 import families
 import numpy as np
 import pytest
-from families import CALIBRATORS, REPRESENTATIVES, STAND_INS, of_case
+from families import CALIBRATORS, REPRESENTATIVES, STAND_INS, of_case, public_objects
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -18,17 +18,20 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import skcalib
+import skcalib.conditional
+import skcalib.experimental
+import skcalib.judge
 from skcalib import (
     BBQ,
     AutoCalibrator,
     CalibratedClassifier,
-    ClassifierCalibrator,
     LogitTransformer,
     MultiLabelCalibrator,
-    ScoreTransformer,
     TemperatureScaling,
     VectorScaling,
 )
+from skcalib.experimental import EstimatorCalibration
+from skcalib.judge import ScoreTransformer
 from skcalib.testing import expected_failed_checks
 
 # What scikit-learn expects of its own pipelines.
@@ -103,7 +106,7 @@ def test_bare(estimator):
 @pytest.mark.slow
 @skips
 @features
-@each([AutoCalibrator(cv=2), ClassifierCalibrator(), families.ConditionalCalibrator()])
+@each([AutoCalibrator(cv=2), EstimatorCalibration(), families.ConditionalCalibrator()])
 def test_calibrators_with_stand_ins(estimator):
     """Themselves, but for the default given features, whose fit without them is the first one's."""
     run(estimator, expected_failed_checks(estimator))
@@ -157,9 +160,9 @@ def test_checks_as_scikit_learn_runs_them():
 
 
 def test_every_public_estimator_is_checked():
-    members = {getattr(skcalib, name) for name in skcalib.__all__}
+    members = public_objects(skcalib, skcalib.conditional, skcalib.experimental, skcalib.judge)
     estimators = {m for m in members if isinstance(m, type) and issubclass(m, BaseEstimator)}
-    checked = {getattr(skcalib, name) for name in STAND_INS} | set(CALIBRATORS)
+    checked = set(CALIBRATORS) | {base for kind in STAND_INS.values() for base in kind.__bases__}
     composed = {LogitTransformer, CalibratedClassifier, MultiLabelCalibrator, ScoreTransformer}
     assert estimators <= checked | composed
 

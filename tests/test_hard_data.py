@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from families import FORMS, JOINT, REPRESENTATIVES, ClassifierCalibrator, of_case
+from families import FORMS, JOINT, REPRESENTATIVES, EstimatorCalibration, of_case
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
@@ -74,7 +74,7 @@ def fitted(form, X, y, w):
 def test_probabilities_are_sensible(form, dtype):
     for name, rows in HARD.items():
         # The smoothing of BernoulliNB is lost beside such weights.
-        if not (isinstance(form, ClassifierCalibrator) and name == "weights over thirty orders"):
+        if not (isinstance(form, EstimatorCalibration) and name == "weights over thirty orders"):
             with of_case(name):
                 check_sensible(form, dtype, *rows())
 

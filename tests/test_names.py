@@ -10,14 +10,14 @@ from scipy.special import softmax
 from skcalib import (
     ConfidenceDisplay,
     ReliabilityDisplay,
-    RiskCoverageDisplay,
-    SegmentDisplay,
     TemperatureScaling,
     TemperatureSweepDisplay,
     calibration_report,
     compare_calibrators,
 )
+from skcalib.conditional import SegmentDisplay
 from skcalib.datasets import make_logits
+from skcalib.decision import RiskCoverageDisplay
 from skcalib.monitor import CalibrationMonitor
 
 # Neither is right as mathematics, and matplotlib leaves the second out of legends.

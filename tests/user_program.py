@@ -10,11 +10,11 @@ from sklearn.svm import SVC  # type: ignore[import-untyped]
 
 from skcalib import (
     CalibratedClassifier,
-    CalibrationMonitor,
     TemperatureScaling,
     calibration_report,
     compare_calibrators,
 )
+from skcalib.comparison import CalibratorComparison
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     ReliabilityCurve,
@@ -25,8 +25,8 @@ from skcalib.metrics import (
     reliability_curve,
     smooth_calibration_error,
 )
+from skcalib.monitor import CalibrationMonitor
 from skcalib.report import CalibrationReport
-from skcalib.selection import CalibratorComparison
 
 Floats = NDArray[np.floating[Any]]
 

@@ -21,13 +21,14 @@ from skcalib._output import replacing
 from skcalib._rows import Array
 from skcalib._validation.inputs import are_probabilities, check_priors, warn_of_probabilities
 from skcalib._validation.labels import check_column_names, shown
+from skcalib.comparison import CalibratorComparison, compare_calibrators
+from skcalib.decision import bayes_decision
 from skcalib.display import ReliabilityDisplay, ReliabilityGridDisplay
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.export._onnx import chain_of
 from skcalib.meta import MultiLabelCalibrator, PriorShift
-from skcalib.metrics import ReliabilityCurve, bayes_decision, reliability_curve
+from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.report import calibration_report
-from skcalib.selection import CalibratorComparison, compare_calibrators
 
 from . import reading
 

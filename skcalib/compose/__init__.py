@@ -2,6 +2,5 @@
 
 from ._calibrated_classifier import CalibratedClassifier
 from ._logit_transformer import LogitTransformer
-from ._score_transformer import ScoreTransformer
 
-__all__ = ["CalibratedClassifier", "LogitTransformer", "ScoreTransformer"]
+__all__ = ["CalibratedClassifier", "LogitTransformer"]

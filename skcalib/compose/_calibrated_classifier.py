@@ -16,8 +16,9 @@ from skcalib._rows import Array, ArrayLike, Floats, Indices, arrays as xa, as_nu
 from skcalib._validation.features import columns_of, taken
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
+from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator
-from skcalib.selection import AutoCalibrator, ConditionalCalibrator
+from skcalib.selection import AutoCalibrator
 
 from ._folds import CalibrationSet, calibration_set, held_out, splits_of
 from ._over_classifier import FitArguments, MinProba, Response, ResponseMethod, _OverClassifier

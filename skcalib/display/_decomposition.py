@@ -111,7 +111,8 @@ class ScoreDecompositionDisplay(Display):
     Examples
     --------
     >>> from scipy.special import softmax
-    >>> from skcalib import ScoreDecompositionDisplay, TemperatureScaling
+    >>> from skcalib import TemperatureScaling
+    >>> from skcalib.display import ScoreDecompositionDisplay
     >>> from skcalib.datasets import load_digits_logits
     >>> digits = load_digits_logits()
     >>> calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)

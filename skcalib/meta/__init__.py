@@ -1,15 +1,6 @@
-"""Calibrators around calibrators: of top labels, several labels, noisy labels, and class priors."""
+"""Calibrators around calibrators: several labels, class priors, and any classifier."""
 
-from ._classifier_calibrator import ClassifierCalibrator
 from ._multilabel import MultiLabelCalibrator
-from ._noisy_labels import NoisyLabelCalibration
 from ._prior_shift import PriorShift
-from ._top_label import TopLabelCalibration
 
-__all__ = [
-    "ClassifierCalibrator",
-    "MultiLabelCalibrator",
-    "NoisyLabelCalibration",
-    "PriorShift",
-    "TopLabelCalibration",
-]
+__all__ = ["MultiLabelCalibrator", "PriorShift"]

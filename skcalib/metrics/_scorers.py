@@ -17,8 +17,6 @@ from skcalib._validation.labels import as_labels, in_one_type, not_among, of_out
 
 from ._calibration_error import MEASURES, expected_calibration_error
 from ._proper_scores import score_decomposition
-from ._segments import largest_standardized_gap
-from ._selective import area_under_risk_coverage
 
 
 class CalibrationScorer(BaseEstimator):
@@ -52,7 +50,7 @@ class CalibrationScorer(BaseEstimator):
         """The metadata that the scorer requests."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="sample_weight", alias=self.weight_request)
-        if self.measure is largest_standardized_gap:
+        if "features" in inspect.signature(self.measure).parameters:
             request.score.add_request(param="features", alias=self.features_request)
         return request
 
@@ -70,7 +68,7 @@ class CalibrationScorer(BaseEstimator):
                 f"{type(estimator).__name__}."
             )
         params = {"sample_weight": sample_weight, **self.params}
-        if self.measure is largest_standardized_gap:
+        if "features" in inspect.signature(self.measure).parameters:
             params["features"] = X if features is None else features
         if self.params.get("kind") == "multilabel":
             P = of_outputs(estimator.predict_proba(X), estimator.classes_)
@@ -109,8 +107,6 @@ _SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
     "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
     "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
-    "neg_area_under_risk_coverage": (area_under_risk_coverage, {}),
-    "neg_multicalibration_error": (largest_standardized_gap, {}),
     "neg_multilabel_calibration_error": (expected_calibration_error, _OF_LABELS),
     "neg_multilabel_log_loss": (_multilabel_score, {"score": "log_loss", **_OF_LABELS}),
     "neg_multilabel_brier_score": (_multilabel_score, {"score": "brier_score", **_OF_LABELS}),

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from skcalib import display, metrics
+from skcalib import clinical, conditional, display, metrics
 from skcalib._output import briefly, written
 from skcalib._output.html import element
 from skcalib._output.theme import SMALLEST
@@ -253,14 +253,14 @@ def decision_curves(results: Results) -> Element:
     highest = float(np.quantile(rows.after[:, 1], 0.99))
     t = np.linspace(0, min(max(highest, 1e-3), 0.99), 101)[1:]
     curves = [
-        metrics.net_benefit_curve(rows.y, view.P, thresholds=t, **rows.of_rows)
+        clinical.net_benefit_curve(rows.y, view.P, thresholds=t, **rows.of_rows)
         for view in results.views
     ]
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
         for view, curve in zip(results.views, curves, strict=True):
-            display.NetBenefitDisplay(curve, name=view.title).plot(ax)
+            clinical.NetBenefitDisplay(curve, name=view.title).plot(ax)
 
     at = int(np.argmin(np.abs(t - rows.mean(rows.index == 1))))  # where treating all is worth 0
     before, after = (curve.net_benefit[at] for curve in curves)
@@ -326,9 +326,9 @@ def segments(results: Results) -> Element:
     low, high = float(min(map(np.min, ends))), float(max(map(np.max, ends)))
     margin = 0.05 * (high - low)
 
-    def bars(_: Evaluation, view: View, of: metrics.MulticalibrationResult) -> Element:
+    def bars(_: Evaluation, view: View, of: conditional.MulticalibrationResult) -> Element:
         def draw(figure: Figure) -> None:
-            bars = display.SegmentDisplay(of, name=view.title)
+            bars = conditional.SegmentDisplay(of, name=view.title)
             ax = bars.plot(figure.subplots(), n_segments=BARS).ax_
             ax.set_xlim(low - margin, high + margin)
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from skcalib import metrics
+from skcalib import clinical, metrics
 from skcalib._output.html import as_text
 from skcalib._rows import Array, Floats, Indices
 from skcalib._validation.labels import encode, shown
@@ -138,10 +138,10 @@ BINNED = {
 SMOOTH = {"smooth ECE": "smooth_calibration_error"}
 
 # Figures of the risk of an event, by their titles.
-_DISTANCE = metrics.integrated_calibration_index
+_DISTANCE = clinical.integrated_calibration_index
 RISK: dict[str, Callable[..., Any]] = {
-    "calibration in the large": metrics.calibration_intercept,
-    "calibration slope": metrics.calibration_slope,
+    "calibration in the large": clinical.calibration_intercept,
+    "calibration slope": clinical.calibration_slope,
     "ICI": _DISTANCE,
     "E50": partial(_DISTANCE, quantile=0.5),
     "E90": partial(_DISTANCE, quantile=0.9),

@@ -18,10 +18,10 @@ from skcalib._validation.features import fitted_columns
 from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give, recorded
+from skcalib.comparison import CalibratorComparison
 from skcalib.display import TemperatureSweepDisplay
 from skcalib.display._sweep import sweep_of
 from skcalib.metrics._input import Kind, check_kind
-from skcalib.selection import CalibratorComparison
 
 from ._diagrams import figure_of
 from ._measures import LETTERS_OF_REPORT, Evaluation, facts_of, short
@@ -170,7 +170,7 @@ def calibration_report(
     features : array-like or data frame of shape (n_samples, n_columns), default=None
         Features of the rows, for a calibrator whose predictions depend on them, such as
         :class:`ConditionalCalibrator`, and for a section on the worst segments, as of
-        :func:`~skcalib.metrics.multicalibration_error`.
+        :func:`~skcalib.conditional.multicalibration_error`.
     name : str, default=None
         Name of the calibrator; by default the name of its class.
     figure : matplotlib Figure or SubFigure, default=None

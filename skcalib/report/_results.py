@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib import metrics
+from skcalib import conditional, metrics
 from skcalib._output import written
 from skcalib._rows import Array, Floats
+from skcalib.comparison import CalibratorComparison
+from skcalib.conditional import MulticalibrationResult
 from skcalib.display import TemperatureSweepDisplay
-from skcalib.metrics import CalibrationTestResult, MulticalibrationResult, ScoreDecomposition
-from skcalib.selection import CalibratorComparison
+from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
 
 from . import _measures
 from ._measures import SEED, Change, Evaluation, number_of_resamples, short
@@ -81,7 +82,7 @@ class Results:
         rows, n_resamples = self.rows, number_of_resamples(self.rows.n_samples)
         params: Any = {"kind": rows.kind, "random_state": SEED, "n_resamples": n_resamples}
         before, after = (
-            metrics.multicalibration_error(rows.y, P, self.features, **rows.of_rows, **params)
+            conditional.multicalibration_error(rows.y, P, self.features, **rows.of_rows, **params)
             for P in (rows.before, rows.after)
         )
         return before, after

@@ -19,9 +19,10 @@ from sklearn.pipeline import Pipeline
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._version import __version__, versions
-from skcalib.metrics import CalibrationDifference, IntervalEstimate, MulticalibrationResult
+from skcalib.comparison._comparison import comparison_elements
+from skcalib.conditional import MulticalibrationResult
+from skcalib.metrics import CalibrationDifference, IntervalEstimate
 from skcalib.metrics._input import resolved
-from skcalib.selection._comparison import comparison_elements
 
 from . import _diagrams
 from ._measures import MEANINGS, listed, short

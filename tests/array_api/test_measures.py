@@ -12,12 +12,8 @@ from sklearn import config_context
 
 import skcalib
 from skcalib.datasets import make_logits
-from skcalib.metrics import (
-    bayes_decision,
-    calibration_test,
-    expected_calibration_error,
-    expected_cost,
-)
+from skcalib.decision import bayes_decision, expected_cost
+from skcalib.metrics import calibration_test, expected_calibration_error
 from skcalib.monitor import CalibrationMonitor
 
 TOLERANCE = {"float32": 1e-6, "float64": 1e-9}

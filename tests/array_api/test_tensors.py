@@ -129,7 +129,7 @@ def test_features(lib):
     Z, y, _ = data("several", "float64")
     F = (y == 1) + 1.0 * (np.arange(len(y)) % 3)
     X, of_rows = lib.array(Z), lib.array(F)
-    few = skcalib.ConditionalCalibrator([skcalib.VectorScaling()], cv=2)
+    few = skcalib.conditional.ConditionalCalibrator([skcalib.VectorScaling()], cv=2)
     fitted = few.fit(X, y, features=of_rows)
     assert fitted.feature_weights_["without features"] < 1
     for method in [*METHODS, "predict"]:

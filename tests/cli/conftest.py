@@ -69,7 +69,7 @@ def refusal(capsys):
 def quick(monkeypatch):
     """One calibrator, pictures that take no time, and what the report was made of."""
     seen = types.SimpleNamespace(members=[skcalib.TemperatureScaling()], reports=[])
-    monkeypatch.setattr("skcalib.selection._compare._every_calibrator", lambda: seen.members)
+    monkeypatch.setattr("skcalib.comparison._compare._every_calibrator", lambda: seen.members)
 
     def to_html(path):
         with replacing(path) as file:

@@ -334,7 +334,7 @@ def test_probabilities_in_place_of_logits_are_a_warning(applied, ending):
 
 @pytest.mark.filterwarnings("ignore:The features alone")
 def test_a_calibrator_given_features_is_a_warning(applied):
-    fitted = skcalib.ConditionalCalibrator([skcalib.PlattScaling()])
+    fitted = skcalib.conditional.ConditionalCalibrator([skcalib.PlattScaling()])
     saved(fitted.fit(Z, Y, features=(Y % 2).astype(str)))
     assert "fitted with features, got none" in applied("new.npy").err
 

@@ -47,8 +47,6 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
-    ClassifierCalibrator,
-    ConditionalCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
@@ -56,6 +54,8 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
+from skcalib.conditional import ConditionalCalibrator
+from skcalib.experimental import EstimatorCalibration
 
 TINY, LEAST = np.finfo(float).tiny, 1e-15
 
@@ -535,7 +535,7 @@ def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
         assert (c.response_method_, t.response_method_) == ("decision_function", "predict_proba")
         assert log_loss(y, c.predict_proba(X)) < 0.9
         assert_allclose(softmax(t.transform(X), axis=1), t.estimator_.predict_proba(X))
-    for calibrator in (stacking, ClassifierCalibrator(stacking)):
+    for calibrator in (stacking, EstimatorCalibration(stacking)):
         c = CalibratedClassifier(GaussianNB(), calibrator, cv=2).fit(X, y)
         assert log_loss(y, c.predict_proba(X)) < 0.9
 

@@ -11,8 +11,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from skcalib import ScoreDecompositionDisplay, TemperatureScaling
+from skcalib import TemperatureScaling
 from skcalib.datasets import make_logits
+from skcalib.display import ScoreDecompositionDisplay
 from skcalib.metrics import ScoreDecomposition, score_decomposition
 
 N = 300

@@ -10,7 +10,8 @@ import pytest
 from drawing import inside, partly_slow, slow, texts_of
 from matplotlib.figure import Figure
 
-from skcalib import ReliabilityDisplay, ReliabilityGridDisplay
+from skcalib import ReliabilityDisplay
+from skcalib.display import ReliabilityGridDisplay
 from skcalib.display._reliability_grid import MANY
 from skcalib.metrics import expected_calibration_error, reliability_curve
 

@@ -15,17 +15,12 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from scipy.special import softmax
 
-from skcalib import (
-    ConfidenceDisplay,
-    NetBenefitDisplay,
-    RiskCoverageDisplay,
-    ScoreDecompositionDisplay,
-    TemperatureScaling,
-    TemperatureSweepDisplay,
-    VectorScaling,
-)
+from skcalib import ConfidenceDisplay, TemperatureScaling, TemperatureSweepDisplay, VectorScaling
 from skcalib._output.theme import Theme, contrast
+from skcalib.clinical import NetBenefitDisplay
 from skcalib.datasets import make_logits
+from skcalib.decision import RiskCoverageDisplay
+from skcalib.display import ScoreDecompositionDisplay
 from skcalib.display._layout import Below
 
 pytestmark = pytest.mark.slow

@@ -22,9 +22,9 @@ from skcalib._output.theme import (
     opacity,
     shortened,
 )
+from skcalib.comparison import CalibratorComparison
 from skcalib.datasets import make_logits
 from skcalib.display._style import DODGE
-from skcalib.selection import CalibratorComparison
 
 LONG = "gradient_boosting $x_1$ of a hundred trees"
 DRAWN = [("bars", "linear")]

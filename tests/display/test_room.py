@@ -18,16 +18,16 @@ from scipy.special import expit, softmax
 import skcalib.display
 from skcalib import (
     ConfidenceDisplay,
-    NetBenefitDisplay,
     ReliabilityDisplay,
-    RiskCoverageDisplay,
-    ScoreDecompositionDisplay,
-    SegmentDisplay,
     TemperatureScaling,
     TemperatureSweepDisplay,
 )
+from skcalib.clinical import NetBenefitDisplay
+from skcalib.comparison import CalibratorComparison
+from skcalib.conditional import SegmentDisplay
 from skcalib.datasets import make_logits
-from skcalib.selection import CalibratorComparison
+from skcalib.decision import RiskCoverageDisplay
+from skcalib.display import ScoreDecompositionDisplay
 
 # The settings of a paper, and figures of a column and of a page, with panels in rows or columns.
 PAPER = {

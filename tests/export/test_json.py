@@ -26,19 +26,18 @@ import skcalib
 from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
-    ClassifierCalibrator,
-    ConditionalCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     MatrixScaling,
     MultiLabelCalibrator,
     PriorShift,
     TemperatureScaling,
-    TopLabelCalibration,
     VectorScaling,
     VennAbersCalibration,
 )
+from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
+from skcalib.experimental import EstimatorCalibration, TopLabelCalibration
 from skcalib.export import from_json, to_json
 from skcalib.export._json import CALIBRATORS as CLASSES, DEEPEST
 from skcalib.monitor import CalibrationMonitor, DriftMonitor
@@ -49,7 +48,7 @@ Z, Y = make_logits(240, 3, temperature=2.0, random_state=0)
 FEW = {
     "temperature": TemperatureScaling(smoothing="auto"),
     "matrix": MatrixScaling(),
-    "trees": ClassifierCalibrator(ExtraTreesClassifier(3, max_depth=3, random_state=0)),
+    "trees": EstimatorCalibration(ExtraTreesClassifier(3, max_depth=3, random_state=0)),
     "histogram": HistogramBinning(n_bins=5),
 }
 
@@ -295,7 +294,7 @@ def test_prior_shift_can_be_adapted_again():
 
 def test_other_parameters_are_kept():
     forest = RandomForestClassifier(2, max_depth=np.int64(3), random_state=0)
-    calibrator = ClassifierCalibrator(forest, smoothing=np.float64(0.1)).fit(Z, Y)
+    calibrator = EstimatorCalibration(forest, smoothing=np.float64(0.1)).fit(Z, Y)
     loaded = from_json(to_json(calibrator))
     assert repr(loaded.estimator) == repr(forest).replace("np.int64(3)", "3")
     assert loaded.get_params(deep=False).keys() == calibrator.get_params(deep=False).keys()
@@ -325,7 +324,7 @@ def test_what_is_no_calibrator_of_plain_parts_is_refused():
         (LogisticRegression().fit(Z, Y), "to_json takes a fitted calibrator"),
         (CLASSIFIER.fit(Z, Y), "as a whole by skops.*pass its calibrator_ alone"),
         (make_pipeline(StandardScaler(), TemperatureScaling()), "standardscaler"),
-        (ClassifierCalibrator(LogisticRegression()).fit(Z, Y), "estimator.*skops"),
+        (EstimatorCalibration(LogisticRegression()).fit(Z, Y), "estimator.*skops"),
         (TopLabelCalibration(LogisticRegression()).fit(Z, Y), "calibrator.calibrator can"),
         (TemperatureScaling(smoothing=1e-3).fit(Z, Y).set_params(smoothing=1j), "1j"),
         (TemperatureScaling().fit(Z, DATES[Y]), "classes.*datetime.date"),

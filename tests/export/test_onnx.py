@@ -30,7 +30,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 
 # Calibrators with steps, and the share of rows in which a score may be on the other side of an
 # edge, since the exponential function of the runtime is rounded in another way.
-WITH_STEPS = _PerClass | skcalib.ClassifierCalibrator | skcalib.AutoCalibrator
+WITH_STEPS = _PerClass | skcalib.experimental.EstimatorCalibration | skcalib.AutoCalibrator
 SHARE = 1e-3
 
 # Parameters with which the calibrators that stand-ins stand for are fast.
@@ -45,7 +45,7 @@ FAST = {
         "random_state": 0,
     },
     "ConditionalCalibrator": {"calibrators": [skcalib.VectorScaling()], "cv": 2},
-    "ClassifierCalibrator": {
+    "EstimatorCalibration": {
         "estimator": HistGradientBoostingClassifier(max_iter=3, random_state=0)
     },
 }
@@ -56,7 +56,7 @@ def real(form):
     name = type(form).__name__
     if name not in STAND_INS:
         return form
-    return getattr(skcalib, name)(**form.get_params(deep=False) | FAST[name])
+    return STAND_INS[name].__bases__[0](**form.get_params(deep=False) | FAST[name])
 
 
 ALL = [real(kind()) for kind in CALIBRATORS]
@@ -86,7 +86,7 @@ def check_agreement(calibrator, X, *, optimized=(False, True)):
     """That the model of a calibrator gives its probabilities, logits and labels."""
     model = to_onnx(calibrator, dtype=X.dtype, outputs=OUTPUTS)
     share = SHARE if isinstance(calibrator, WITH_STEPS) else 0
-    wrong_by_trees = 1e-6 * isinstance(calibrator, skcalib.ClassifierCalibrator)
+    wrong_by_trees = 1e-6 * isinstance(calibrator, skcalib.experimental.EstimatorCalibration)
     tolerance = max(TOLERANCE[str(X.dtype)], wrong_by_trees)
     P = calibrator.predict_proba(X)
     tied = np.diff(np.sort(P, axis=1)[:, -2:])[:, 0] < 2 * max(tolerance, 1e-6)
@@ -266,7 +266,7 @@ def test_many_labels_have_one_formula():
 
 def test_top_labels_of_many_classes_have_one_formula():
     few, many = (
-        len(to_onnx(skcalib.TopLabelCalibration().fit(*logits_of(K, 600))).graph.node)
+        len(to_onnx(skcalib.experimental.TopLabelCalibration().fit(*logits_of(K, 600))).graph.node)
         for K in (3, 12)
     )
     assert few == many
@@ -318,7 +318,7 @@ class TestNumbers:
     )
     @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
     def test_scales(self, calibrator, scale, dtype):
-        if isinstance(calibrator, skcalib.PlattScaling | skcalib.TopLabelCalibration):
+        if isinstance(calibrator, skcalib.PlattScaling | skcalib.experimental.TopLabelCalibration):
             scale = max(scale, 0.01)  # margins of smaller logits are next to constant
         for n_columns in (1, 3):
             Z, y = logits_of(n_columns)
@@ -440,7 +440,7 @@ class TestErrors:
     def test_what_is_no_fitted_calibrator(self):
         Z, y = self.Z, self.Y
         features = np.array(["a", "b"])[(y > 0) * 1]
-        given = skcalib.ConditionalCalibrator([skcalib.PlattScaling()], cv=2)
+        given = skcalib.conditional.ConditionalCalibrator([skcalib.PlattScaling()], cv=2)
         with pytest.warns(UserWarning, match="features alone"):
             given.fit(Z, y, features=features)
         T = skcalib.TemperatureScaling()
@@ -464,7 +464,7 @@ class TestErrors:
                 to_onnx(wrong)
 
     def test_classes_that_replace_public_methods(self):
-        for calibrator in (Other(), skcalib.TopLabelCalibration(Other())):
+        for calibrator in (Other(), skcalib.experimental.TopLabelCalibration(Other())):
             with pytest.raises(TypeError, match="leave its public methods as they are, got Other"):
                 to_onnx(calibrator.fit(self.Z, self.Y))
 

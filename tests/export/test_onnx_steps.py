@@ -131,7 +131,10 @@ def test_trees_in_double_precision(estimator):
         Z, y = logits_of(n_columns, 600, np.float64)
         Z[:, 0] *= 1 + (Z[:, 0] > 0)
         X = np.concatenate([Z, -Z, 30 * Z])
-        assert difference(skcalib.ClassifierCalibrator(estimator).fit(Z, y), X).max() < 1e-6
+        assert (
+            difference(skcalib.experimental.EstimatorCalibration(estimator).fit(Z, y), X).max()
+            < 1e-6
+        )
 
 
 def test_trees_do_not_divide_ties(rng):
@@ -140,7 +143,7 @@ def test_trees_do_not_divide_ties(rng):
     with np.errstate(divide="ignore"):
         Z = np.log(np.maximum(votes, 1e-15))
     y = (rng.random((900, 1)) > np.cumsum(votes, axis=1)).sum(axis=1)
-    calibrator = skcalib.ClassifierCalibrator().fit(Z, y)
+    calibrator = skcalib.experimental.EstimatorCalibration().fit(Z, y)
     assert difference(calibrator, Z).max() < 1e-6
     shifted = Z + rng.normal(size=(900, 1))
     P = calibrator.predict_proba(Z)
@@ -150,14 +153,14 @@ def test_trees_do_not_divide_ties(rng):
 def test_a_class_that_no_row_is_labelled_with():
     Z, y = logits_of(4, 300, np.float64)
     some = y != 2
-    calibrator = skcalib.ClassifierCalibrator(classes=range(4)).fit(Z[some], y[some])
+    calibrator = skcalib.experimental.EstimatorCalibration(classes=range(4)).fit(Z[some], y[some])
     assert difference(calibrator, Z).max() < 1e-6
 
 
 @pytest.mark.parametrize("shrinkage", [0, 20])
 def test_top_labels_with_steps(shrinkage):
     Z, y = logits_of(3, 800, np.float64)
-    calibrator = skcalib.TopLabelCalibration(
+    calibrator = skcalib.experimental.TopLabelCalibration(
         skcalib.HistogramBinning(strategy="quantile"), shrinkage=shrinkage
     )
     assert difference(calibrator.fit(Z, y), Z).max() < 1e-6

@@ -27,7 +27,6 @@ from sklearn.svm import SVC, LinearSVC
 from skcalib import (
     BBQ,
     CalibratedClassifier,
-    ClassifierCalibrator,
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
@@ -37,6 +36,7 @@ from skcalib import (
     VennAbersCalibration,
 )
 from skcalib.datasets import make_logits
+from skcalib.experimental import EstimatorCalibration
 from skcalib.export import register_skl2onnx, to_onnx
 
 skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
@@ -123,7 +123,7 @@ def test_classifiers_with_scaled_features(classifier):
             GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=2), PlattScaling(), cv=2
         ),
         CalibratedClassifier(GaussianNB(), make_pipeline(TemperatureScaling(), BBQ()), cv=2),
-        CalibratedClassifier(LogisticRegression(), ClassifierCalibrator(), cv=2),
+        CalibratedClassifier(LogisticRegression(), EstimatorCalibration(), cv=2),
         make_pipeline(StandardScaler(), CalibratedClassifier(LinearSVC(), VectorScaling(), cv=2)),
         make_pipeline(LogitTransformer(GaussianNB(), cv=2), VectorScaling()),
         make_pipeline(
@@ -289,7 +289,7 @@ def test_versions_of_operators():
 def test_classifiers_in_a_calibrator(estimator):
     for n_classes in (2, 4):
         Z, y = make_logits(200, n_classes, random_state=0)
-        calibrator = ClassifierCalibrator(estimator).fit(Z, y)
+        calibrator = EstimatorCalibration(estimator).fit(Z, y)
         for dtype in ("float32", "float64"):
             P = run(to_onnx(calibrator, dtype=dtype), Z.astype(dtype))["probabilities"]
             expected = calibrator.predict_proba(Z.astype(dtype))
@@ -336,7 +336,7 @@ class TestErrors:
 
     def test_without_skl2onnx(self, monkeypatch):
         Z, y = make_logits(100, 3, random_state=0)
-        calibrator = ClassifierCalibrator(GaussianNB()).fit(Z, y)
+        calibrator = EstimatorCalibration(GaussianNB()).fit(Z, y)
         monkeypatch.setitem(sys.modules, "skl2onnx", None)
         with pytest.raises(ImportError, match="GaussianNB is converted to ONNX by skl2onnx"):
             to_onnx(calibrator)

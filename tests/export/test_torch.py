@@ -16,7 +16,6 @@ import skcalib
 from skcalib import (
     AutoCalibrator,
     BetaCalibration,
-    ClassifierCalibrator,
     DirichletCalibration,
     EnsembleTemperatureScaling,
     HistogramBinning,
@@ -31,6 +30,7 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib.datasets import make_logits
+from skcalib.experimental import EstimatorCalibration
 from skcalib.export import to_torch
 from skcalib.selection._candidates import Uniform
 
@@ -234,7 +234,7 @@ def test_what_has_no_module_is_refused(torch):
     mixture = AutoCalibrator({"bins": HistogramBinning()}).fit(X, y)
     for wrong, error, words in [
         (HistogramBinning().fit(X, y), TypeError, "HistogramBinning has no module.*to_onnx"),
-        (ClassifierCalibrator(GaussianNB()).fit(X, y), TypeError, "ClassifierCalibrator has no"),
+        (EstimatorCalibration(GaussianNB()).fit(X, y), TypeError, "EstimatorCalibration has no"),
         (MultiLabelCalibrator().fit(X, X > 0), TypeError, "got MultiLabelCalibrator"),
         (mixture, TypeError, "HistogramBinning has no module"),
         (LogisticRegression().fit(X, y), TypeError, "to_torch takes a fitted calibrator"),

@@ -15,7 +15,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import ReliabilityDisplay, ReliabilityGridDisplay
+from skcalib import ReliabilityDisplay
+from skcalib.display import ReliabilityGridDisplay
 from skcalib.metrics import (
     calibration_error_interval,
     calibration_test,

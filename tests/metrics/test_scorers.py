@@ -30,7 +30,6 @@ OWN = {
     "neg_expected_calibration_error": (metrics.expected_calibration_error, {}),
     "neg_maximum_calibration_error": (metrics.maximum_calibration_error, {}),
     "neg_root_mean_squared_calibration_error": (metrics.root_mean_squared_calibration_error, {}),
-    "neg_area_under_risk_coverage": (metrics.area_under_risk_coverage, {}),
     "neg_classwise_calibration_error": (metrics.expected_calibration_error, {"kind": "classwise"}),
 }
 every = pytest.mark.parametrize("name", OWN)
@@ -168,7 +167,7 @@ def test_right_values_are_accepted(name, problem, recwarn):
     names = np.unique(y)
     classifier = GaussianNB().fit(X, y)
     measure, fixed = OWN[name]
-    of_each = ["classwise"] * (measure is not metrics.area_under_risk_coverage)
+    of_each = ["classwise"]
     kinds = ["top-label", *of_each, *(["binary"] * (len(names) == 2))]
     for kind in [None] if "kind" in fixed else kinds:
         given = {} if kind is None else {"kind": kind}

@@ -12,7 +12,7 @@ from scipy.stats import binom, chi2
 from sklearn.metrics import brier_score_loss, log_loss
 from test_estimates import KINDS, sample
 
-from skcalib import CalibrationMonitor, ReliabilityDisplay
+from skcalib import ReliabilityDisplay
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
     _inversion,
@@ -25,6 +25,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
 )
 from skcalib.metrics._calibration_error import FORMULAS
+from skcalib.monitor import CalibrationMonitor
 
 SLOW = pytest.mark.slow
 # Plain errors, and debiased ones at the end.

@@ -23,7 +23,7 @@ from pages_of_reports import (
 from scipy.special import softmax
 from scipy.stats import binomtest, norm
 
-from skcalib import PlattScaling, calibration_report, metrics
+from skcalib import PlattScaling, calibration_report, clinical, metrics
 from skcalib._output import written
 from skcalib._rows.arrays import both_columns
 from skcalib.metrics._proper_scores import brier_scores, log_losses
@@ -119,10 +119,10 @@ def test_figures_of_risks_are_those_of_the_functions():
     rows = rows | {"sample_weight": w * (w.sum() / (w @ w))}  # which sum to the effective rows
     text, of = parsed(two_classes).section("risk")["text"], partial(partial, **rows)
     assert "Validation of the risk of class yes & $, " in text
-    index = metrics.integrated_calibration_index
+    index = clinical.integrated_calibration_index
     for title, f in {
-        "calibration in the large": of(metrics.calibration_intercept),
-        "calibration slope": of(metrics.calibration_slope),
+        "calibration in the large": of(clinical.calibration_intercept),
+        "calibration slope": of(clinical.calibration_slope),
         "ICI": of(index), "E50": of(index, quantile=0.5), "E90": of(index, quantile=0.9),
         "Emax": of(index, quantile=1),
         "Spiegelhalter's z": of(metrics.calibration_test, measure="spiegelhalter_z"),
@@ -147,7 +147,7 @@ def test_figures_of_risks_are_those_of_the_functions():
         e["attrs"]["alt"] for e in parsed(two_classes).all("img") if "Decision" in e["attrs"]["alt"]
     )).groups()  # fmt: skip
     t, *benefits = map(float, at)
-    wanted = [metrics.net_benefit(y, P, t, **rows) for P in (before, after)]
+    wanted = [clinical.net_benefit(y, P, t, **rows) for P in (before, after)]
     assert_allclose(benefits, wanted, atol=3e-4)
     assert abs(wanted[0] - wanted[1]) > 1e-3
     assert abs(t - np.average(y == "yes & $", weights=rows["sample_weight"])) < 0.01

@@ -34,7 +34,6 @@ from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     AutoCalibrator,
-    ClassifierCalibrator,
     HistogramBinning,
     TemperatureScaling,
     VectorScaling,
@@ -42,6 +41,7 @@ from skcalib import (
 )
 from skcalib._output.html import as_text
 from skcalib.datasets import make_logits
+from skcalib.experimental import EstimatorCalibration
 from skcalib.export import to_json
 from skcalib.report import _sections
 from skcalib.report._sections import SECTIONS
@@ -300,7 +300,7 @@ CALIBRATORS = [
     TemperatureScaling(),
     VectorScaling(alpha=0.5, classes=np.array(["a", "b", "c"])),
     make_pipeline(TemperatureScaling(), HistogramBinning(n_bins=7)),
-    ClassifierCalibrator(LogisticRegression(C=0.5)),
+    EstimatorCalibration(LogisticRegression(C=0.5)),
     AutoCalibrator([TemperatureScaling(), VectorScaling()], combine="best", random_state=3),
 ]
 

@@ -20,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from skcalib import (
     BBQ,
     CalibratedClassifier,
-    ConditionalCalibrator,
     ConfidenceDisplay,
     IsotonicCalibration,
     LogitTransformer,
@@ -30,12 +29,9 @@ from skcalib import (
     TemperatureSweepDisplay,
     VectorScaling,
 )
+from skcalib.conditional import ConditionalCalibrator, multicalibration_error
 from skcalib.datasets import make_logits
-from skcalib.metrics import (
-    expected_calibration_error,
-    maximum_calibration_error,
-    multicalibration_error,
-)
+from skcalib.metrics import expected_calibration_error, maximum_calibration_error
 from skcalib.report import calibration_report
 
 KEYS = ["log loss", "Brier", "ECE", "MCE", "accuracy"]

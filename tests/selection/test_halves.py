@@ -13,7 +13,6 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib import (
     AutoCalibrator,
-    ClassifierCalibrator,
     IsotonicCalibration,
     MatrixScaling,
     OrderPreservingScaling,
@@ -23,6 +22,7 @@ from skcalib import (
 from skcalib._rows import dask as _dask
 from skcalib._rows.dask import DaskRows, part_of
 from skcalib.datasets import make_logits
+from skcalib.experimental import EstimatorCalibration
 
 N, SOME = 3000, 500
 CANDIDATES = {
@@ -138,8 +138,8 @@ def test_trees_are_fitted_to_a_sample():
     some = kept[part_of(0, -(-len(kept) // SOME), 0, 0, len(kept))]
     X, Y, W = chunked(Z, y, w)
     for weights, rows in ((W, some), (None, part_of(0, N // SOME, 0, 0, N))):
-        far = ClassifierCalibrator(GaussianNB()).fit(X, Y, weights)
-        here = ClassifierCalibrator(GaussianNB())
+        far = EstimatorCalibration(GaussianNB()).fit(X, Y, weights)
+        here = EstimatorCalibration(GaussianNB())
         here.fit(Z[rows], y[rows], None if weights is None else w[rows])
         assert_allclose(far.predict_proba(Z), here.predict_proba(Z), rtol=1e-6)
 
@@ -148,8 +148,8 @@ def test_trees_are_left_out_if_their_sample_holds_one_class():
     Z, *_ = problem(n_classes=2)
     data = chunked(Z, (np.arange(N) == 5).astype(int))
     with pytest.raises(ValueError, match=r"one class only in .* of 3,000 rows"):
-        ClassifierCalibrator().fit(*data)
-    candidates = {"vector": VectorScaling(alpha=1.0), "trees": ClassifierCalibrator()}
+        EstimatorCalibration().fit(*data)
+    candidates = {"vector": VectorScaling(alpha=1.0), "trees": EstimatorCalibration()}
     with pytest.warns(UserWarning, match="'trees' failed on a fold and is left out"):
         found = AutoCalibrator(candidates).fit(*data)
     assert list(found.calibrators_) == ["vector"]
@@ -157,7 +157,7 @@ def test_trees_are_left_out_if_their_sample_holds_one_class():
 
 def test_a_candidate_that_fails_on_a_half_is_left_out():
     Z, y, _ = problem()
-    few = {"temperature": TemperatureScaling(), "no": ClassifierCalibrator(Failing())}
+    few = {"temperature": TemperatureScaling(), "no": EstimatorCalibration(Failing())}
     with pytest.warns(UserWarning, match="Candidate 'no' failed on a fold and is left out: no"):
         c = AutoCalibrator(few).fit(*chunked(Z, y))
     assert c.weights_ == {"temperature": 1.0}

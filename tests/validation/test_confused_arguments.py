@@ -9,8 +9,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import skcalib
-from skcalib import metrics, monitor
-from tests.families import CALIBRATORS
+from skcalib import clinical, conditional, decision, metrics, monitor
+from tests.families import CALIBRATORS, public_objects
 
 rng = np.random.default_rng(0)
 Y = np.arange(40) % 3
@@ -21,8 +21,8 @@ FITTED = skcalib.TemperatureScaling().fit(Z, Y)
 
 def takers():
     """Everything that takes labels with probabilities or logits, as functions of both."""
-    for name in metrics.__all__:
-        f = getattr(metrics, name)
+    for f in public_objects(metrics, clinical, conditional, decision):
+        name = f.__name__
         if not isinstance(f, type) and {"y_true", "y_proba"} <= set(signature(f).parameters):
             more = {"other_proba": P, "cost": 1 - np.eye(3), "threshold": 0.5, "features": Y}
             other = {key: more[key] for key in more if key in signature(f).parameters}
@@ -68,7 +68,7 @@ def test_the_sentence_where_one_label_is_taken():
         lambda: skcalib.ConfidenceDisplay.from_predictions(E, expit(Z), **kind),
         lambda: monitor.CalibrationMonitor(labels=range(3), **kind),
         lambda: monitor.DriftMonitor(P, **kind),
-        lambda: metrics.risk_coverage_curve(E, expit(Z), **kind),
+        lambda: decision.risk_coverage_curve(E, expit(Z), **kind),
     ):
         with pytest.raises(ValueError, match=r"Several labels .* one label at a time: y\[:, j\]"):
             call()

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from families import CALIBRATORS, COMPARED, FORMS, JOINT, WITH_FOLDS, ClassifierCalibrator, quick
+from families import CALIBRATORS, COMPARED, FORMS, JOINT, WITH_FOLDS, EstimatorCalibration, quick
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
@@ -16,7 +16,6 @@ from skcalib import (
     AutoCalibrator as DefaultCalibrator,
     BetaCalibration,
     MatrixScaling,
-    NoisyLabelCalibration,
     OrderPreservingScaling,
     PlattScaling,
     QuadraticScaling,
@@ -29,6 +28,7 @@ from skcalib import (
 from skcalib._optimize.temperature import fit_inverse_temperature, scale_derivatives
 from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
+from skcalib.experimental import NoisyLabelCalibration
 
 K = 4
 Z, Y = make_logits(1200, K, temperature=2.0, offset=[0, 1, 0, -1], random_state=0)
@@ -67,7 +67,7 @@ def test_a_masked_class_has_probability_zero_and_the_others_sum_to_one(form, dty
 
 
 # For a classifier the column is another feature.
-MAPS = [f for f in FORMS if type(f) in TAKING and type(f) is not ClassifierCalibrator]
+MAPS = [f for f in FORMS if type(f) in TAKING and type(f) is not EstimatorCalibration]
 
 
 @pytest.mark.parametrize("form", quick(MAPS), ids=repr)
@@ -84,7 +84,7 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
         atol = 1e-9
         if isinstance(form, (VectorScaling, NoisyLabelCalibration, *WITH_FOLDS)):
             atol = 3e-2 if getattr(form, "alpha", 0) == "loo" else 5e-3
-        elif low > -np.inf or isinstance(form, ClassifierCalibrator):
+        elif low > -np.inf or isinstance(form, EstimatorCalibration):
             atol = 1e-2 if isinstance(form, OrderPreservingScaling) else 2e-3
         np.testing.assert_allclose(other.predict_proba(wide)[:, :K], c.predict_proba(Z), atol=atol)
 
@@ -115,7 +115,7 @@ def test_two_classes_of_which_one_may_be_masked(kind):
     P = kind().fit(X, y).predict_proba(X)
     assert np.array_equal(P[:, 1] == 0, np.isneginf(X[:, 1]))
     assert (P[np.isneginf(X[:, 1]), 0] == 1).all()
-    if kind in {ClassifierCalibrator, NoisyLabelCalibration}:  # which learn from these as well
+    if kind in {EstimatorCalibration, NoisyLabelCalibration}:  # which learn from these as well
         return
     kept = np.isfinite(X).all(axis=1)
     alone = kind().fit(X[kept], y[kept])

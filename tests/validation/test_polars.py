@@ -7,7 +7,8 @@ from scipy.special import softmax
 from sklearn.naive_bayes import GaussianNB
 
 import skcalib
-from skcalib import CalibratedClassifier, ConditionalCalibrator, TemperatureScaling
+from skcalib import CalibratedClassifier, TemperatureScaling
+from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 

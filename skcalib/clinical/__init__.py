@@ -1,0 +1,22 @@
+"""Measures of risk models in medicine: slope, intercept, net benefit, and optimism."""
+
+from ._display import NetBenefitDisplay
+from ._net_benefit import NetBenefitCurve, net_benefit, net_benefit_curve
+from ._optimism import OptimismCorrection, optimism_corrected
+from ._regression import (
+    calibration_intercept,
+    calibration_slope,
+    integrated_calibration_index,
+)
+
+__all__ = [
+    "NetBenefitCurve",
+    "NetBenefitDisplay",
+    "OptimismCorrection",
+    "calibration_intercept",
+    "calibration_slope",
+    "integrated_calibration_index",
+    "net_benefit",
+    "net_benefit_curve",
+    "optimism_corrected",
+]

@@ -1,0 +1,258 @@
+"""Measures corrected for optimism: the fit repeated on bootstrap samples of its own rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state, column_or_1d, indexable
+from sklearn.utils.parallel import Parallel, delayed
+
+from skcalib._nested import may_have, weight_params
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, check_in_memory, on_host
+from skcalib._validation.features import taken
+from skcalib._validation.inputs import check_integer, check_real, check_weights
+from skcalib._validation.labels import as_labels, shown
+from skcalib._warnings import warn
+from skcalib.metrics._named_scorers import NamedScorer, Sample, measured, measures_of, named
+from skcalib.metrics._scorers import CalibrationScorer
+
+from ._regression import calibration_intercept, calibration_slope, integrated_calibration_index
+
+# A class with a single row is in 63 % of the samples.
+TRIES = 1000
+
+
+@dataclass(frozen=True)
+class OptimismCorrection:
+    """A measure of a model on the rows that it was fitted to, and corrected for their choice.
+
+    Attributes
+    ----------
+    apparent : float
+        The measure on the rows that the model was fitted to.
+    optimism : float
+        Mean difference of the measures on a bootstrap sample and on all rows, of a model fitted to
+        the sample.
+    corrected : float
+        ``apparent`` less ``optimism``: what to expect on new rows.
+    low, high : float
+        Confidence interval of the measure on new rows.
+    """
+
+    apparent: float
+    optimism: float
+    corrected: float
+    low: float
+    high: float
+
+
+def _negated(figure: Callable[..., Any], y: Any, P: Any, **params: Any) -> float:
+    """A figure that is no error, for a scorer that negates errors."""
+    found = figure(y, P, **params)
+    return -float(getattr(found, "estimate", found))
+
+
+FIGURES = {
+    figure.__name__: CalibrationScorer(partial(_negated, figure), {})
+    for figure in (calibration_slope, calibration_intercept, integrated_calibration_index)
+}
+
+
+def optimism_corrected(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    scoring: str | Sequence[str] | Mapping[str, Any] = "neg_brier_score",
+    sample_weight: ArrayLike | None = None,
+    n_resamples: int = 200,
+    confidence_level: float = 0.95,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> dict[str, OptimismCorrection]:
+    r"""Measures that a classifier will have on new rows, from the rows that it is fitted to.
+
+    On its own rows a model looks better than it is. Its *optimism* is estimated by repeating the
+    whole fit on bootstrap samples b of the rows [1]_. With the measure :math:`m_b` of the model
+    fitted to b, on the rows of b and on all rows,
+
+    .. math:: \mathrm{corrected} = \mathrm{apparent} - \frac{1}{B} \sum_b o_b , \qquad
+        o_b = m_b(\text{rows of } b) - m_b(\text{all rows}) .
+
+    All rows serve to fit and to validate, other than with a test set, which is the better choice
+    where there are thousands of rows. Whatever looks at the labels has to be inside of the
+    estimator, such as the selection of features, and a calibrator.
+
+    The interval is :math:`[\mathrm{apparent} - q_{1 - \alpha/2},\; \mathrm{apparent} -
+    q_{\alpha/2}]`, with the quantiles q of the :math:`o_b`, which costs no more fits. It is of the
+    measure of the model fitted to these rows, on many new ones. With few rows for the number of
+    features it is too narrow for some measures: in a simulation with 200 rows and 20 features 95 %
+    intervals held the log loss, the Brier score and the calibration slope in 94 to 97 % of samples,
+    and the area under the ROC curve, whose optimism is underestimated, in 73 %.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``predict_proba``, or a pipeline that ends with one. It stays as it is:
+        clones are fitted. What is in a ``FrozenEstimator`` is not, and adds nothing to the
+        optimism, so its own training rows must not be among these.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        What the classifier takes.
+    y : array-like of shape (n_samples,)
+        Labels, of any number of classes.
+    scoring : str, list of str or dict, default="neg_brier_score"
+        Measures, beside the log loss, as for :func:`compare_calibrators`: names of scorers, as of
+        :func:`skcalib.metrics.get_scorer_names`, or a dict with such names or functions
+        ``scorer(estimator, X, y)``, which are passed ``sample_weight=`` if there are weights. For
+        two classes also "calibration_slope", "calibration_intercept" and
+        "integrated_calibration_index".
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights for fits and measures, which stay with the rows that are drawn. A weight of 0 is
+        the row absent.
+    n_resamples : int, default=200
+        Number of bootstrap samples, and of fits.
+    confidence_level : float, default=0.95
+        Confidence level of the interval, between 0 and 1.
+    n_jobs : int, default=None
+        Number of jobs that fit at the same time, as everywhere in scikit-learn.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of the bootstrap samples.
+
+    Returns
+    -------
+    dict of str to OptimismCorrection
+        By name of the measure, without ``"neg_"``: errors are positive. "log loss" is always there.
+
+    Raises
+    ------
+    ValueError
+        If labels, weights or an argument is invalid, if the classifier has no ``predict_proba``,
+        takes no weights and is given some, if a class has too few rows to be in samples, and if
+        half of the samples have no values. What the fit and the measures raise for all rows, such
+        as :func:`~skcalib.clinical.calibration_slope` where a threshold separates the classes.
+
+    Warns
+    -----
+    UserWarning
+        If fits or measures raise a ValueError for some samples, which are left out.
+
+    See Also
+    --------
+    compare_calibrators : Cross-validation of calibrators.
+
+    Notes
+    -----
+    Rows are drawn without regard to their class, so the event rate varies as in new data. A sample
+    that lacks a class is drawn again.
+
+    A row that is drawn twice may be on both sides of a split inside of the estimator, such as that
+    of :class:`CalibratedClassifier`, whose calibrator is then fitted to logits that are somewhat
+    over-confident.
+
+    References
+    ----------
+    .. [1] Harrell, Lee, Mark, "Multivariable prognostic models: issues in developing models,
+       evaluating assumptions and adequacy, and measuring and reducing errors", Statistics in
+       Medicine 15, 1996.
+    .. [2] Steyerberg, Harrell, Borsboom, Eijkemans, Vergouwe, Habbema, "Internal validation of
+       predictive models: efficiency of some procedures for logistic regression analysis", Journal
+       of Clinical Epidemiology 54, 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skcalib.clinical import optimism_corrected
+    >>> X, y = make_classification(200, 20, flip_y=0.3, random_state=0)
+    >>> found = optimism_corrected(
+    ...     LogisticRegression(C=1e3), X, y, scoring="calibration_slope", n_resamples=50,
+    ...     random_state=0)
+    >>> slope = found["calibration_slope"]
+    >>> round(slope.apparent, 2), slope.corrected < 0.8
+    (1.0, True)
+    """
+    check_integer("n_resamples", n_resamples)
+    check_real("confidence_level", confidence_level, high=1)
+    check_in_memory((X, y, sample_weight))
+    if not may_have(estimator, "predict_proba"):
+        raise ValueError(
+            f"estimator must be a classifier with predict_proba, got {estimator!r}. Pass one that "
+            "has not only decision_function, such as CalibratedClassifier(estimator)."
+        )
+    scorers = {k: FIGURES.get(s, s) if isinstance(s, str) else s for k, s in named(scoring).items()}
+    measures = measures_of(scorers, X, "auto")
+    X, labels = indexable(X, column_or_1d(as_labels(y)))
+    w = check_weights(sample_weight, len(labels))
+    kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
+    random, rows = check_random_state(random_state), Sample(X, labels, w)
+    classes = np.unique(labels[kept])
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got {shown(classes) or 'no row'}.")
+    present = labels[kept, None] == classes
+    of_sample = partial(_values, estimator, rows, kept=kept, measures=measures)
+    samples = (kept[_drawn(present, random)] for _ in range(n_resamples))
+    apparent = of_sample(kept)[0]  # first, since what fails here fails in samples
+    jobs = (delayed(_or_message)(of_sample, sample) for sample in samples)
+    values = _of_samples(Parallel(n_jobs=n_jobs)(jobs))
+    optimism = values[:, 0] - values[:, 1]
+    mean, ends = optimism.mean(axis=0), [(1 + confidence_level) / 2, (1 - confidence_level) / 2]
+    low, high = apparent - np.quantile(optimism, ends, axis=0)
+    found = np.stack([apparent, mean, apparent - mean, low, high], axis=1)
+    return {m.name: OptimismCorrection(*v) for m, v in zip(measures, found.tolist(), strict=True)}
+
+
+def _drawn(present: Bools, random: np.random.RandomState) -> Indices:
+    """A bootstrap sample of rows (n, n_classes) in which every class is present."""
+    for _ in range(TRIES):
+        rows = random.randint(len(present), size=len(present))
+        if present[rows].any(axis=0).all():
+            return rows
+    n_rows = present.sum(axis=0)
+    raise ValueError(
+        f"Bootstrap samples must hold all classes, got {np.sum(n_rows == n_rows.min())} of "
+        f"{len(n_rows)} classes with {n_rows.min()} of {len(present)} rows, and {TRIES} samples "
+        "that lack some class. Leave out, or put together, classes with so few rows."
+    )
+
+
+def _values(
+    estimator: Any, rows: Sample, drawn: Indices, *, kept: Indices, measures: list[NamedScorer]
+) -> Floats:
+    """Measures (2, n_measures) on rows drawn and on those kept, of a clone fitted to the former."""
+    X, y, w, _ = rows
+    parts = [
+        Sample(taken(X, some), y[some], None if w is None else w[some]) for some in (drawn, kept)
+    ]
+    weights = weight_params(estimator, parts[0].w, "estimator")
+    model = clone(estimator).fit(parts[0].Z, parts[0].y, **weights)
+    classes = np.asarray(on_host(model.classes_))
+    found = []
+    for part in parts:
+        P = np.asarray(on_host(model.predict_proba(part.Z)))
+        values = measured(P, part, classes, measures)
+        found.append([values[measure.name] for measure in measures])
+    return np.array(found)
+
+
+def _or_message(f: Callable[[Indices], Floats], rows: Indices) -> Floats | str:
+    """The values of a sample, or why there are none."""
+    try:
+        return f(rows)
+    except ValueError as error:
+        return str(error)
+
+
+def _of_samples(found: list[Floats | str]) -> Floats:
+    """Values (n, 2, n_measures) of the samples that have some."""
+    values = [each for each in found if not isinstance(each, str)]
+    messages = [each for each in found if isinstance(each, str)]
+    if not messages:
+        return np.array(values)
+    lacking = f"{len(messages)} of {len(found)} bootstrap samples have no values: {messages[0]}"
+    if len(values) <= len(messages):
+        raise ValueError(f"{lacking} Choose a simpler model, or other measures.")
+    warn(f"{lacking} They are left out, which makes the optimism somewhat too small.")
+    return np.array(values)

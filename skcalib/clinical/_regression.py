@@ -1,0 +1,273 @@
+"""Calibration of a risk, as medicine reports it: slope, intercept, and distances from a curve."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import chdtri, expit, logit
+
+from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
+from skcalib._rows import ArrayLike, Bools, Floats, MemoryRows, check_in_memory
+from skcalib._rows.ranking import ranked
+from skcalib._scores.columns import Scored
+from skcalib._scores.kernel import smooth_curve
+from skcalib._validation.inputs import check_real
+from skcalib.metrics._input import check_input, columns_of
+from skcalib.metrics._proper_scores import bounded
+from skcalib.metrics._uncertainty import IntervalEstimate
+
+
+def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
+    """Risks and events of rows of two classes, in memory, for weights, labels and pos_label."""
+    check_in_memory((y_true, y_proba, params[0]))
+    rows = check_input(y_true, y_proba, *params)
+    if len(rows.classes) != 2:
+        raise ValueError(
+            f"This is a figure of the risk of one event, for two classes, got {len(rows.classes)}. "
+            "Pass y_true == label and the probabilities of that label."
+        )
+    return next(columns_of(None, rows, "binary", None, None, params[2]).each())
+
+
+def calibration_slope(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    confidence_level: float = 0.95,
+) -> IntervalEstimate:
+    r"""Calibration slope of a risk model: of the log-odds, in a logistic regression of the events.
+
+    The slope b of the logistic recalibration [1]_
+
+    .. math:: \log \frac{P(y = 1)}{P(y = 0)} = a + b \log \frac{p}{1 - p}
+
+    is 1 for a calibrated model, below 1 if risks are too extreme (over-confidence, as of a model
+    fitted to few rows), and above 1 if they are not extreme enough. The interval holds the
+    slopes whose profile log-likelihood, that of the best a for them, is below the largest by less
+    than half of the quantile of the :math:`\chi^2_1` distribution.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`, of two classes. Risks of 0 and 1 are clipped as for the
+        log loss.
+    sample_weight, labels, pos_label
+        As for :func:`reliability_curve`. The likelihood takes a weight of 2 for the row twice.
+    confidence_level : float, default=0.95
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    IntervalEstimate
+        With ``estimate``, ``low`` and ``high``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`; for more than two classes, for rows of a single class, for
+        risks that are all equal, and if a threshold separates the classes, so that the likelihood
+        has no maximum.
+
+    See Also
+    --------
+    calibration_intercept : With the slope fixed at 1.
+
+    References
+    ----------
+    .. [1] Cox, "Two further applications of a model for binary regression", Biometrika 45, 1958.
+    .. [2] Van Calster, McLernon, van Smeden, Wynants, Steyerberg, "Calibration: the Achilles heel
+       of predictive analytics", BMC Medicine 17, 2019.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_logits
+    >>> from skcalib.clinical import calibration_slope
+    >>> from scipy.special import softmax
+    >>> logits, y = make_logits(2000, 2, temperature=2.0, random_state=0)
+    >>> slope = calibration_slope(y, softmax(logits, axis=1))
+    >>> slope.low < 0.5 < slope.high < 0.6
+    True
+    """
+    check_real("confidence_level", confidence_level, high=1)
+    z, event, w = _logistic(risks_of(y_true, y_proba, sample_weight, labels, pos_label))
+    if z[event].min() >= z[~event].max() or z[event].max() <= z[~event].min():
+        raise ValueError(
+            "A slope needs risks that overlap between the classes, got risks that are all equal or "
+            "that a threshold separates, for which the likelihood has no maximum. Pass more rows."
+        )
+    rows = MemoryRows(z[:, None], event.astype(np.intp), w)
+    sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=False)
+    theta = fit_sigmoids(sigmoids, sigmoids.constant).x
+    variance = np.linalg.inv(sigmoids.derivatives(theta)[1][0] * sigmoids.weight[0])[0, 0]
+
+    def profile(slope: float) -> float:
+        return _loss(slope * z + _shift(slope * z, event, w), event, w)
+
+    return _interval(profile, float(theta[0, 0]), float(np.sqrt(variance)), confidence_level)
+
+
+def calibration_intercept(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    confidence_level: float = 0.95,
+) -> IntervalEstimate:
+    r"""Calibration intercept of a risk model, with the slope fixed at 1: calibration in the large.
+
+    The intercept a of
+
+    .. math:: \log \frac{P(y = 1)}{P(y = 0)} = a + \log \frac{p}{1 - p}
+
+    is 0 for a calibrated model, negative if risks are too high on average, and positive if they
+    are too low. It is the shift of the log-odds after which the mean risk is the event rate. It is
+    not the intercept of the regression with a free slope, of :func:`calibration_slope`, which
+    some programs report under the same name: that one is the shift of the risk 1/2.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, labels, pos_label, confidence_level
+        As for :func:`calibration_slope`.
+
+    Returns
+    -------
+    IntervalEstimate
+        With ``estimate``, ``low`` and ``high``, the ends of the likelihood interval.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`; for more than two classes, and for rows of a single class.
+
+    References
+    ----------
+    .. [1] Van Calster, McLernon, van Smeden, Wynants, Steyerberg, "Calibration: the Achilles heel
+       of predictive analytics", BMC Medicine 17, 2019.
+
+    Examples
+    --------
+    One half of the rows have the event, whose risk is said to be 0.2, with odds of 1 to 4:
+
+    >>> import numpy as np
+    >>> from skcalib.clinical import calibration_intercept
+    >>> found = calibration_intercept([0, 1] * 50, np.full(100, 0.2))
+    >>> round(found.estimate, 3), round(float(np.log(4)), 3)
+    (1.386, 1.386)
+    """
+    check_real("confidence_level", confidence_level, high=1)
+    z, event, w = _logistic(risks_of(y_true, y_proba, sample_weight, labels, pos_label))
+    shift = _shift(z, event, w)
+    p = expit(z + shift)
+    error = 1 / np.sqrt(max(float(np.sum(w * p * (1 - p))), 1e-12))
+    return _interval(lambda a: _loss(z + a, event, w), shift, float(error), confidence_level)
+
+
+def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
+    """Log-odds, events and weights of rows of both classes."""
+    event, w = rows.event, rows.weight
+    if event.all() or not event.any():
+        raise ValueError(
+            "A logistic recalibration needs rows with the event and rows without it, got rows of "
+            "one class only. Pass more rows."
+        )
+    return logit(bounded(rows.score)), event, np.ones(len(event)) if w is None else w
+
+
+def _loss(z: Floats, event: Bools, w: Floats) -> float:
+    """Sum of the log losses of log-odds."""
+    return float(np.sum(w * np.logaddexp(0, np.where(event, -z, z))))
+
+
+def _shift(z: Floats, event: Bools, w: Floats) -> float:
+    """Shift of log-odds of the largest likelihood, after which the mean risk is the event rate."""
+    target = float(logit(np.average(event, weights=w)))
+    low, high = target - z.max() - 1e-6, target - z.min() + 1e-6
+    return float(brentq(lambda a: np.sum(w * (expit(z + a) - event)), low, high, xtol=1e-9))
+
+
+def _interval(
+    loss: Callable[[float], float], estimate: float, error: float, level: float
+) -> IntervalEstimate:
+    """Where a loss with this minimum is above it by half of the quantile of chi-squared."""
+    most = loss(estimate) + chdtri(1, 1 - level) / 2
+    ends = []
+    for step in (-error, error):
+        while loss(estimate + step) < most:
+            step *= 2  # noqa: PLW2901
+        excess = lambda x: loss(x) - most  # noqa: E731
+        ends.append(float(brentq(excess, estimate, estimate + step, xtol=1e-8 * error)))
+    return IntervalEstimate(estimate, *ends)
+
+
+def integrated_calibration_index(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    quantile: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Integrated calibration index (ICI), or E50, E90 and Emax: distances from a smooth curve.
+
+    With a smooth calibration curve f of the events over the risks [1]_,
+
+    .. math:: \mathrm{ICI} = \frac 1N \sum_i w_i\, |f(p_i) - p_i| .
+
+    E50 and E90 are the median and the 90 % quantile of the distances, and Emax is the largest one,
+    which a few rows far from all others may determine.
+
+    The curve is that of ``ReliabilityDisplay(style="smooth")``: a normal kernel smooths the
+    residuals, with the smooth calibration error as the bandwidth, but no less than 0.01. So
+    there is no span to choose, and the ICI is close to :func:`smooth_calibration_error`. The
+    curves of other programs (loess, splines) differ somewhat, and so do their figures.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`, of two classes.
+    quantile : float or None, default=None
+        A quantile of the distances in place of the mean: 0.5 for E50, 0.9 for E90, 1 for Emax.
+    sample_weight, labels, pos_label
+        As for :func:`reliability_curve`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`; for more than two classes, and for a quantile that is not
+        between 0 and 1.
+
+    References
+    ----------
+    .. [1] Austin, Steyerberg, "The Integrated Calibration Index (ICI) and related metrics for
+       quantifying the calibration of logistic regression models", Statistics in Medicine 38, 2019.
+
+    Examples
+    --------
+    >>> from skcalib.clinical import integrated_calibration_index
+    >>> y, p = [0, 1] * 50, [0.3] * 100
+    >>> round(integrated_calibration_index(y, p), 2)
+    0.2
+    """
+    if quantile is not None and quantile != 1:
+        check_real("quantile", quantile, high=1, remedy="Pass None for the mean, or 1 for Emax.")
+    rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
+    curve = smooth_curve(rows)
+    value = np.interp(rows.score, curve.score, np.clip(curve.value, 0, 1))
+    distance = np.abs(value - rows.score)
+    if quantile is None:
+        return float(np.average(distance, weights=rows.weight))
+    by_distance = ranked(distance, None, rows.weight)
+    reached = np.cumsum(by_distance.weight)
+    return float(by_distance.scores[np.searchsorted(reached, quantile * reached[-1] * (1 - 1e-12))])

@@ -1,0 +1,12 @@
+"""Calibration within segments and given features of the rows."""
+
+from ._calibrator import ConditionalCalibrator
+from ._display import SegmentDisplay
+from ._segments import MulticalibrationResult, multicalibration_error
+
+__all__ = [
+    "ConditionalCalibrator",
+    "MulticalibrationResult",
+    "SegmentDisplay",
+    "multicalibration_error",
+]

@@ -1,0 +1,493 @@
+"""The default calibrator given features of the rows, such as a country or the length of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from skcalib._base import accuracy, labels_of
+from skcalib._nested import log_probabilities, with_fitted
+from skcalib._optimize.mixture import mixture
+from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
+from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays as xa, as_array
+from skcalib._rows.inputs import check_in_memory
+from skcalib._splits import Split
+from skcalib._validation.features import Columns, fitted_columns
+from skcalib._validation.inputs import check_fitted, check_weights
+from skcalib._warnings import warn
+from skcalib.selection import AutoCalibrator
+from skcalib.selection._stacking import HeldOut, first_tests, random_splits
+
+from ._parts import PARTS, Held, Parts, fit_parts, weigh
+
+# What base rates of classes are raised by, in rows.
+LEAST_RATE = 1e-6
+
+# The log losses that are reported.
+REPORTED = ("without features", "with features", "features alone")
+
+
+class ConditionalCalibrator(AutoCalibrator):
+    r"""The default calibrator, given features of the rows: right in every segment.
+
+    Probabilities that are right on average are wrong by subject, country, device, hospital or the
+    length of an answer. With the log-probabilities :math:`l` of :class:`AutoCalibrator` for the
+    logits :math:`z`, and features :math:`x` of the row, the calibrated probabilities
+
+    .. math:: \hat p(y \mid z, x) = \pi_0\, e^{l_y} + \pi_1\, \mathrm{softmax}_y\Bigl(
+        \bigl(1 + \textstyle\sum_j a_{g_j}\bigr)\, l + \textstyle\sum_j b_{g_j}\Bigr)
+        + \dots + \pi_3\, q_y(l, x)
+
+    are a mixture of those without features, of a map with a slope :math:`a` and intercepts
+    :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0, of the same on top of
+    temperature scaling, and of boosted trees :math:`q`. The weights :math:`\pi` have the least log
+    loss on held-out rows, and features that do not lower it count nothing: what is calibrated is
+    then what :class:`AutoCalibrator` gives.
+
+    Parameters
+    ----------
+    calibrators : dict of str to calibrator or list of calibrators, default=None
+        The candidates of :class:`AutoCalibrator`, for the calibration without features.
+    cv : int, splitter or iterable of splits, default=5
+        How to split the calibration rows, as for :class:`AutoCalibrator`.
+    combine : {"stack", "best"}, default="stack"
+        Whether to mix the candidates without features, or to take one of them.
+    categorical_features : "from_dtype" or list of str or int, default="from_dtype"
+        Names or numbers of the columns of features that hold categories. "from_dtype" takes
+        columns of text and other objects for categories, and columns of numbers for numbers: name
+        those in which a number stands for a category.
+    n_jobs : int, default=None
+        Number of fits at once.
+    random_state : int, RandomState instance or None, default=None
+        Shuffles the rows into folds. With None they are the same at every fit.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    feature_weights_ : dict of str to float
+        The weights :math:`\pi` of the parts: "without features", "effects", "effects on
+        temperature scaling" and "trees".
+    loss_report_ : dict of str to float
+        Mean out-of-fold log losses in nats: "without features", "with features", and of the
+        "features alone", without the logits. Empty if ``fit`` was given no features.
+    effects_ : list of ndarray of shape (n_levels + 1, 1 + n_classes)
+        The slope and the intercepts of each level, column after column, on top of the calibration
+        without features and of temperature scaling; the last row, of zeros, is for categories
+        without a level.
+    feature_temperature_, feature_smoothing_ : float
+        The temperature of the latter, and the share of the uniform distribution in each part with
+        features, :math:`1 / (N + 1)` for N rows.
+    trees_ : list of HistGradientBoostingClassifier
+        The boosted trees; none where they have no weight.
+    feature_names_ : list of str
+        Names of the columns of features, or their numbers.
+    feature_levels_ : list of ndarray
+        The categories of each column, or the edges between its intervals of numbers.
+    is_categorical_ : ndarray of shape (n_columns,)
+        Which columns of features hold categories.
+    weights_, calibrators_, intercept_, cv_log_loss_, cv_log_loss_error_, smoothing_
+        As in :class:`AutoCalibrator`, for the calibration without features.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns of ``X``, where it had string names.
+
+    Warns
+    -----
+    UserWarning
+        If the features alone predict the labels better than the calibrated logits do: then most of
+        the gain is not calibration, and the classifier should be fitted to them. If outputs are
+        asked for without features after a fit with them. And as for :class:`AutoCalibrator`.
+
+    See Also
+    --------
+    AutoCalibrator : The same without features.
+    TopLabelCalibration : Segments are the predicted classes.
+
+    Notes
+    -----
+    *Features* are a data frame or an array with a row for each row of ``X``. Numbers may be
+    missing, which is a level of its own, and are cut into ten intervals for the effects. A category
+    that ``fit`` did not see, that fewer than five rows are of, or that is missing has no effects;
+    rows that have no other features are calibrated as without any.
+    Text that is different in each row is refused.
+
+    *Fits.* All parts with features are fitted to out-of-fold log-probabilities, so that they
+    correct what the calibration without features gets wrong on new rows. The strength of the
+    shrinkage is chosen among 100, 10, 3 and 1 rows by out-of-fold log loss, and the effects are
+    fitted by :func:`scipy.optimize.minimize`. Trees, for up to 20 classes, see the
+    log-probabilities, numbers, and the intercepts of categories. Features count only
+    if they lower the out-of-fold log loss by more than 2.5 standard errors of the difference.
+
+    From 50 000 rows on, weights come from 25 000 of them, and effects and trees are fitted to all.
+    Features are for rows in memory. Through a pipeline, features arrive by scikit-learn's metadata
+    routing, after ``set_fit_request(features=True)`` and
+    ``set_predict_proba_request(features=True)``.
+
+    References
+    ----------
+    .. [1] Tax, Perini, Linder, Haimovich et al., "MCGrad: Multicalibration at Web Scale",
+       KDD 2026, `arXiv:2509.19884 <https://arxiv.org/abs/2509.19884>`_: boosted trees on features
+       and scores, for two classes.
+    .. [2] Gelman, Hill, "Data Analysis Using Regression and Multilevel/Hierarchical Models",
+       Cambridge University Press, 2006: varying slopes and intercepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import log_loss
+    >>> from skcalib.conditional import ConditionalCalibrator
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(4000, 3, temperature=1.0, random_state=0)
+    >>> subject = np.tile(["law", "physics"], 2000)
+    >>> logits[subject == "physics"] *= 3  # over-confident in physics
+    >>> fit, new = slice(2000), slice(2000, None)
+    >>> calibrator = ConditionalCalibrator().fit(logits[fit], y[fit], features=subject[fit])
+    >>> [
+    ...     round(log_loss(y[new], calibrator.predict_proba(logits[new], features=of_rows)), 2)
+    ...     for of_rows in (subject[new], np.full(2000, "unknown"))
+    ... ]
+    [0.61, 0.64]
+    """
+
+    feature_weights_: dict[str, float]
+    loss_report_: dict[str, float]
+    effects_: list[Floats]
+    feature_temperature_: float
+    feature_smoothing_: float
+    trees_: list[Any]
+    feature_names_: list[str]
+    feature_levels_: list[Array]
+    is_categorical_: Array
+
+    def __init__(
+        self,
+        calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        cv: Any = 5,
+        combine: Literal["stack", "best"] = "stack",
+        categorical_features: Any = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            calibrators,
+            cv=cv,
+            combine=combine,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            classes=classes,
+        )
+        self.categorical_features = categorical_features
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        features: Any = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the parts and their weights to held-out logits, labels and features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits of held-out rows, as for :class:`TemperatureScaling`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 is the row twice, up to the folds, a weight of 0 the row absent.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Features of the rows, or one column (n_samples,). None for :class:`AutoCalibrator`.
+        groups : array-like of shape (n_samples,), optional
+            Groups of rows, which are not split between folds.
+
+        Returns
+        -------
+        self : object
+            The fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            For features of another length, infinite ones, a column with a category of its own in
+            each row, and as :class:`AutoCalibrator`. The calibrator is then unchanged.
+        """
+        Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
+        if features is None:
+            return self._stored(Z, rows.classes, self._fit_stack(rows, splits)[0])
+        check_in_memory([Z, features])
+        w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
+        columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
+        held: Any = rows
+        if splits is None:
+            splits = random_splits(held, int(self.cv), self.random_state)
+        elif len(np.unique(first_tests(splits)[1])) < 2:
+            raise ValueError(
+                "cv must put rows into at least two test sets to evaluate the effects of features, "
+                f"got {len(splits)} {'split' if len(splits) == 1 else 'equal splits'}. Use cv=5."
+            )
+        return self._stored(Z, rows.classes, self._fit_to_features(held, columns, F, splits))
+
+    def _fit_stack(
+        self, rows: Rows, splits: list[Split] | None
+    ) -> tuple[dict[str, Any], HeldOut | None]:
+        attributes, held_out = super()._fit_stack(rows, splits)
+        return self._without_features(attributes), held_out
+
+    def _without_features(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Fitted attributes of a calibrator for which features count nothing."""
+        return attributes | {
+            "feature_weights_": {PARTS[0]: 1.0},
+            "loss_report_": {},
+            "feature_temperature_": 1.0,
+            "feature_smoothing_": 0.0,
+            "effects_": [],
+            "trees_": [],
+            **_about(Columns([], [], np.zeros(0, bool))),
+        }
+
+    def _fit_to_features(
+        self, rows: Any, columns: Columns, F: Floats, splits: list[Split]
+    ) -> dict[str, Any]:
+        """Fitted attributes, from rows in memory and their features."""
+        attributes, held_out = self._fit_stack(rows, splits)
+        if held_out is None:  # a warning says so
+            return attributes
+        test, fold, L = held_out
+        smoothing = 1 / (rows.weight + 1)
+        temperature = 1 / fit_inverse_temperature(rows, smoothing).value
+        scaled = log_mixture(temperature, smoothing, rows.X)
+        w = None if rows.w is None else rows.w[test]
+        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
+        given = weigh(columns, held, smoothing, self.n_jobs)
+        alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
+        if len(test) < rows.n_rows:  # overfitting of many rows is negligible: use all of them
+            without = with_fitted(AutoCalibrator(), attributes, rows)
+            L = log_probabilities(without, rows.X, rows.classes)
+            held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
+        parts = fit_parts(columns, held, given)
+        losses = given.without, given.given, alone.given
+        _warn_of_features_alone(*losses)
+        return attributes | {
+            "feature_weights_": dict(zip(PARTS, given.weights.tolist(), strict=False)),
+            "loss_report_": dict(zip(REPORTED, losses, strict=True)),
+            "feature_temperature_": temperature,
+            "feature_smoothing_": smoothing,
+            "effects_": parts.effects,
+            "trees_": parts.trees,
+            **_about(columns),
+        }
+
+    @property
+    def _parts(self) -> Parts:
+        """What was fitted to features."""
+        columns = Columns(self.feature_names_, self.feature_levels_, self.is_categorical_)
+        return Parts(columns, self.effects_, self.trees_)
+
+    def fit_transform(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        features: Any = None,
+        groups: ArrayLike | None = None,
+    ) -> Floats:
+        """Fit, and calibrate the same logits.
+
+        Parameters
+        ----------
+        X, y, sample_weight, features, groups
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of the shape of ``X``
+            As :meth:`transform`.
+        """
+        fitted = self.fit(X, y, sample_weight, features=features, groups=groups)
+        return fitted.transform(X, features=features)
+
+    def transform(self, X: ArrayLike, *, features: Any = None) -> Floats:
+        """Calibrated logits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Features of the rows, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of the shape of ``X``
+            Logits of the calibrated probabilities, as of other calibrators.
+        """
+        return self._outputs(X, "_calibrated", features)
+
+    def predict_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
+        """Calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Features of the rows, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            One column per class in the order of ``classes_``.
+        """
+        return self._outputs(X, "_probabilities", features)
+
+    def predict_log_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
+        """Logarithm of the calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Features of the rows, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            As :meth:`predict_proba`.
+        """
+        return self._outputs(X, "_log_probabilities", features)
+
+    def predict(self, X: ArrayLike, *, features: Any = None) -> Array:
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Features of the rows, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Members of ``classes_``.
+        """
+        return self._outputs(X, "_most_probable", features)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        features: Any = None,
+    ) -> float:
+        """Accuracy of the most probable classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, as in :meth:`fit`.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+        features : array-like or data frame of shape (n_samples, n_columns), optional
+            Features of the rows, as in :meth:`fit`.
+
+        Returns
+        -------
+        float
+            Weighted share of the rows with the right class.
+        """
+        return accuracy(y, self.predict(X, features=features), sample_weight)
+
+    def _outputs(self, X: Any, method: str, features: Any = None) -> Array:
+        check_fitted(self)
+        if features is None:
+            if self.feature_names_:
+                warn(
+                    "The calibrator was fitted with features, got none: the probabilities are "
+                    "those without features. Pass features=, with those of each row."
+                )
+            return super()._outputs(X, method)
+        if not self.feature_names_:
+            raise ValueError(
+                "The calibrator was fitted without features, got some. Leave them out, or pass "
+                "those of the calibration rows to fit."
+            )
+        X = as_array(X, n_columns=self.n_features_in_, tensors=True)
+        if xa.is_tensor(X):
+            return self._outputs_of_host(X, method, features)
+        F = self._parts.columns.numbers(features, X.shape[0])
+        Z = super()._outputs(X, "_unchanged")
+        outputs: Array = MemoryRows(Z, F).map(partial(self._given_features, method))
+        return outputs
+
+    def _unchanged(self, Z: Floats) -> Floats:
+        return Z
+
+    def _given_features(self, method: str, Z: Floats, F: Floats) -> Array:
+        """A method of the base class for a block of rows with features."""
+        L: Floats = super()._log_probabilities(Z).astype(np.float64)
+        weights = np.array([*self.feature_weights_.values()])
+        some = np.flatnonzero(weights)
+        if some[-1] > 0:
+            scaled = log_mixture(self.feature_temperature_, self.feature_smoothing_, Z)
+            parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.feature_smoothing_)
+            # Rows in no level, all of whose categories are unknown, are as without features.
+            known = self._parts.columns.are_known(F)[:, None]
+            L = np.where(known, mixture(parts[some], weights[some]), L)
+        L = L.astype(Z.dtype)
+        if method == "_most_probable":
+            return labels_of(self.classes_, L)
+        if method == "_calibrated":
+            return xa.in_columns_of(Z, L)
+        return np.exp(L) if method == "_probabilities" else L
+
+    def _summary(self) -> str:
+        """What the mixture consists of, and what the features gain, in lines."""
+        lines = [super()._summary()]
+        if self.loss_report_:
+            shares = (f"{part}: {share:.2f}" for part, share in self.feature_weights_.items())
+            losses = (f"{name} {loss:.4f}" for name, loss in self.loss_report_.items())
+            lines += [", ".join(shares), f"Out-of-fold log loss {', '.join(losses)}"]
+        return "\n".join(lines)
+
+
+def _about(columns: Columns) -> dict[str, Any]:
+    """Columns of features as fitted attributes."""
+    return {
+        "feature_names_": columns.names,
+        "feature_levels_": columns.levels,
+        "is_categorical_": columns.is_categorical,
+    }
+
+
+def _of_base_rates(held: Held) -> Held:
+    """The rows with the logarithms of the base rates of the classes in place of others."""
+    L = held.L[:, :1]
+    rates = np.bincount(held.y, held.w, L.shape[-1]) + LEAST_RATE
+    return held._replace(L=np.where(np.isneginf(L), L, np.log(rates / rates.sum())))
+
+
+def _warn_of_features_alone(without: float, given: float, alone: float) -> None:
+    """Warn where the features are worth more than the logits."""
+    if alone < without:
+        warn(
+            f"The features alone predict the labels with a log loss of {alone:.4f}, better than "
+            f"the calibrated logits without them, {without:.4f}; together they have {given:.4f}. "
+            "Most of the gain is not calibration: fit the classifier to these features as well."
+        )

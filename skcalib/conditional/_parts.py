@@ -1,0 +1,193 @@
+"""Parts of a calibration given features, effects and boosted trees, and their weights.
+
+All are fitted to log-probabilities that are out-of-fold as well, so that they correct what the
+calibration without features gets wrong on new rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from skcalib._nested import with_unknown_classes
+from skcalib._rows import Array, Floats, Indices, arrays as xa, with_one_openmp_thread
+from skcalib._validation.features import MISSING, Columns
+from skcalib.meta._estimator_calibration import boosted_trees
+from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
+from skcalib.selection._stacking import NEGLIGIBLE, lowest_loss
+
+from ._effects import effect_scores, fit_effects
+
+# What is mixed: effects are on top of the calibration without features, and of temperature scaling.
+PARTS = ("without features", "effects", "effects on temperature scaling", "trees")
+
+# Strengths of effects that are compared, the strongest first: each fit starts from the one before.
+STRENGTHS = (100.0, 10.0, 3.0, 1.0)
+
+# Features count only if they lower the out-of-fold log loss by more than this many standard errors
+# of the difference.
+LEAST_GAIN = 2.5
+
+
+class Held(NamedTuple):
+    """Held-out rows: log-probabilities, labels, weights or None, features, and folds."""
+
+    L: Floats  #: (n, n_bases, K), -inf for masked classes: those that effects are on top of
+    y: Indices
+    w: Floats | None
+    F: Floats  #: numbers of the columns of features, (n, d)
+    fold: Indices
+
+    def taken(self, some: Array) -> "Held":
+        """Some of the rows."""
+        return Held(*[None if a is None else a[some] for a in self])  # type: ignore[arg-type]
+
+
+class Weighed(NamedTuple):
+    """What cross-validation says: strengths of effects, weights of parts, and mean log losses."""
+
+    strengths: list[float]  #: by base
+    weights: Floats  #: of PARTS
+    without: float
+    given: float  #: the same, given features
+
+
+class Parts(NamedTuple):
+    """What is fitted to features."""
+
+    columns: Columns
+    effects: list[Floats]  #: a table for each base
+    trees: list[Any]  #: one classifier, or none
+
+    def log_probabilities(self, L: Floats, F: Floats) -> Floats:
+        """Of rows (n_parts, n, K): without features, of effects, and of trees if any."""
+        levels = self.columns.levels_of(F)
+        parts = [L[:, 0]]
+        for k, effects in enumerate(self.effects):
+            parts.append(xa.log_softmax(effect_scores(effects, L[:, k], levels)))
+        for trees in self.trees:
+            T = self.for_trees(L, F)
+            P = with_one_openmp_thread(trees.predict_proba, T)
+            P = with_unknown_classes(P, trees.classes_, np.arange(L.shape[-1]))
+            log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
+            parts.append(xa.log_softmax(np.where(np.isneginf(L[:, 0]), -np.inf, log_p)))
+        return np.stack(parts)
+
+    def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
+        """The same, where those with features are mixed with the uniform distribution as well."""
+        first, *others = self.log_probabilities(L, F)
+        return np.stack([first, *(xa.log_softmax(xa.mix_logits(S, smoothing)) for S in others)])
+
+    def for_trees(self, L: Floats, F: Floats) -> Floats:
+        """What trees see: log-probabilities, or log-odds of two classes, and features."""
+        S, intercepts = np.maximum(L[:, 0], MISSING), self.effects[0][:, 1:]
+        if S.shape[1] == 2:
+            S, intercepts = S[:, 1:] - S[:, :1], intercepts[:, 1:] - intercepts[:, :1]
+        return np.column_stack([S, self.columns.for_trees(F, intercepts)])
+
+
+def weigh(
+    columns: Columns,
+    held: Held,
+    smoothing: float,
+    n_jobs: int | None,
+    strengths: Sequence[float] = STRENGTHS,
+) -> Weighed:
+    """Strengths and weights by the log loss of parts that are fitted to the other folds."""
+    tests = [held.fold == k for k in np.unique(held.fold)]
+    run = Parallel(n_jobs=n_jobs)
+    bases = [
+        _best_effects(columns, held, base, tests, strengths, run) for base in range(held.L.shape[1])
+    ]
+    best, by_base = zip(*bases, strict=True)
+    tables = [list(of_fold) for of_fold in zip(*by_base, strict=True)]
+    pairs = zip(tests, tables, strict=True)
+    found = list(
+        run(delayed(_of_fold)(columns, held, *pair, smoothing=smoothing) for pair in pairs)
+    )
+    Q = np.zeros((len(held.y), len(found[0])))  # log-probabilities of the labels
+    for test, parts in zip(tests, found, strict=True):
+        Q[test] = parts[:, np.arange(parts.shape[1]), held.y[test]].T
+    return _weighed(Q, held.w, list(best))
+
+
+def _best_effects(
+    columns: Columns,
+    held: Held,
+    base: int,
+    tests: list[Array],
+    strengths: Sequence[float],
+    run: Parallel,
+) -> tuple[float, list[Floats]]:
+    """The strength of lowest out-of-fold log loss, and the effects of each fold.
+
+    Weaker ones, which take longer, are not tried once the loss is higher than with the one before.
+    """
+    L, levels, least = held.L[:, base], columns.levels_of(held.F), np.inf
+    tables: list[Any] = [None] * len(tests)
+    for strength in strengths:
+        found = list(
+            run(
+                delayed(_effects)(columns, held.taken(~test), base, strength, start)
+                for test, start in zip(tests, tables, strict=True)
+            )
+        )
+        loss = 0.0
+        for test, effects in zip(tests, found, strict=True):
+            log_p = xa.log_softmax(effect_scores(effects, L[test], levels[test]))
+            of_labels = xa.of_labels(log_p, held.y[test])
+            loss -= xa.weighted_sum(of_labels, None if held.w is None else held.w[test])
+        if loss >= least:
+            break
+        least, best, tables = loss, strength, found
+    return best, tables
+
+
+def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
+    """Weights of parts with log-probabilities ``Q`` (n, n_parts) of the labels."""
+    first = np.eye(Q.shape[1])[0]
+    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), w, first)
+    weights = np.where(weights < NEGLIGIBLE, 0, weights)
+    weights /= weights.sum()
+    gain = np.log(np.exp(Q - Q[:, :1]) @ weights)
+    share = np.full(len(Q), 1 / len(Q)) if w is None else w / w.sum()
+    mean = share @ gain
+    if mean <= LEAST_GAIN * np.sqrt(share**2 @ (gain - mean) ** 2):
+        weights, mean = first, 0.0
+    without = -float(share @ Q[:, 0])
+    return Weighed(strengths, weights, without, without - float(mean))
+
+
+def _effects(
+    columns: Columns, held: Held, base: int, strength: float, start: Floats | None = None
+) -> Floats:
+    """The table of effects on a base."""
+    rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)
+    return fit_effects(*rows, int(columns.first[-1]), strength, start)
+
+
+def fit_parts(columns: Columns, held: Held, found: Weighed) -> Parts:
+    """Parts of the strengths that were found; trees only if they have a weight."""
+    bases = enumerate(found.strengths)
+    parts = Parts(columns, [_effects(columns, held, *of_base) for of_base in bases], [])
+    return with_trees(parts, held) if found.weights[len(parts.effects) + 1 :].any() else parts
+
+
+def _of_fold(
+    columns: Columns, held: Held, test: Array, effects: list[Floats], smoothing: float
+) -> Floats:
+    """Log-probabilities (n_parts, n_test, K) for test rows, of parts fitted to all others."""
+    parts = with_trees(Parts(columns, effects, []), held.taken(~test))
+    return parts.mixed(held.L[test], held.F[test], smoothing)
+
+
+def with_trees(parts: Parts, held: Held) -> Parts:
+    """Parts with boosted trees, which there are none of for many classes."""
+    if held.L.shape[-1] > MOST_CLASSES_OF_TREES:
+        return parts
+    T = parts.for_trees(held.L, held.F)
+    trees = boosted_trees(learning_rate=0.25, n_iterations=48)
+    return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, held.y, held.w)])

@@ -1,0 +1,22 @@
+"""Decisions from calibrated probabilities: costs, thresholds, and selective prediction."""
+
+from ._cost import bayes_decision, expected_cost
+from ._display import RiskCoverageDisplay
+from ._selective import (
+    RiskCoverageCurve,
+    SelectiveThreshold,
+    area_under_risk_coverage,
+    risk_coverage_curve,
+    selective_threshold,
+)
+
+__all__ = [
+    "RiskCoverageCurve",
+    "RiskCoverageDisplay",
+    "SelectiveThreshold",
+    "area_under_risk_coverage",
+    "bayes_decision",
+    "expected_cost",
+    "risk_coverage_curve",
+    "selective_threshold",
+]

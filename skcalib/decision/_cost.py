@@ -1,0 +1,230 @@
+"""Decisions: those of least expected cost, what they cost, and the net benefit of thresholds."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from skcalib._rows import ArrayLike, Floats, Indices, Plan, arrays as xa, as_numpy, check_in_memory
+from skcalib._validation.inputs import FLOATS, check_weights
+from skcalib._validation.labels import check_column_names, check_labels_of_columns
+from skcalib.metrics._input import check_input, position, unlabelled
+
+# Expected costs of two decisions that differ by less than it, relative to the expected sizes of
+# their costs, are equal but for rounding. Relative to the largest cost, all would be equal where
+# what is not allowed costs 1e15.
+ROUNDING = 1e-12
+
+# Sums of costs up to this size are finite.
+LARGEST_COST = 1e300
+
+
+def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
+    r"""The decision of least expected cost for each row, its Bayes decision.
+
+    With the cost :math:`C_{kj}` of deciding j when class k is true, the decision for a row with
+    probabilities :math:`p_k` is [1]_
+
+    .. math:: \arg\min_j \sum_k p_k\, C_{kj} .
+
+    It minimises the mean cost if the probabilities are calibrated. For two classes and two
+    decisions it is 1 if
+
+    .. math:: p_1 > \frac{C_{01} - C_{00}}{C_{01} - C_{00} + C_{10} - C_{11}} .
+
+    Parameters
+    ----------
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities: one column per class, or for two classes the probability of the second.
+    cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
+        Costs, with a row for each true class, in the order of the columns of ``y_proba``, and a
+        column for each decision; or such a matrix for each row. Decisions need not be classes: an
+        additional column may be the cost of asking a person. Gains are negative costs.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Columns of ``cost``. Of several decisions of least expected cost the first is taken.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are invalid, or if the costs are not finite or not of this shape.
+
+    See Also
+    --------
+    expected_cost : The mean cost of these decisions.
+
+    References
+    ----------
+    .. [1] Elkan, "The Foundations of Cost-Sensitive Learning", IJCAI 2001.
+
+    Examples
+    --------
+    Missing a fraud costs 100, asking the customer 3, and blocking a payment that is none 10:
+
+    >>> from skcalib.decision import bayes_decision
+    >>> cost = [[0, 3, 10], [100, 3, 0]]  # rows: honest, fraud; columns: pay, ask, block
+    >>> bayes_decision([0.01, 0.2, 0.9], cost)
+    array([0, 1, 2])
+    """
+    rows, costs = unlabelled(y_proba), _as_numbers(cost)
+    if _has_names(cost):
+        check_labels_of_columns(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
+    _check_costs(costs, len(rows.classes), rows.n_rows)
+    if costs.ndim == 2:
+        decisions = rows.map(partial(_decided, costs=costs), _plan(costs))
+    else:
+        decisions = rows.in_memory().extended(costs).map(_decided)
+    return np.asarray(xa.on_host(decisions))
+
+
+def expected_cost(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    cost: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Mean cost of the decisions of least expected cost.
+
+    Each row is decided by :func:`bayes_decision`, from its probabilities :math:`p_i`, and costs
+    what that decision costs for its label,
+
+    .. math:: \frac{1}{N} \sum_i w_i\, C_{y_i\, d_i}, \quad
+        d_i = \arg\min_j \sum_k p_{ik}\, C_{kj} .
+
+    The expectation is over the rows. As a function of the probabilities it is a proper scoring
+    rule: on average no probabilities cost less than the true ones. Probabilities that are not
+    calibrated cost more although they may rank the rows in the same order.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        probability of ``pos_label`` alone.
+    cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
+        Costs, with a row for each true class, in the order of ``labels``, and a column for each
+        decision; or such a matrix for each row, as for :func:`bayes_decision`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of 2 is the row twice, a weight of 0 the row absent.
+    labels : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns. By default the sorted labels in ``y_true``.
+    pos_label : label, default=None
+        The class of one-dimensional probabilities. By default the second of ``labels``. The rows
+        of ``cost`` are in the order of ``labels``, whatever it is.
+
+    Returns
+    -------
+    float
+        Mean cost of a row.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve` and :func:`bayes_decision`.
+
+    References
+    ----------
+    .. [1] Elkan, "The Foundations of Cost-Sensitive Learning", IJCAI 2001.
+
+    Examples
+    --------
+    >>> from skcalib.decision import expected_cost
+    >>> cost = [[0, 3, 10], [100, 3, 0]]  # rows: honest, fraud; columns: pay, ask, block
+    >>> expected_cost(["honest", "honest", "fraud"], [0.8, 0.99, 0.1], cost, pos_label="honest")
+    1.0
+    >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], cost)
+    1.0
+    """
+    rows = check_input(y_true, y_proba, sample_weight, labels)
+    classes = rows.classes
+    if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
+        rows = rows.with_logits(1 - rows.X)  # of the second class
+    costs = _as_numbers(cost)
+    if _has_names(cost):
+        check_column_names(cost.T, classes, "cost.T", param="labels")  # type: ignore[union-attr]
+    if costs.ndim != 3:
+        _check_costs(costs, len(classes), rows.n_rows)
+        return float(rows.sum(partial(_cost_of_block, costs=costs), _plan(costs)) / rows.weight)
+    check_in_memory([y_true, y_proba, sample_weight])
+    n_rows = np.shape(y_true)[0]
+    _check_costs(costs, len(classes), n_rows)
+    w = check_weights(sample_weight, n_rows)
+    if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
+        costs = costs[w > 0]
+    return float(rows.in_memory().extended(costs).sum(_cost_of_block) / rows.weight)
+
+
+def _as_numbers(cost: ArrayLike) -> Floats:
+    """Costs as an array of numbers."""
+    try:
+        costs = np.asarray(as_numpy(cost, "cost"))
+        if costs.dtype in FLOATS:
+            return costs
+        return costs.astype(np.float64, casting="unsafe" if costs.dtype == "O" else "same_kind")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            "cost must be an array of numbers, with a row for each true class and a column for "
+            f"each decision, got {type(cost).__name__}: {str(error).rstrip('.')}."
+        ) from error
+
+
+def _has_names(cost: Any) -> bool:
+    """Whether it is a data frame with names of the rows, which may be classes."""
+    return hasattr(cost, "index") and hasattr(cost, "columns")
+
+
+def _check_costs(costs: Floats, n_classes: int, n_rows: int) -> None:
+    if costs.ndim not in {2, 3} or costs.shape[-2] != n_classes or not costs.shape[-1]:
+        raise ValueError(
+            f"cost must have a row for each of the {n_classes} true classes and a column for each "
+            f"decision, shape ({n_classes}, n_decisions), or such a matrix for each row of "
+            f"y_proba, got shape {costs.shape}."
+        )
+    if costs.ndim == 3 and len(costs) != n_rows:
+        raise ValueError(
+            f"cost must have a matrix for each of the {n_rows} rows, or one for all of them, got "
+            f"shape {costs.shape}."
+        )
+    if not (np.abs(costs) <= LARGEST_COST).all():
+        raise ValueError(
+            f"cost must be finite, and no larger than {LARGEST_COST:g} in size, got NaN, infinity "
+            "or more. For a decision that is not allowed use a cost above all others."
+        )
+
+
+def _plan(costs: Floats) -> Plan:
+    """Blocks for which the expected costs of all decisions fit, too."""
+    return Plan(room=max(1, -(-2 * costs.shape[-1] // costs.shape[-2])))
+
+
+# Functions of blocks with one matrix of costs, or one for each row.
+def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Any:  # noqa: ARG001
+    """Indices of decisions."""
+    xp = xa.namespace(P)
+    P = xa.double(P if P.ndim == 2 else xp.stack([1 - P, P], axis=1))
+    expected = _expected(P, costs)
+    rounding = ROUNDING * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
+    ties = expected - rounding <= xp.min(expected + rounding, axis=1, keepdims=True)
+    return xp.argmax(xa.astype(ties, P.dtype), axis=1)
+
+
+def _expected(P: Floats, costs: Floats) -> Floats:
+    """Expected cost of each decision."""
+    if costs.ndim == 2:
+        return P @ xa.like(costs.astype(np.float64), P)
+    return np.asarray(np.einsum("nk,nkd->nd", P, costs))
+
+
+def _cost_of_block(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Any:
+    """Sum of the costs of the decisions, by weight."""
+    decided = _decided(P, y, w, costs)
+    if costs.ndim == 3:
+        return xa.weighted_sum(costs[np.arange(len(y)), y, decided].astype(np.float64), w)
+    of_class = xa.namespace(P).take(xa.like(costs.astype(np.float64), P), y, axis=0)
+    return xa.weighted_sum(xa.of_labels(of_class, decided), w)

@@ -1,0 +1,313 @@
+"""Selective prediction: what is accepted above a threshold of the confidence, and its risk."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import bdtr, xlog1py
+
+from skcalib._rows import ArrayLike, Floats, Ranked, check_in_memory
+from skcalib._validation.inputs import check_flag, check_real
+from skcalib.metrics._input import check_kind, columns_of
+
+Accepted = Literal["top-label", "binary"]
+
+
+@dataclass(frozen=True)
+class RiskCoverageCurve:
+    """Coverage and selective risk at each threshold, from the highest to the lowest one.
+
+    Attributes
+    ----------
+    threshold : ndarray of shape (n_thresholds,)
+        Distinct scores, decreasing: rows with a score of at least the threshold are accepted.
+    coverage : ndarray of shape (n_thresholds,)
+        Share of the rows that are accepted, increasing to 1.
+    risk : ndarray of shape (n_thresholds,)
+        Share of the accepted rows that are wrong.
+    """
+
+    threshold: Floats
+    coverage: Floats
+    risk: Floats
+
+    @property
+    def area(self) -> float:
+        """Area under the curve (AURC): the risk at the score of a row, averaged over the rows."""
+        return float(np.sum(np.diff(self.coverage, prepend=0) * self.risk))
+
+    @property
+    def excess_area(self) -> float:
+        """Area less that of the best ordering of the rows, with the same number of errors."""
+        wrong = self.risk[-1]
+        return float(max(self.area - wrong - xlog1py(1 - wrong, -wrong), 0.0))
+
+
+@dataclass(frozen=True)
+class SelectiveThreshold:
+    """A threshold of the confidence that keeps a promised risk.
+
+    Attributes
+    ----------
+    threshold : float
+        Rows with a score of at least this are accepted. Infinite if there is no such threshold.
+    coverage : float
+        Share of the given rows that are accepted.
+    risk : float
+        Share of these that are wrong; 0 if none is accepted.
+    """
+
+    threshold: float
+    coverage: float
+    risk: float
+
+
+def risk_coverage_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    kind: Accepted = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> RiskCoverageCurve:
+    r"""Risk of the accepted rows, as a function of the share of rows that are accepted.
+
+    A classifier that may abstain accepts the rows whose score :math:`s_i` is at least a threshold
+    t. Its coverage and its selective risk [1]_ are
+
+    .. math:: \phi(t) = \frac 1N \sum_i w_i\, 1[s_i \ge t], \quad
+        r(t) = \frac{\sum_i w_i\, 1[s_i \ge t]\, 1[\text{row i is wrong}]}
+        {\sum_i w_i\, 1[s_i \ge t]} .
+
+    Rows of equal score are accepted together, as no threshold separates them.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`.
+    kind : {"top-label", "binary"}, default="top-label"
+        ``"top-label"``: the score is the largest probability of the row, which is wrong if the
+        label is another class; also for two classes. ``"binary"``: the score is the probability of
+        ``pos_label``, and a row is wrong if it has another label: for labels that say whether an
+        answer is right.
+    sample_weight, labels, pos_label
+        As for :func:`reliability_curve`.
+
+    Returns
+    -------
+    RiskCoverageCurve
+        With a point for each distinct score.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    References
+    ----------
+    .. [1] El-Yaniv, Wiener, "On the Foundations of Noise-free Selective Classification", Journal of
+       Machine Learning Research 11, 2010.
+
+    Examples
+    --------
+    >>> from skcalib.decision import risk_coverage_curve
+    >>> P = [[0.9, 0.1], [0.3, 0.7], [0.3, 0.7], [0.6, 0.4]]
+    >>> curve = risk_coverage_curve([0, 1, 0, 1], P)
+    >>> curve.coverage.tolist(), curve.risk.round(2).tolist()
+    ([0.25, 0.75, 1.0], [0.0, 0.33, 0.5])
+    """
+    check_kind(kind, Accepted)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    return columns.ranked(curve_of)[0]
+
+
+def curve_of(rows: Ranked) -> RiskCoverageCurve:
+    """The curve of ranked scores, whose hits are rows that are right."""
+    weight, wrong = _accepted(rows)
+    return RiskCoverageCurve(rows.scores[::-1], weight / weight[-1], wrong / weight)
+
+
+def _accepted(rows: Ranked) -> tuple[Floats, Floats]:
+    """Weight of the rows that are accepted at each threshold, and of those that are wrong."""
+    wrong = np.cumsum((rows.weight - rows.hits)[::-1])
+    return np.cumsum(rows.weight[::-1]), np.maximum(wrong, 0)
+
+
+def area_under_risk_coverage(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    excess: bool = False,
+    kind: Accepted = "top-label",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Area under the risk-coverage curve (AURC), or its excess over that of the best ordering.
+
+    With the selective risk r of :func:`risk_coverage_curve`, the area is the mean over the rows of
+    the risk if their own score is the threshold,
+
+    .. math:: \mathrm{AURC} = \frac 1N \sum_i w_i\, r(s_i) .
+
+    Scores that put all errors last have the area :math:`r + (1 - r) \log(1 - r)`, with the
+    error rate r of all rows. The excess over this [1]_ is never negative, and for such scores at
+    most r / n for n rows.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`.
+    excess : bool, default=False
+        Whether to return the excess, which depends on the ordering of the rows more than on the
+        error rate.
+    kind, sample_weight, labels, pos_label
+        As for :func:`risk_coverage_curve`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    Notes
+    -----
+    The result does not depend on the order of the rows, and a weight of 2 is the row twice. Without
+    ties it is the mean of the n risks, as in [1]_. Others differ: where ties are accepted one by
+    one, the area depends on the order of the rows; the trapezoidal rule is smaller by half a step
+    at either end, and some leave out the first points, which are noisy.
+
+    References
+    ----------
+    .. [1] Geifman, Uziel, El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural
+       Classifiers", ICLR 2019, `arXiv:1805.08206 <https://arxiv.org/abs/1805.08206>`_.
+
+    Examples
+    --------
+    >>> from skcalib.decision import area_under_risk_coverage
+    >>> P = [[0.9, 0.1], [0.3, 0.7], [0.3, 0.7], [0.6, 0.4]]
+    >>> round(area_under_risk_coverage([0, 1, 0, 1], P), 4)  # (0 + 2 / 3 + 1 / 2) / 4
+    0.2917
+    """
+    check_flag("excess", excess)
+    curve = risk_coverage_curve(
+        y_true, y_proba, kind=kind, sample_weight=sample_weight, labels=labels, pos_label=pos_label
+    )
+    return curve.excess_area if excess else curve.area
+
+
+def selective_threshold(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    risk: float = 0.05,
+    confidence_level: float = 0.95,
+    kind: Accepted = "top-label",
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> SelectiveThreshold:
+    r"""Threshold of the confidence above which at most a promised share of the rows is wrong.
+
+    If the rows are drawn independently from those that will be predicted, the risk
+    :math:`r(t)` of accepting rows with a score of at least the threshold t keeps the promise with
+    a probability of at least the confidence level :math:`1 - \delta`,
+
+    .. math:: P\big( r(t) \le \text{risk} \big) \ge 1 - \delta .
+
+    A threshold with E errors in n accepted rows passes if the upper limit of Clopper and Pearson
+    [1]_ for the risk is not above the promised one, which is so if
+    :math:`P(\mathrm{Bin}(n, \text{risk}) \le E) \le \delta`. Thresholds are tested in fixed order
+    [2]_, from the highest one down, until one fails. As one error among the first rows would
+    end that, the test starts anew where an eighth of the rows are accepted, and half of them (and
+    a 32nd and so on, as long as these suffice without an error). The starts share :math:`\delta`
+    evenly, and one that is reached without a failure adds what was in use before it (the fallback
+    procedure [3]_). The lowest threshold that passes is returned.
+
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`, of held-out rows that the calibrator was not fitted to
+        either.
+    risk : float, default=0.05
+        The promised share of errors among accepted rows, between 0 and 1.
+    confidence_level : float, default=0.95
+        Probability with which the promise holds, between 0 and 1.
+    kind, labels, pos_label
+        As for :func:`risk_coverage_curve`.
+
+    Returns
+    -------
+    SelectiveThreshold
+        With ``threshold``, ``coverage`` and ``risk``. If no threshold passes, none of the rows is
+        accepted: the threshold is infinite. A risk of 0.05 at a confidence level of 0.95
+        takes 59 accepted rows, without an error.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`, and if ``risk`` or ``confidence_level`` is not between 0 and
+        1.
+
+    Notes
+    -----
+    There are no weights: the binomial distribution is that of independent rows. The guarantee is
+    exact for a single start, whatever the scores are, and for several ones if the true risk does
+    not fall as the threshold is lowered. ``benchmarks/simulate_selective.py`` counts violations,
+    also where it falls.
+
+    References
+    ----------
+    .. [1] Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the
+       case of the binomial", Biometrika 26, 1934.
+    .. [2] Angelopoulos, Bates, Candes, Jordan, Lei, "Learn then Test: Calibrating Predictive
+       Algorithms to Achieve Risk Control", 2021, `arXiv:2110.01052
+       <https://arxiv.org/abs/2110.01052>`_.
+    .. [3] Wiens, Dmitrienko, "The fallback procedure for evaluating a single family of
+       hypotheses", Journal of Biopharmaceutical Statistics 15, 2005.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_logits
+    >>> from skcalib.decision import selective_threshold
+    >>> _, y, P = make_logits(2000, 3, return_proba=True, random_state=0)
+    >>> found = selective_threshold(y, P, risk=0.1)
+    >>> bool(found.risk < 0.1 and found.coverage > 0.3)
+    True
+    >>> accepted = P.max(axis=1) >= found.threshold
+    >>> bool(accepted.mean() == found.coverage)
+    True
+    """
+    check_kind(kind, Accepted)
+    check_real("risk", risk, high=1)
+    check_real("confidence_level", confidence_level, high=1)
+    check_in_memory((y_true, y_proba))
+    columns = columns_of(y_true, y_proba, kind, None, labels, pos_label)
+    (rows,) = columns.ranked(lambda found: found)
+    n, wrong = (np.rint(values).astype(np.int64) for values in _accepted(rows))
+    last = lowest_that_passes(n, wrong, risk, 1 - confidence_level)
+    if last < 0:
+        return SelectiveThreshold(np.inf, 0.0, 0.0)
+    threshold = float(rows.scores[::-1][last])
+    return SelectiveThreshold(threshold, float(n[last] / n[-1]), float(wrong[last] / n[last]))
+
+
+def lowest_that_passes(n: Any, wrong: Any, risk: float, level: float) -> int:
+    """Index of the last threshold that passes, for numbers of accepted rows and errors, or -1."""
+    pvalues = bdtr(wrong, n, risk)
+    fewest = np.log(level) / np.log1p(-risk)  # with fewer rows not even no error passes
+    sizes = n[-1] / 2 / 4.0 ** np.arange(32)
+    sizes = sizes[sizes >= fewest][::-1] if sizes[0] >= fewest else [fewest]
+    last, held = -1, 0.0
+    for start, end in pairwise([*np.searchsorted(n, sizes), len(n)]):
+        held += level / len(sizes)
+        failed = np.flatnonzero(pvalues[start:end] > held)
+        passed = failed[0] if failed.size else end - start
+        last = start + passed - 1 if passed else last
+        held = 0.0 if failed.size else held
+    return int(last)

@@ -1,0 +1,8 @@
+"""Calibrators for special cases, with names that may still change."""
+
+from skcalib.meta._estimator_calibration import EstimatorCalibration
+
+from ._noisy_labels import NoisyLabelCalibration
+from ._top_label import TopLabelCalibration
+
+__all__ = ["EstimatorCalibration", "NoisyLabelCalibration", "TopLabelCalibration"]

@@ -1,0 +1,301 @@
+"""Noisy labels: a calibrator of the true class, fitted to labels of which some are wrong."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import has_fit_parameter
+
+from skcalib._base import BaseCalibrator
+from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
+from skcalib._rows import Floats, MemoryRows, Rows, arrays as xa
+from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
+from skcalib.scaling import TemperatureScaling
+
+# Rows of a matrix sum to one to this precision; with a larger condition number it is singular.
+ROUNDING, SINGULAR = 1e-3, 1e6
+
+# With fewer rows for each entry of the matrix the estimate is one share of wrong labels. Else that
+# share is what rows of the matrix are shrunk towards, by so many rows of each class.
+ROWS_PER_ENTRY, PSEUDO_ROWS = 30, 1.0
+
+# So many rows in all shrink the calibrator towards the probabilities as they are.
+PRIOR_ROWS = 10.0
+
+# The share of wrong labels that an estimate begins with.
+FIRST_NOISE = 0.2
+
+# The fit ends where an iteration changes no posterior by more, or after as many fits. It has then
+# converged if the last changed none by more than the third: logits may be that inexact.
+TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
+
+# It ends as well where so many extrapolations came no nearer: before it has converged, and then.
+PATIENCE, LESS_PATIENCE = 10, 3
+
+# Copies of rows with a smaller share are left out.
+LEAST_SHARE = 1e-12
+
+# Logits of all copies, which take 4 gigabytes.
+LARGEST_COPIES = 5 * 10**8
+
+# No extrapolation is longer, in plain iterations.
+LONGEST = 100.0
+
+
+class NoisyLabelCalibration(BaseCalibrator):
+    r"""A calibrator of the true class, fitted to labels of which some are wrong.
+
+    The label :math:`\tilde y` of a row of class :math:`k` is :math:`j` with probability
+    :math:`Q_{kj}`, whatever its logits. The calibrator's probabilities :math:`\hat p(z)` are those
+    of the true class, and the fit minimises the log loss of the labels as they are seen [1]_,
+
+    .. math:: -\sum_i w_i \log \sum_k \hat p_k(z_i)\, Q_{k \tilde y_i} .
+
+    Parameters
+    ----------
+    calibrator : calibrator, default=None
+        The calibrator, of which a clone is fitted. None stands for :class:`TemperatureScaling`
+        with ``smoothing=0``.
+    noise_matrix : array-like of shape (n_classes, n_classes), default=None
+        The matrix :math:`Q`: a row for each true class, a column for each label, in the order of
+        ``classes_``. Rows sum to one. None estimates it together with the calibrator: with fewer
+        than :math:`30 K^2` rows for K classes as one share of wrong labels, divided evenly among
+        the other labels, and else any matrix, with a row of such labels added to each class.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    calibrator_ : calibrator
+        The fitted calibrator.
+    noise_matrix_ : ndarray of shape (n_classes, n_classes)
+        The matrix :math:`Q`, given or estimated.
+    n_iter_ : int
+        Number of fits of the calibrator.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    UserWarning
+        If the calibrator warns, and as for :class:`TemperatureScaling`.
+    ConvergenceWarning
+        If the fit does not converge.
+
+    See Also
+    --------
+    PriorShift : Other class priors, with labels that are right.
+
+    Notes
+    -----
+    *The fit* is expectation maximisation: each row is repeated for each class with its posterior
+    probability given the logits and the label, :math:`\hat p_k Q_{k \tilde y}` divided by the sum
+    over the classes, as a weight, and the calibrator fitted to these. Of calibrators that minimise
+    the log loss the observed log loss falls to a stationary point, of those with a penalty its sum
+    with the penalty; for others it is the same rule without that promise. Steps are extrapolated
+    [2]_. Each row needs memory for as many copies as there are classes. Calibrators with folds,
+    such as :class:`AutoCalibrator`, would divide the copies among these, and are refused.
+
+    *Few rows, or much noise.* Ten rows more, divided among all, have the classes as often as the
+    uncalibrated probabilities say. Without them a few hundred rows of two classes with 40 % wrong
+    labels, which say little, would give a temperature of almost zero now and then.
+
+    *What can be estimated.* A matrix is identified by the calibrator's few parameters, or by rows
+    that are all but certain, whose labels tell the noise. A calibrator that takes any form, such as
+    isotonic regression, explains noise as uncertainty as well as by a matrix; and wrong labels that
+    depend on the logits have no matrix at all. Give the matrix, from rows that were labelled twice,
+    where there is one.
+
+    ``fit`` raises a ValueError for a matrix that has another shape or negative entries, is
+    singular, or has rows that do not sum to one, for a calibrator with folds, and for copies that
+    take over 4 gigabytes.
+
+    Row-chunked Dask collections are gathered in the memory of the client, up to 16 million numbers;
+    outputs are lazy. With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated
+    on the host, and outputs are tensors like ``X``.
+
+    References
+    ----------
+    .. [1] Patrini, Rozza, Krishna Menon, Nock, Qu, "Making Deep Neural Networks Robust to Label
+       Noise: a Loss Correction Approach", CVPR 2017, the forward correction,
+       `arXiv:1609.03683 <https://arxiv.org/abs/1609.03683>`_.
+    .. [2] Varadhan, Roland, "Simple and Globally Convergent Methods for Accelerating the
+       Convergence of Any EM Algorithm", Scandinavian Journal of Statistics 35, 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import TemperatureScaling
+    >>> from skcalib.experimental import NoisyLabelCalibration
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(5000, 3, random_state=0)
+    >>> rng = np.random.default_rng(0)
+    >>> Q = np.array([[0.8, 0.2, 0.0], [0.0, 0.9, 0.1], [0.1, 0.1, 0.8]])
+    >>> noisy = np.array([rng.choice(3, p=Q[k]) for k in y])
+    >>> by_true = TemperatureScaling().fit(logits, y).temperature_
+    >>> by_noisy = TemperatureScaling().fit(logits, noisy).temperature_
+    >>> told = NoisyLabelCalibration(noise_matrix=Q).fit(logits, noisy).calibrator_.temperature_
+    >>> abs(told - by_true) < 0.1 < by_noisy - by_true
+    True
+    """
+
+    calibrator_: Any
+    noise_matrix_: Floats
+    n_iter_: int
+
+    def __init__(
+        self,
+        calibrator: Any = None,
+        *,
+        noise_matrix: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.calibrator = calibrator
+        self.noise_matrix = noise_matrix
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        calibrator = TemperatureScaling(smoothing=0) if self.calibrator is None else self.calibrator
+        n_classes = max(rows.n_columns, 2)
+        given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
+        check_calibrator(calibrator, np.ones(1))
+        check_order(calibrator, rows.classes)
+        if has_fit_parameter(calibrator, "groups"):
+            raise ValueError(
+                "calibrator must be one without folds, which would divide copies of a row, got "
+                f"{type(calibrator).__name__}. Pass one such as VectorScaling()."
+            )
+        rows = rows.in_memory()
+        held = MemoryRows(_shifted(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes)
+        em = _Iteration(calibrator, held, given)
+        found, n_iter = _fixed_point(em)
+        give([("", found.messages)])
+        return {"calibrator_": found.calibrator, "noise_matrix_": found.Q, "n_iter_": n_iter}
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return xa.in_columns_of(Z, log_probabilities(self.calibrator_, _shifted(Z), self.classes_))
+
+
+def _shifted(Z: Floats) -> Floats:
+    """Logits less the largest of their row, without a large constant; log-odds as they are."""
+    return Z - xa.namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
+
+
+def _checked(matrix: Any, K: int) -> Floats:
+    """A given noise matrix, whose rows sum to one."""
+    Q = np.asarray(matrix)
+    condition, got = "", f"an array of shape {Q.shape} of {Q.dtype}"
+    if Q.shape != (K, K) or Q.dtype.kind not in "iuf":
+        condition = f"numbers of shape {K, K}, a row for each class"
+    elif not (np.isfinite(Q).all() and Q.min() >= 0):
+        condition, got = "non-negative numbers", f"values from {Q.min():g} to {Q.max():g}"
+    elif (np.abs(Q.sum(axis=1) - 1) > ROUNDING).any():
+        condition, got = "rows that sum to one", f"sums {Q.sum(axis=1)!s:.80}"
+        if (np.abs(Q.sum(axis=0) - 1) <= ROUNDING).all():
+            got += (
+                ", and columns that do. Rows are true classes: pass its transpose, noise_matrix.T"
+            )
+    elif np.linalg.cond(Q) > SINGULAR:
+        condition, got = "an inverse, or labels do not tell classes apart", "a singular matrix"
+    if condition:
+        raise ValueError(
+            f"noise_matrix must have {condition}, got {got}. Entry [k, j] is the probability of "
+            "the label j in rows of class k; None estimates it."
+        )
+    return Q / Q.sum(axis=1, keepdims=True, dtype=np.float64)
+
+
+class _State(NamedTuple):
+    """A fit, the log-probabilities (n, K) of class and label together, and the observed loss."""
+
+    calibrator: Any
+    Q: Floats
+    S: Floats
+    loss: float
+    messages: Any
+
+
+class _Iteration(NamedTuple):
+    """An iteration of EM: from scores ``S`` (n, K), whose softmax are the posteriors."""
+
+    calibrator: Any
+    rows: MemoryRows
+    given: Floats | None
+
+    def start(self) -> Floats:
+        """Scores by the logits as they are, and the given matrix or one of symmetric noise."""
+        L = xa.log_softmax(xa.both_columns(self.rows.X))
+        Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.given is None else self.given
+        return L + np.log(np.maximum(Q, xa.TINY)).T[self.rows.y]
+
+    def __call__(self, S: Floats) -> _State:
+        rows = self.rows
+        w = np.ones(len(rows.y)) if rows.w is None else rows.w
+        P = np.exp(xa.log_softmax(S))
+        uncalibrated = np.exp(xa.log_softmax(xa.both_columns(rows.X).astype(np.float64)))
+        share = P + uncalibrated * PRIOR_ROWS / w.sum()
+        i, k = np.nonzero(share > LEAST_SHARE)
+        if len(i) * S.shape[1] > LARGEST_COPIES:
+            raise ValueError(
+                "Copies of rows, one for each class they may have, must have at most "
+                f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
+                f"{S.shape[1]} classes. Fit to fewer rows."
+            )
+        copies = MemoryRows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
+        with recorded(ProbabilitiesWarning) as messages:
+            fitted = fit_to_rows(self.calibrator, copies)
+        Q = self.given
+        if Q is None:
+            labels = np.eye(S.shape[1])[rows.y]
+            counts = (P * w[:, None]).T @ labels
+            Q = _symmetric(1 - np.trace(counts) / counts.sum(), len(counts))
+            if counts.sum() >= ROWS_PER_ENTRY * counts.size:
+                counts += PSEUDO_ROWS * Q
+                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), xa.TINY)
+        L = log_probabilities(fitted, rows.X, rows.classes)
+        S = L + np.log(np.maximum(Q, xa.TINY)).T[rows.y]
+        return _State(fitted, Q, S, -float(w @ np.logaddexp.reduce(S, axis=1)), messages)
+
+
+def _symmetric(wrong: float, K: int) -> Floats:
+    """The noise matrix with the same share of wrong labels of every class, and of every kind."""
+    Q: Floats = np.where(np.eye(K) > 0, 1 - wrong, wrong / (K - 1))
+    return Q
+
+
+def _fixed_point(em: _Iteration) -> tuple[_State, int]:
+    """The state that an iteration does not change, and how many iterations it took.
+
+    After two iterations scores are extrapolated, unless that raises the loss by more than a nat.
+    """
+    before, n, least, since = em(em.start()), 1, np.inf, 0
+    while True:
+        first = em(before.S)
+        second = em(first.S)
+        n += 2
+        P, R = (np.exp(xa.log_softmax(state.S)) for state in (first, second))
+        moved = float(np.abs(R - P).max())
+        least, since = min(least, moved), 0 if moved < least else since + 1
+        # Trees never repeat themselves to the last digit.
+        stuck = since >= (PATIENCE if moved > LARGEST_CHANGE else LESS_PATIENCE)
+        if n >= MAX_ITERATIONS or moved < TOLERANCE or stuck:
+            break
+        seen = np.isfinite(second.S)  # without masked classes
+        step = np.where(seen, first.S, 0) - np.where(seen, before.S, 0)
+        change = np.where(seen, second.S, 0) - np.where(seen, first.S, 0) - step
+        size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), xa.TINY))
+        size = np.clip(size, 1, LONGEST)
+        far = em(np.where(seen, before.S + 2 * size * step + size**2 * change, -np.inf))
+        n += 1
+        before = far if far.loss < second.loss + 1 else second
+    if moved > LARGEST_CHANGE:
+        warn(
+            f"The fit to noisy labels did not converge in {n} fits of the calibrator. Give "
+            "noise_matrix, or choose a calibrator with fewer parameters.",
+            NotConvergedWarning,
+        )
+    return second, n

@@ -1,0 +1,243 @@
+"""Top-label calibration."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib import _nested as nested
+from skcalib._base import BaseCalibrator
+from skcalib._optimize.mixture import mixture
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
+from skcalib._scores.columns import top_and_rest
+from skcalib._validation.inputs import check_real
+from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
+from skcalib.scaling import PlattScaling
+from skcalib.scaling._platt import log_odds
+
+# The classes of the inner calibrators: whether the top label is the label.
+WRONG_OR_RIGHT = np.arange(2)
+
+
+class TopLabelCalibration(BaseCalibrator):
+    r"""Top-label calibration: a binary calibrator of the confidence for each predicted class.
+
+    The top label of a row is the class :math:`t` of its largest logit, and the margin
+    :math:`m = \log(p_t / (1 - p_t))` its log-odds, with :math:`p = \mathrm{softmax}(z)`. The rows
+    with the same top label have a binary calibrator :math:`g_t` of their own, fitted to the event
+    that the label is the top label, so that the confidence
+
+    .. math:: \hat p_t = h_t(m), \qquad
+        h_t = \frac{n_t\, g_t + s\, g}{n_t + s} ,
+
+    is the frequency of right predictions among rows with this top label and this confidence.
+    :math:`n_t` is the weight of the calibration rows of the class, :math:`g` the pooled calibrator
+    of the margins of all rows, and :math:`s` the ``shrinkage``. The rest is divided among the other
+    classes in proportion to their probabilities,
+
+    .. math:: \hat p_k = (1 - \hat p_t) \frac{p_k}{1 - p_t} , \qquad k \ne t .
+
+    Parameters
+    ----------
+    calibrator : calibrator, default=None
+        A binary calibrator, of which clones are fitted to the margins as one column of log-odds
+        and to labels that are 1 for right predictions and 0 for wrong ones. None stands for
+        :class:`PlattScaling`; [1]_ has ``HistogramBinning(strategy="quantile")``.
+    shrinkage : float, default=20.0
+        Weight of the pooled calibrator, in rows. With 0 each class has its own calibrator alone,
+        unless it has none.
+    classes : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    calibrators_ : list of calibrators
+        The calibrator :math:`g_t` of each class; the pooled one for a class whose predictions in
+        the calibration rows are all right or all wrong, or which was never predicted.
+    pooled_calibrator_ : calibrator
+        The calibrator :math:`g` of all rows.
+    shares_ : ndarray of shape (n_classes,)
+        The shares :math:`n_t / (n_t + s)`; 0 for classes that have the pooled calibrator.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in the order of the columns.
+    n_features_in_ : int
+        Number of columns of ``X`` seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    Warns
+    -----
+    UserWarning
+        If a binary calibrator warns, with the top label that it is of; if weights sum to far less
+        than the number of rows, and as for :class:`TemperatureScaling`.
+
+    See Also
+    --------
+    ConditionalCalibrator : Segments of rows that are given, as features.
+
+    Notes
+    -----
+    *Predictions.* ``predict`` gives the top label of the logits, to which the confidence belongs.
+    Where a confidence falls below the probability of another class, ``predict_proba`` is largest
+    for that class: it is not raised to keep the order, which would undo the calibration of classes
+    that are predicted too often. Two classes have two calibrators, one for each prediction.
+
+    *The other classes.* Only the confidence is calibrated. With over-confident logits the
+    probabilities of the other classes are too far apart, which scaling before it corrects, as in
+    ``make_pipeline(TemperatureScaling(smoothing="auto"), TopLabelCalibration())``. It changes no
+    top label.
+
+    *Few rows.* If all predictions of all rows are right, or all wrong, the pooled calibrator is
+    :class:`PlattScaling`, whose targets are smoothed, whatever ``calibrator`` is. Rows of which
+    all classes but one are masked are certain, and not counted.
+
+    Row-chunked Dask collections send two numbers per row, the margin and the top label, to the
+    client, for up to 8 million rows; outputs are lazy.
+
+    With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
+    outputs are tensors like ``X``.
+
+    References
+    ----------
+    .. [1] Gupta, Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022,
+       `arXiv:2107.08353 <https://arxiv.org/abs/2107.08353>`_.
+
+    Examples
+    --------
+    >>> from sklearn.metrics import log_loss
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skcalib import TemperatureScaling
+    >>> from skcalib.experimental import TopLabelCalibration
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(4000, 3, random_state=0)
+    >>> logits[:, 0] += 1  # so that the first class is predicted too often
+    >>> scaling = TemperatureScaling()
+    >>> losses = [
+    ...     log_loss(y[2000:], calibrator.fit(logits[:2000], y[:2000]).predict_proba(logits[2000:]))
+    ...     for calibrator in (scaling, make_pipeline(scaling, TopLabelCalibration()))
+    ... ]
+    >>> losses[1] < losses[0]
+    True
+    """
+
+    calibrators_: list[Any]
+    pooled_calibrator_: Any
+    shares_: Floats
+
+    _keeps_predictions = True
+
+    def __init__(
+        self,
+        calibrator: Any = None,
+        *,
+        shrinkage: float = 20.0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(classes=classes)
+        self.calibrator = calibrator
+        self.shrinkage = shrinkage
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        calibrator = PlattScaling() if self.calibrator is None else self.calibrator
+        check_real("shrinkage", self.shrinkage, closed=True)
+        nested.check_calibrator(calibrator, rows.w)
+        nested.check_order(calibrator, WRONG_OR_RIGHT)
+        tops = rows.with_logits(rows.map(_tops)).in_memory()
+        margins = _of_events(tops.X, tops.y, tops.w)
+        one_sided = (margins.y == margins.y[0]).all()
+        with recorded(ProbabilitiesWarning) as messages:
+            pooled = nested.fit_to_rows(PlattScaling() if one_sided else calibrator, margins)
+        n_classes = max(rows.n_columns, 2)
+        # Classes without rows, or whose rows are all right or all wrong, have the pooled one.
+        calibrators, weight = [pooled] * n_classes, np.zeros(n_classes)
+        found: dict[Any, Messages] = {"all rows": messages}
+        for some in _by_class(margins.groups):
+            part, k = margins.taken(some), int(margins.groups[some[0]])
+            if (part.y[1:] != part.y[:1]).any():
+                with recorded(ProbabilitiesWarning) as found[k]:
+                    calibrators[k] = nested.fit_to_rows(calibrator, part)
+                weight[k] = part.weight
+        nested.warn_of_groups("Top label in column", range(n_classes), found)
+        return {
+            "calibrators_": calibrators,
+            "pooled_calibrator_": pooled,
+            "shares_": weight / np.where(weight > 0, weight + float(self.shrinkage), 1),
+        }
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        top, margin, S = top_and_rest(xa.both_columns(Z))
+        S = xa.put(S, self._confidence(margin, top)[:, None], xa.is_event(top, S.shape[1]))
+        return xa.in_columns_of(Z, S)
+
+    def _confidence(self, margin: Floats, top: Indices) -> Floats:
+        """Calibrated log-odds of the top labels of a block of rows."""
+        Z = _bounded(margin)
+        members = self.pooled_calibrator_, *self.calibrators_
+        if not isinstance(Z, np.ndarray) and all(type(c) is PlattScaling for c in members):
+            return self._sigmoids(Z[:, 0], top)
+        pooled = L = nested.log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
+        if not isinstance(L, np.ndarray):  # a graph that is built, for whichever classes
+            for k in np.flatnonzero(self.shares_).tolist():
+                L = xa.namespace(L).where((top == k)[:, None], self._mixed(k, Z, pooled), L)
+        else:
+            for some in _by_class(top):
+                k = int(top[some[0]])
+                L[some] = self._mixed(k, Z[some], L[some])
+        return L[:, 1] - L[:, 0]
+
+    def _sigmoids(self, margin: Floats, top: Indices) -> Floats:
+        """The same in a graph that is built, which has a branch for each class otherwise."""
+        of_all, xp = self.pooled_calibrator_, xa.namespace(margin)
+        coef, intercept = (
+            np.concatenate([getattr(c, name) for c in (*self.calibrators_, of_all)])
+            for name in ("coef_", "intercept_")
+        )
+        shares = np.maximum([self.shares_, 1 - self.shares_], xa.TINY)
+        parts = []
+        for share, k in zip(np.log(shares), (top, top * 0 + len(self.shares_)), strict=True):
+            S = log_odds(margin, xa.take(coef, k), xa.take(intercept, k))
+            log_share = xa.astype(xa.take(share, top), margin.dtype)
+            parts.append(xa.log_softmax(S[:, None]) + log_share[:, None])
+        L = mixture(xp.stack(parts), np.ones(2))
+        return L[:, 1] - L[:, 0]
+
+    def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:
+        """Log-probabilities with a share of those of the calibrator of a class."""
+        share = self.shares_[k]
+        if not share > 0:
+            return pooled
+        own = nested.log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
+        parts = xa.namespace(own).stack([own, pooled])
+        return own if share == 1 else mixture(parts, np.array([share, 1 - share]))
+
+
+def _tops(Z: Floats, *_: Any) -> Floats:
+    """Margin and number of the top label of each row of a block: (m, 2)."""
+    top, margin = top_and_rest(xa.both_columns(Z))[:2]
+    return np.column_stack([margin, top]).astype(Z.dtype)
+
+
+def _bounded(margin: Floats) -> Floats:
+    """Margins as one column of log-odds, as large as those that calibrators take."""
+    largest = float(np.finfo(margin.dtype).max) / 4
+    return xa.at_most(margin, largest)[:, None]
+
+
+def _of_events(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
+    """Rows of margins in groups of top labels, with whether this is the label as the class.
+
+    Without rows of a single possible class; if there are no others, one row stands for them.
+    """
+    margin, top = tops[:, 0], tops[:, 1].astype(np.intp)
+    some = np.isfinite(margin)
+    if not some.any():
+        margin, y, top, w, some = np.zeros(1, tops.dtype), top[:1], top[:1], None, np.array([True])
+    events = (y == top).astype(np.intp)
+    rows = MemoryRows(_bounded(margin), events, w, classes=WRONG_OR_RIGHT, groups=top)
+    return rows.taken(some)
+
+
+def _by_class(top: Indices) -> list[Indices]:
+    """The numbers of the rows of each class that has some."""
+    order = np.argsort(top, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(top[order])) + 1)

@@ -1,0 +1,6 @@
+"""Language models as judges: scores as logits, and means of few human labels and many scores."""
+
+from ._calibrated_mean import CalibratedMean, calibrated_mean
+from ._score_transformer import ScoreTransformer
+
+__all__ = ["CalibratedMean", "ScoreTransformer", "calibrated_mean"]

@@ -1,0 +1,205 @@
+"""Scores that are no log-odds, such as stated confidences and log-probabilities, as logits."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from skcalib._rows import ArrayLike, Floats, as_numpy, check_in_memory
+from skcalib._validation.inputs import LARGEST, ROUNDING, as_floats
+from skcalib._version import Versioned
+
+# A probability of one is off it by half the distance to the next number in single precision, and
+# no less is left over for options that were not returned.
+LEAST_LEFT = 2.0**-24
+
+
+class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Scores of a language model or judge as logits, for the calibrator that is the next step.
+
+    Nothing is fitted. With scores s on a scale from low to high in steps of h, such as a confidence
+    of 0 to 100 that a model states or a grade of 1 to 5, each column becomes log-odds,
+
+    .. math:: z = \log \frac{s - \text{low} + h / 2}{\text{high} - s + h / 2} ,
+
+    where half a step on either side keeps both ends of the scale finite. One column of
+    log-probabilities, such as the mean log-probability l of the tokens of an answer, becomes
+    :math:`\log (e^l / (1 - e^l))`. Several columns are log-probabilities of the options of a
+    question, one for each class, and already logits.
+
+    **Options that were not returned are NaN.** An API returns the largest log-probabilities only.
+    In each row, the m options that are missing share what those returned leave of the probability,
+    and none is above the least of those returned:
+
+    .. math:: \ell_\text{missing} = \min\Big( \log \frac{1 - \sum_j e^{\ell_j}}{m} ,\;
+        \min_j \ell_j \Big) .
+
+    A logit of -inf means something else, an option that is impossible, and stays as it is. A row
+    without any returned option has equal logits.
+
+    Parameters
+    ----------
+    scale : (float, float) or "log-probability"
+        The ends of the scale, as in ``(0, 100)`` or ``(1, 5)``.
+    step : float, default=1
+        Distance h of neighbouring scores on the scale that has ends: 1 for a grade, 0.01 for
+        confidences between 0 and 1. A model that states multiples of 5 only has a step of 5.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, where ``X`` had string names.
+
+    See Also
+    --------
+    LogitTransformer : Logits of a classifier.
+    skcalib.judge.calibrated_mean : The rate in many rows with scores, from a few labelled ones.
+
+    Notes
+    -----
+    Log-probabilities of options must be those that were returned: if they are normalised to sum
+    to one, nothing is left over for missing ones, which then are next to impossible. Leave out or
+    fill in rows without a score, or calibrate with the score as a feature of
+    :class:`~skcalib.conditional.ConditionalCalibrator`, whose features may be missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skcalib import PlattScaling
+    >>> from skcalib.judge import ScoreTransformer
+    >>> stated = np.array([[100], [95], [80], [100], [60], [90]])
+    >>> ScoreTransformer((0, 100)).transform(stated).ravel().round(1)
+    array([5.3, 2.9, 1.4, 5.3, 0.4, 2.2])
+    >>> calibrator = make_pipeline(ScoreTransformer((0, 100)), PlattScaling())
+    >>> calibrator.fit(stated, [1, 1, 0, 1, 1, 0]).predict_proba(stated).shape
+    (6, 2)
+
+    Options A, B and C of two questions, of which C was not returned for the first one:
+
+    >>> options = np.log([[0.7, 0.2, np.nan], [0.3, 0.3, 0.4]])
+    >>> np.exp(ScoreTransformer("log-probability").transform(options)).round(2)
+    array([[0.7, 0.2, 0.1],
+           [0.3, 0.3, 0.4]])
+    """
+
+    def __init__(self, scale: Any, *, step: float = 1.0) -> None:
+        self.scale = scale
+        self.step = step
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002
+        """Check the scores; nothing is fitted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns)
+            Scores, or log-probabilities of the options, with NaN for those not returned.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The transformer.
+
+        Raises
+        ------
+        ValueError
+            If ``scale`` or ``step`` is invalid, if scores are outside of the scale or NaN, if more
+            than two different scores lie within one step, and if log-probabilities are above 0.
+        """
+        scores, ends = self._checked(X)
+        distinct = np.unique(scores)
+        if ends and len(distinct) > 2 and distinct[-1] - distinct[0] <= self.step:
+            raise ValueError(
+                f"step must be the distance of neighbouring scores, got step={self.step:g} and "
+                f"{len(distinct)} scores from {distinct[0]:g} to {distinct[-1]:g}. Pass scale=(0, "
+                "1), step=0.01 for confidences between 0 and 1."
+            )
+        validate_data(self, X, skip_check_array=True)
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Log-odds of scores, or logits of options.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns)
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of the shape of ``X``
+            Finite, but for options with -inf. float32 for float32 scores, else float64.
+        """
+        scores, ends = self._checked(X)
+        if hasattr(self, "n_features_in_"):  # not fitted, there are no names to compare
+            validate_data(self, X, reset=False, skip_check_array=True)
+        if ends:
+            (low, high), half = ends, self.step / 2
+            scores = np.clip(scores, low, high)
+            return np.log((scores - low + half) / (high - scores + half))
+        if scores.shape[1] > 1:
+            return _with_missing(scores)
+        scores = np.minimum(scores, -LEAST_LEFT)
+        return scores - np.log(-np.expm1(scores))
+
+    def _checked(self, X: Any) -> tuple[Floats, tuple[float, float] | None]:
+        """Scores that are on the scale, and its ends, or None for log-probabilities."""
+        ends = _ends(self.scale, self.step)
+        check_in_memory([X])
+        scores = as_floats(as_numpy(X, "X"), "X", estimator=type(self).__name__)
+        options = ends is None and scores.shape[1] > 1
+        low, high = ends or (-np.inf if options else np.finfo(scores.dtype).min, 0)
+        slack = ROUNDING * (high - low) if ends else ROUNDING
+        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & options))
+        if off.any():
+            wanted, missing = f"scores from {low:g} to {high:g}", "none of them NaN or infinite"
+            remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
+            if not ends:
+                wanted = "log-probabilities of at most 0"
+                remedy = "pass np.log(p) of probabilities p"
+            if options:
+                missing = "NaN for options that were not returned"
+            raise ValueError(
+                f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "
+                f"the first {scores[off][0]:.9g}. Leave out rows without a score, and {remedy}."
+            )
+        return scores, ends
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.allow_nan = isinstance(self.scale, str)
+        return tags
+
+
+def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
+    """Ends of the scale, or None for log-probabilities."""
+    if isinstance(scale, str) and scale == "log-probability":
+        return None
+    pair = isinstance(scale, tuple | list) and len(scale) == 2
+    if pair and all(isinstance(x, Real) and abs(float(x)) < LARGEST for x in (*scale, step)):
+        low, high = float(scale[0]), float(scale[1])
+        if 0 < float(step) <= high - low:
+            return low, high
+    raise ValueError(
+        "scale must be 'log-probability' or the ends of a scale, (low, high), and step above 0 and "
+        f"at most high - low, got scale={scale!r} and step={step!r}. Pass (0, 100) for percentages "
+        "or (0, 1) and step=0.01 for fractions."
+    )
+
+
+def _with_missing(options: Floats) -> Floats:
+    """Log-probabilities (n, K) in which NaN is replaced by what those returned leave over."""
+    missing = np.isnan(options)
+    left = 1 - np.exp(np.where(missing, -np.inf, options)).sum(axis=1, dtype=np.float64)
+    share = np.log(np.maximum(left, LEAST_LEFT) / np.maximum(missing.sum(axis=1), 1))
+    least = np.where(np.isfinite(options), options, np.inf).min(axis=1)
+    filled = np.where(missing, np.minimum(share, least)[:, None], options)
+    return filled.astype(options.dtype)

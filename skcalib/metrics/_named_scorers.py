@@ -1,0 +1,196 @@
+"""Measures of a comparison by name, from scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn.metrics
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skcalib._rows import Array, Floats, arrays as xa, check_in_memory
+from skcalib._validation.features import taken
+from skcalib.metrics._input import Kind, check_input, check_kind
+from skcalib.metrics._proper_scores import brier_scores, log_losses
+from skcalib.metrics._scorers import CalibrationScorer
+
+from ._scorers import get_scorer
+
+Scorer = Callable[..., float]
+
+LOG_LOSS, FIT_TIME = "log loss", "fit time"
+
+# Of these alone the best value is marked: calibrators should not be chosen by others.
+PROPER_SCORES = {LOG_LOSS, "Brier", "brier_score"}
+
+EVERY_MEASURE = {
+    LOG_LOSS: "neg_log_loss",
+    "Brier": "neg_brier_score",
+    "ECE": "neg_expected_calibration_error",
+    "RMSCE": "neg_root_mean_squared_calibration_error",
+    "MCE": "neg_maximum_calibration_error",
+    "classwise ECE": "neg_classwise_calibration_error",
+    "accuracy": "accuracy",
+}
+
+
+class Sample(NamedTuple):
+    """Logits, labels, weights and features of rows: arrays, or of Dask."""
+
+    Z: Any
+    y: Any
+    w: Any
+    features: Any = None
+
+    def part(self, rows: Any) -> Sample:
+        """Some of the rows."""
+        *arrays, features = self
+        features = None if features is None else taken(features, rows)
+        Z, y, w = (None if array is None else array[rows] for array in arrays)
+        return Sample(Z, y, w, features)
+
+
+class Predictions(ClassifierMixin, BaseEstimator):
+    """A fitted classifier for scorers, whose probabilities are computed once."""
+
+    def __init__(self, classes_: Array, P: Floats) -> None:
+        self.classes_ = classes_
+        self.P = P
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: ARG002
+        """The probabilities."""
+        return self.P
+
+    def predict(self, X: Any) -> Array:  # noqa: ARG002
+        """The most probable classes."""
+        return self.classes_[self.P.argmax(axis=1)]
+
+
+class NamedScorer(NamedTuple):
+    """A scorer with its name and sign: errors asked for by name are shown as positive."""
+
+    name: str
+    scorer: Scorer
+    sign: int
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether it takes rows that were checked before, of any kind, for probabilities.
+
+        Scorers of several labels do not: they refuse what is no indicator matrix.
+        """
+        if isinstance(self.scorer, CalibrationScorer):
+            return self.scorer.params.get("kind") != "multilabel"
+        return isinstance(self.scorer, _MeanOverRows)
+
+    def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
+        weights = {} if w is None else {"sample_weight": w}
+        return float(self.sign * self.scorer(predictions, Z, y, **weights))
+
+
+def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) -> dict[str, float]:
+    """Measures, by name, of the probabilities of test rows."""
+    # Scorers of scikit-learn take columns to be in the order of the sorted labels.
+    order = np.argsort(classes)
+    classes, P = classes[order], P[:, order].astype(np.float64, copy=False)
+    if all(measure.takes_rows for measure in measures):  # one check for all of them
+        P = check_input(test.y, P, test.w, classes)
+        test = Sample(test.Z, None, None, None)
+    predictions = Predictions(classes, P)
+    return {measure.name: measure(predictions, *test[:3]) for measure in measures}
+
+
+def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
+    """The measures that ``scoring`` names, after the log loss, which is always included.
+
+    ``kind`` is that of calibration errors by name that have none. Raise a ValueError for a measure
+    that would load Dask collections into memory.
+    """
+    check_kind(kind, ["auto", "top-label", "binary", "classwise"])
+    found = [_measure(LOG_LOSS, "neg_log_loss", kind)]
+    # Each call makes another object.
+    log_loss = sklearn.metrics.get_scorer("neg_log_loss")
+    for name, scorer in named(scoring).items():
+        if not isinstance(name, str):
+            raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
+        is_object = type(scorer) is type(log_loss) and vars(scorer) == vars(log_loss)
+        is_log_loss = is_object or (isinstance(scorer, str) and scorer == "neg_log_loss")
+        if name in {LOG_LOSS, FIT_TIME} and not (is_log_loss and name == LOG_LOSS):
+            raise ValueError(
+                f"scoring must not give the name {name!r}, which every comparison has a column "
+                f"of, to another measure, got {scorer!r}. Choose another name."
+            )
+        if name != LOG_LOSS:
+            found.append(_measure(name, scorer, kind))
+    for measure in found:
+        if not measure.takes_rows:
+            check_in_memory(
+                [logits],
+                "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
+                f"'neg_brier_score' or 'accuracy', got {measure.name!r}.",
+            )
+    return found
+
+
+def named(scoring: Any) -> Mapping[Any, Any]:
+    """Scorers, or their names, by their names in the comparison."""
+    if scoring is None:
+        return EVERY_MEASURE
+    if isinstance(scoring, Mapping):
+        return scoring
+    listed = [scoring] if isinstance(scoring, str) or not isinstance(scoring, Iterable) else scoring
+    names = list(listed)
+    nameless = [scorer for scorer in names if not isinstance(scorer, str)]
+    if nameless:
+        raise ValueError(
+            "scoring must hold names of scorers, or be a dict where scorers themselves get names, "
+            f"got {nameless[0]!r}. Pass scoring={{'my measure': scorer}}."
+        )
+    return {LOG_LOSS if s == "neg_log_loss" else s.removeprefix("neg_"): s for s in names}
+
+
+def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
+    if isinstance(scorer, str):
+        found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
+        if isinstance(found, CalibrationScorer):
+            found.params = {"kind": kind} | found.params
+        return NamedScorer(name, found, -1 if scorer.startswith("neg_") else 1)
+    if not callable(scorer):
+        raise ValueError(
+            "A measure in scoring must be the name of a scorer or a function scorer(estimator, X, "
+            f"y), got {scorer!r} for {name!r}."
+        )
+    return NamedScorer(name, scorer, 1)
+
+
+@dataclass(frozen=True)
+class _MeanOverRows:
+    """The scorer that is a mean of ``f(P, y)`` (m,) of probabilities and class indices."""
+
+    f: Callable[[Floats, NDArray[np.intp]], Floats]
+    sign: int
+
+    def __call__(
+        self, predictions: Any, _: Any, y: Array, sample_weight: Floats | None = None
+    ) -> float:
+        classes = predictions.classes_
+        rows = check_input(y, predictions.P, sample_weight, classes)
+        f = self.f  # not self, which is not to be pickled with each chunk
+        total = float(rows.sum(lambda P, y, w: xa.weighted_sum(f(P, y), w)))
+        return self.sign * total / rows.weight
+
+
+def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
+    return P.argmax(axis=1) == y
+
+
+# scikit-learn's scorers of the first two fail where the test rows lack a class, that of the second
+# knows two classes only before 1.7, and all three would load Dask collections into memory.
+OWN_SCORERS = {
+    "neg_log_loss": _MeanOverRows(log_losses, -1),
+    "neg_brier_score": _MeanOverRows(brier_scores, -1),
+    "accuracy": _MeanOverRows(_hit, 1),
+}

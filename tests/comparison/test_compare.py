@@ -1,0 +1,431 @@
+"""compare_calibrators: the same numbers as by hand, the table, the plot, bad input."""
+
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from families import COMPARED, Weighable
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer, log_loss
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, compare_calibrators
+from skcalib._warnings import NoMinimumWarning
+from skcalib.comparison._comparison import CalibratorComparison
+from skcalib.conditional import ConditionalCalibrator
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error, get_scorer as our_scorer
+from skcalib.metrics._named_scorers import EVERY_MEASURE
+
+SOME = [TemperatureScaling(), HistogramBinning(), PlattScaling()]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_logits(600, 3, temperature=3.0, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def found(rows):
+    return compare_calibrators(*rows, calibrators=SOME)
+
+
+def of(found, name, measure):
+    return found.scores[measure][found.names.index(name)]
+
+
+@pytest.mark.slow
+def test_every_calibrator_takes_part(rows):
+    found = compare_calibrators(*rows, cv=2)
+    assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in COMPARED)}
+    assert set(found.scores) == set(EVERY_MEASURE)
+    assert found.calibrators == {}
+
+
+@pytest.mark.parametrize("calibrator", SOME, ids=repr)
+@pytest.mark.parametrize("measure", [m for m in EVERY_MEASURE if m != "Brier"])
+def test_scores_are_those_of_cross_val_score(rows, found, calibrator, measure):
+    """But the Brier score of several classes, which scikit-learn only has since 1.7."""
+    name = EVERY_MEASURE[measure]
+    expected = cross_val_score(clone(calibrator), *rows, cv=5, scoring=our_scorer(name))
+    expected = -expected if name.startswith("neg_") else expected
+    assert_allclose(of(found, type(calibrator).__name__, measure), expected)
+
+
+def test_on_a_test_set(rows):
+    rest, y_rest = make_logits(500, 3, temperature=3.0, random_state=1)
+    found = compare_calibrators(*rows, calibrators=SOME, test=(rest, y_rest))
+    direct = TemperatureScaling().fit(*rows)
+    assert of(found, "TemperatureScaling", "log loss") == [
+        pytest.approx(log_loss(y_rest, direct.predict_proba(rest)))
+    ]
+    assert found.calibrators["TemperatureScaling"].temperature_ == direct.temperature_
+    P = found.calibrators["uncalibrated"].predict_proba(rest)
+    assert of(found, "uncalibrated", "ECE")[0] == expected_calibration_error(y_rest, P)
+    assert np.isnan(found.standard_error("ECE")).all()
+    assert not found.clear("log loss").any()
+    assert "±" not in str(found)
+
+
+def test_everything_is_in_the_order_of_the_names(rows, monkeypatch):
+    """Seconds that fits take stay with what took them, by a clock that only these set forward."""
+    clock = [0.0]
+    monkeypatch.setattr("skcalib.comparison._compare.time.perf_counter", lambda: clock[0])
+
+    class Slow(TemperatureScaling):
+        def __init__(self, seconds=0):
+            super().__init__()
+            self.seconds = seconds
+
+        def fit(self, X, y, sample_weight=None):
+            clock[0] += self.seconds
+            return super().fit(X, y, sample_weight)
+
+        def _calibrate(self, Z):
+            return super()._calibrate(Z) * {1: 2.0, 2: 9.0, 3: 1.0}[self.seconds]
+
+    taken = {"slow 3": 3, "slow 1": 1, "uncalibrated": 0, "slow 2": 2}  # from the best to the worst
+    members = {name: Slow(s) for name, s in sorted(taken.items()) if s}
+    found = compare_calibrators(*rows, calibrators=members, test=rows)
+    assert found.names == list(found.calibrators) == list(taken)
+    assert found.fit_times.ravel().tolist() == list(taken.values())
+    fitted = found.calibrators.values()
+    assert [getattr(c, "seconds", 0) for c in fitted] == list(taken.values())
+    assert not hasattr(members["slow 1"], "temperature_")
+
+
+def test_standard_errors_and_differences(found):
+    values = of(found, "TemperatureScaling", "log loss")
+    base = of(found, "uncalibrated", "log loss")
+    k = found.names.index("TemperatureScaling")
+    assert found.mean("log loss")[k] == pytest.approx(values.mean())
+    spread = np.sqrt(((values - values.mean()) ** 2).sum() / 4 / 5)
+    assert found.standard_error("log loss")[k] == pytest.approx(spread)
+    gain = values - base
+    difference, error = found.difference("log loss")
+    assert difference[k] == pytest.approx(gain.mean())
+    assert error[k] == pytest.approx(np.sqrt(((gain - gain.mean()) ** 2).sum() / 4 / 5))
+    assert found.clear("log loss")[k]
+    # Temperature scaling changes no prediction, so there is no difference to be clear about.
+    assert not found.clear("accuracy")[k]
+
+
+def test_table(found):
+    lines = str(found).splitlines()
+    assert lines[0].split("  ")[-1] == "fit [s]"
+    assert " ".join(lines[0].split()) == " ".join([*EVERY_MEASURE, "fit [s]"])
+    assert lines[1].startswith(found.names[0])
+    assert f"{found.mean('log loss')[0]:.4f}*" in lines[1]
+    assert f"±{found.standard_error('log loss')[0]:.4f}" in lines[2]
+    assert "Means over 5 splits" in str(found)
+    assert "* differs from uncalibrated by more than two standard errors" in str(found)
+    assert max(map(len, lines)) <= 100
+    assert repr(found) == str(found)
+    assert not [line for line in lines if line.endswith(" ")]
+
+
+def test_data_frame(found):
+    frame = found.to_frame()
+    assert list(frame.index) == found.names
+    assert_allclose(frame["ECE", "mean"], found.mean("ECE"))
+    assert_allclose(frame["ECE", "standard error"], found.standard_error("ECE"))
+    assert_allclose(frame["ECE", "difference"], found.difference("ECE")[0])
+    assert_allclose(frame["ECE", "difference error"], found.difference("ECE")[1])
+    assert (frame["fit time", "mean"] > 0).all()
+
+
+@pytest.mark.slow
+def test_processes_that_give_all_results_at_the_end(rows):
+    calls, how = [], {"calibrators": SOME, "cv": 2, "random_state": 0}
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        there = compare_calibrators(*rows, **how, on_progress=lambda *done: calls.append(done))
+    here = compare_calibrators(*rows, **how)
+    assert_array_equal(there.scores["log loss"], here.scores["log loss"])
+    assert calls[-1][0] == calls[-1][1] == len(calls)
+
+
+def test_latex(found):
+    lines = found.to_latex(measures=["ECE", "log loss"]).splitlines()
+    assert lines[:3] == [r"\begin{tabular}{lrr}", r"\toprule", r"calibrator & ECE & log loss \\"]
+    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    for k, (name, line) in enumerate(zip(found.names, lines[4:-2], strict=True)):
+        cells = [line.partition(" & ")[0]]
+        for measure in ("ECE", "log loss"):
+            number = f"{found.mean(measure)[k]:.4f}"
+            is_best = measure == "log loss" and found.best(measure)[k]  # a proper score
+            number = rf"\textbf{{{number}}}" if is_best else number
+            cells.append(rf"{number} $\pm$ {found.standard_error(measure)[k]:.4f}")
+        assert line == rf"{' & '.join([name, *cells[1:]])} \\"
+    assert found.to_latex().count(" & ") == len(found.scores) * (len(found.names) + 1)
+
+
+def test_tables_of_one_split_have_no_standard_errors():
+    scores = {"50 % #_$ {~^\\}": np.array([[np.nan], [0.5]]), "none": np.full((2, 1), np.nan)}
+    found = CalibratorComparison(["A & B", "uncalibrated"], scores, np.ones((2, 1)))
+    assert not found.to_frame().isna().all().any()
+    assert {what for _, what in found.to_frame()} == {"mean", "difference"}
+    text = found.to_latex(measures=list(scores)[:1])
+    assert r"50 \% \#\_\$ \{\textasciitilde{}\textasciicircum{}\textbackslash{}\}" in text
+    assert r"A \& B & -- \\" in text
+    assert r"uncalibrated & 0.5000 \\" in text
+
+
+def test_data_frame_without_pandas(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas"):
+        found.to_frame()
+
+
+def test_plot(found):
+    import matplotlib.pyplot as plt
+
+    ax = found.plot()
+    assert [t.get_text() for t in ax.get_yticklabels()] == found.names
+    dots = ax.containers[0].lines[0]
+    assert_allclose(dots.get_xdata(), found.mean("log loss"))
+    assert "2 standard errors of the difference" in ax.get_xlabel()
+    (bars,) = ax.containers[0].lines[2]
+    ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+    assert_allclose(np.diff(ends, axis=1).ravel(), 4 * found.difference("log loss")[1])
+    _, other = plt.subplots()
+    assert found.plot(other, measure="accuracy") is other
+
+
+@pytest.mark.slow
+def test_scoring(rows):
+    def surest(estimator, X, y):
+        return estimator.predict_proba(X).max()
+
+    args = {"calibrators": SOME, "cv": 3}
+    one = compare_calibrators(*rows, scoring="balanced_accuracy", **args)
+    assert list(one.scores) == ["log loss", "balanced_accuracy"]
+    several = compare_calibrators(*rows, scoring=["neg_log_loss", "neg_brier_score"], **args)
+    assert list(several.scores) == ["log loss", "brier_score"]
+    assert (several.scores["brier_score"] > 0).all()
+    own = {"top": surest, "auc": "roc_auc_ovr", "acc": get_scorer("accuracy")}
+    found = compare_calibrators(*rows, scoring=own, **args)
+    assert list(found.scores) == ["log loss", "top", "auc", "acc"]
+    assert (of(found, "uncalibrated", "top") > of(found, "TemperatureScaling", "top")).all()
+    auc = cross_val_score(TemperatureScaling(), *rows, cv=3, scoring="roc_auc_ovr")
+    assert_allclose(of(found, "TemperatureScaling", "auc"), auc)
+
+
+def test_weights(rows, rng):
+    logits, y = rows
+    w = rng.integers(1, 3, len(y))
+    twice = np.repeat(logits, w, axis=0), np.repeat(y, w)
+    by_weight = compare_calibrators(*rows, calibrators=SOME, sample_weight=w, test=(*rows, w))
+    again = compare_calibrators(*twice, calibrators=SOME, test=twice)
+    assert by_weight.names == again.names
+    for measure in EVERY_MEASURE:
+        assert_allclose(by_weight.scores[measure], again.scores[measure], rtol=1e-6)
+    folds = compare_calibrators(*rows, calibrators=SOME, sample_weight=w, cv=2)
+    (first, second), _ = StratifiedKFold(2).split(logits, y)
+    direct = TemperatureScaling().fit(logits[first], y[first], w[first])
+    expected = log_loss(y[second], direct.predict_proba(logits[second]), sample_weight=w[second])
+    assert of(folds, "TemperatureScaling", "log loss")[0] == pytest.approx(expected)
+
+
+def test_the_log_loss_of_the_base_rates_stands_below(rows):
+    _, y = rows
+    w = np.arange(len(y)) % 3
+    found = compare_calibrators(*rows, calibrators=SOME, cv=2, sample_weight=w)
+    rates = np.bincount(y, w) / w.sum()
+    assert found.base_rate_log_loss == pytest.approx(-np.average(np.log(rates[y]), weights=w))
+    line = f"base rates of the classes have a log loss of {found.base_rate_log_loss:.4f}"
+    assert line in str(found)
+
+
+def test_kinds_of_calibration_errors():
+    """By default two classes are one event, as in measures; names with a kind keep theirs."""
+    logits, y = make_logits(300, 2, random_state=0)
+    shifted = np.column_stack([logits[:, 0], logits[:, 1] + 1])
+    P = softmax(shifted, axis=1)
+    measures = ["neg_expected_calibration_error", "neg_classwise_calibration_error"]
+    params = {"calibrators": SOME, "test": (shifted, y), "scoring": measures}
+    for kind in ("auto", "binary", "top-label"):
+        found = compare_calibrators(shifted, y, kind=kind, **params)
+        row = found.names.index("uncalibrated")
+        error = found.scores["expected_calibration_error"][row, 0]
+        assert error == pytest.approx(expected_calibration_error(y, P, kind=kind))
+        error = found.scores["classwise_calibration_error"][row, 0]
+        assert error == pytest.approx(expected_calibration_error(y, P, kind="classwise"))
+    with pytest.raises(ValueError, match="kind must be one of 'auto', "):
+        compare_calibrators(shifted, y, kind="multilabel", **params)
+
+
+@pytest.mark.slow
+def test_rows_that_lack_classes(rows):
+    logits, y = rows
+    names = np.array(["a", "b", "c"])
+    keep = (y != 1) | (np.arange(len(y)) < 4)
+    with pytest.warns(UserWarning, match="least populated class"):
+        found = compare_calibrators(logits[keep], names[y[keep]], cv=4)
+    assert np.isfinite(found.scores["log loss"]).all()
+    keep = y != 1
+    found = compare_calibrators(logits[keep], names[y[keep]], classes=names, cv=3)
+    assert np.isfinite(found.scores["log loss"]).all()
+    backwards = compare_calibrators(
+        logits[keep][:, ::-1], names[y[keep]], classes=names[::-1], cv=3, calibrators=SOME
+    )
+    for name in backwards.names:
+        assert_allclose(of(backwards, name, "log loss"), of(found, name, "log loss"), rtol=1e-5)
+
+
+def test_a_classifier_that_never_saw_a_class_gives_it_no_probability(rows):
+    logits, y = rows
+    train, test = np.flatnonzero((y != 1) & (np.arange(len(y)) < 400)), np.arange(400, 600)
+    own = {"own": LogisticRegression(max_iter=1000)}
+    found = compare_calibrators(logits, y, calibrators=own, cv=[(train, test)])
+    P = np.insert(own["own"].fit(logits[train], y[train]).predict_proba(logits[test]), 1, 0, axis=1)
+    assert of(found, "own", "log loss") == [pytest.approx(log_loss(y[test], P))]
+    assert of(found, "own", "accuracy") == [np.mean(P.argmax(axis=1) == y[test])]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_test_rows_are_as_wide_as_the_others(wide):
+    """Two columns and one column of log-odds are both of two classes, but not of one fit."""
+    logits, y = make_logits(300, 2, random_state=0)
+    margin = logits[:, 1:] - logits[:, :1]
+    fit, test = (logits, margin) if wide else (margin, logits)
+    message = f"as many columns as logits, {1 + wide}, got {2 - wide}"
+    with pytest.raises(ValueError, match=message):
+        compare_calibrators(fit, y, calibrators=[Weighable()], test=(test, y))
+
+
+def test_training_rows_need_two_classes_with_weight(rows):
+    logits, y = rows
+    args = {"calibrators": [Weighable()]}
+    alone = [(np.flatnonzero(y != 1), np.flatnonzero(y == 1)), (np.flatnonzero(y == 1), [0])]
+    message = r"training rows .* at least two classes, got \[1\] in split 1. Use stratified"
+    with pytest.raises(ValueError, match=message):
+        compare_calibrators(logits, y, cv=alone, **args)
+    halves = [(np.arange(300), np.arange(300, 600)), (np.arange(300, 600), np.arange(300))]
+    w = ((np.arange(600) >= 300) | (y == 2)).astype(float)
+    with pytest.raises(ValueError, match=r"two classes, got \[2\] in split 0"):
+        compare_calibrators(logits, y, cv=halves, sample_weight=w, **args)
+    w = (np.arange(600) < 300).astype(float)
+    with pytest.raises(ValueError, match=r"two classes, got \[\] in split 1"):
+        compare_calibrators(logits, y, cv=halves, sample_weight=w, **args)
+    with pytest.raises(ValueError, match=r"must hold some weight, got .* zero only in split 0"):
+        compare_calibrators(logits, y, cv=halves[:1], sample_weight=w, **args)
+    # Test rows of one class are rows to be judged on like others.
+    one = compare_calibrators(logits, y, cv=alone[:1], calibrators=SOME)
+    assert np.isfinite(one.scores["log loss"]).all()
+
+
+def test_progress(rows):
+    calls = []
+    compare_calibrators(*rows, calibrators=SOME, cv=2, on_progress=lambda *done: calls.append(done))
+    assert calls == [(k, 8) for k in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"calibrators": []}, "must name at least one"),
+        ({"calibrators": {"uncalibrated": BBQ()}}, "which is always included"),
+        ({"calibrators": [BBQ(), BBQ()]}, "must differ, or be a dict with names"),
+        ({"calibrators": ["temperature"]}, "calibrator must be an estimator with fit and"),
+        ({"scoring": "ece"}, "no scorer named 'ece'"),
+        ({"test": 0.2}, r"test must be a tuple \(logits, y\), .*, got float"),
+        ({"test": (np.zeros((4, 2)), [0, 1, 2, 0])}, "as many columns as logits, 3, got 2"),
+        ({"test": (np.zeros((4, 1)), [0, 1, 2, 0])}, "as many columns as logits, 3, got 1"),
+        ({"test": (np.zeros((2, 3)), [0, 9])}, "among those of y, got 9"),
+        ({"test": (np.full((2, 3), np.nan), [0, 1])}, r"finite logits .*got 6 NaN"),
+        ({"sample_weight": [1.0]}, "one entry per row"),
+        ({"classes": [0, 1]}, "got 2 labels and 3 columns"),
+        ({"y": np.zeros(600)}, "at least two classes"),
+        ({"cv": 1}, "at least one train/test split"),
+        ({"cv": []}, "cv must give at least one split, got none"),
+        ({"cv": [([0, 1], [2]), ([3, 4], [])]}, r"and \(0,\) in split 1. Leave it out"),
+        ({"scoring": len}, r"or be a dict where scorers .*get names, got <built-in function len>"),
+        ({"scoring": ["accuracy", len]}, "get names, got <built-in function len>. Pass scoring="),
+        ({"scoring": {1: "accuracy"}}, "Names of measures in scoring must be strings, got 1"),
+        ({"scoring": {"mine": 3}}, r"function scorer\(estimator, X, y\), got 3 for 'mine'"),
+        ({"calibrators": {"a": BBQ(), None: BBQ()}}, "must be strings, got None"),
+        ({"calibrators": BBQ()}, r"a list or a dict of calibrators, got BBQ\(\). Pass it in a li"),
+        ({"calibrators": make_pipeline(BBQ(), BBQ())}, "a list or a dict of calibrators, got Pip"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(rows, change, message):
+    """All before anything is fitted."""
+    logits, y = rows
+    given = {"logits": logits, "y": y, "calibrators": [Weighable()], **change}
+    with pytest.raises((ValueError, IndexError, TypeError), match=message):
+        compare_calibrators(**given)
+
+
+def test_measures_that_there_are_not(found):
+    for call in (
+        *(found.mean, found.standard_error, found.difference, found.clear, found.best),
+        lambda name: found.plot(measure=name),
+        lambda name: found.to_latex(measures=[name]),
+    ):
+        with pytest.raises(ValueError, match=r"measure must be one of 'log loss', .*, got 'loss'"):
+            call("loss")
+
+
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
+def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
+    """Also those of fits in other processes, which nobody would see."""
+    y = np.repeat([0, 1], 20)
+    separable = np.where(y == 1, 1.0, -1.0)[:, None] * np.arange(1, 41)[:, None]
+    sharp = {"sharp": TemperatureScaling()}
+    three = {**sharp, "steps": HistogramBinning(), "same": TemperatureScaling()}
+    both = "^sharp in 4 of 4 splits, same in 4 of 4 splits: The log loss has no minimum"
+    with pytest.warns(ConvergenceWarning, match=both) as caught:
+        compare_calibrators(separable, y, calibrators=three, cv=4, n_jobs=n_jobs)
+    assert [w.filename for w in caught] == [__file__]
+    assert [w.category for w in caught] == [NoMinimumWarning]
+    with pytest.warns(ConvergenceWarning, match="^sharp: "):
+        compare_calibrators(separable, y, calibrators=sharp, test=(separable, y))
+
+
+@pytest.mark.slow
+def test_features_reach_those_that_take_them():
+    """In each fold, and in a test set; rows of weight 0 are left out."""
+    rng = np.random.default_rng(0)
+    subject = rng.choice(["art", "law"], size=400)
+    Z, y = make_logits(400, 3, temperature=1.0, random_state=0)
+    Z = Z * np.where(subject == "law", 3.0, 1.0)[:, None]
+    members = [ConditionalCalibrator([TemperatureScaling()], cv=2, random_state=0), BBQ()]
+    weighted = rng.integers(0, 3, size=400)
+    for weights, kind in ((None, list), (weighted, lambda x: pd.DataFrame({"subject": x}))):
+        found = compare_calibrators(
+            Z, y, calibrators=members, cv=KFold(2), features=kind(subject), sample_weight=weights
+        )
+        losses = []
+        for train, test in KFold(2).split(Z):
+            w, of_test = (None, None) if weights is None else (weights[train], weights[test])
+            fitted = clone(members[0]).fit(Z[train], y[train], w, features=subject[train])
+            P = fitted.predict_proba(Z[test], features=subject[test])
+            losses.append(log_loss(y[test], P, sample_weight=of_test))
+        rows = (Z[test], y[test], of_test, kind(subject[test]))
+        judged = compare_calibrators(
+            Z[train], y[train], calibrators=members, sample_weight=w, test=rows,
+            features=kind(subject[train]),
+        )  # fmt: skip
+        name = "ConditionalCalibrator"
+        assert of(judged, name, "log loss") == [pytest.approx(losses[-1], rel=1e-6)]
+        assert_allclose(of(found, name, "log loss"), losses, rtol=1e-6)
+    with pytest.raises(ValueError, match="features must have one row for each"):
+        compare_calibrators(Z, y, calibrators=members, features=subject[1:])
+
+
+@pytest.mark.slow
+def test_calibrators_given_features_are_compared_by_default(monkeypatch, rows):
+    Z, y = rows
+    compared = sys.modules["skcalib.selection._compare"]
+    monkeypatch.setattr(compared, "_every_calibrator", lambda: [TemperatureScaling()])
+    for features, more in ((None, set()), (np.arange(200), {"ConditionalCalibrator"})):
+        found = compare_calibrators(Z[:200], y[:200], cv=2, features=features)
+        assert set(found.names) == {"TemperatureScaling", "uncalibrated", *more}

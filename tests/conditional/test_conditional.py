@@ -1,0 +1,297 @@
+"""Calibration given features: what it gains, what it refuses, and that noise does no harm."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+
+from skcalib import AutoCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib._validation.features import fitted_columns
+from skcalib.conditional import ConditionalCalibrator
+from skcalib.conditional._calibrator import _warn_of_features_alone
+from skcalib.conditional._effects import effect_scores, fit_effects
+from skcalib.datasets import make_logits
+from skcalib.export import from_json, to_json
+
+N, NEW = slice(800), slice(800, None)
+SUBJECTS = np.array(["art", "law", "math", "physics"])
+
+
+def rows(n=2000, n_classes=3, seed=0):
+    """Logits whose temperature depends on the subject and whose offset on the length."""
+    rng = np.random.default_rng(seed)
+    Z, y = make_logits(n, n_classes, temperature=1.0, random_state=seed)
+    subject, length = rng.integers(4, size=n), rng.exponential(100, size=n)
+    Z = Z * np.array([0.5, 1, 2, 4])[subject, None]
+    Z[:, 0] += 2 * (length > 100)
+    frame = pd.DataFrame({"subject": SUBJECTS[subject], "length": length})
+    frame.loc[rng.random(n) < 0.1, "length"] = np.nan
+    return Z[:, 1:] - Z[:, :1] if n_classes == 2 else Z, y, frame
+
+
+def of_few(**params):
+    """A calibrator that is fast to fit."""
+    return ConditionalCalibrator([TemperatureScaling(), VectorScaling(alpha=1.0)], **params)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def fitted(request):
+    Z, y, F = rows(n_classes=request.param)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return of_few().fit(Z[N], y[N], features=F[N]), Z[NEW], y[NEW], F[NEW]
+
+
+def test_effects_minimise_their_objective():
+    """The objective of the module's docstring, for three classes, a masked one, and weights."""
+    rng = np.random.default_rng(0)
+    n, K, n_levels, strength = 300, 3, 5, 7.0
+    L = log_softmax(2 * rng.normal(size=(n, K)), axis=1)
+    L[0] = np.log(0.3), np.log(0.7), -np.inf
+    y, w = rng.integers(2, size=n), rng.exponential(size=n)
+    levels = rng.integers([2, n_levels + 1], size=(n, 2))
+
+    def objective(x):
+        effects = np.vstack([x.reshape(n_levels, 1 + K), np.zeros(1 + K)])
+        log_p = log_softmax(effect_scores(effects, L, levels), axis=1)
+        return strength / 2 * x @ x - w @ log_p[np.arange(n), y]
+
+    found = fit_effects(L, y, w, levels, n_levels, strength)
+    x = found[:-1].ravel()
+    best = minimize(objective, x, method="BFGS", options={"gtol": 1e-8})
+    np.testing.assert_allclose(x, best.x, atol=2e-2)
+    assert objective(x) <= best.fun + 1e-3
+    assert not found[-1].any()
+    # Scores by hand, for a row in the levels 1 and 3.
+    slope = 1 + found[1, 0] + found[3, 0]
+    want = slope * (L[5] - L[5].mean()) + found[1, 1:] + found[3, 1:]
+    np.testing.assert_allclose(effect_scores(found, L[5:6], np.array([[1, 3]]))[0], want)
+
+
+def test_features_lower_the_loss(fitted):
+    c, Z, y, F = fitted
+    rest = F.assign(subject="chess", length=np.nan)
+    given, unknown = (log_loss(y, c.predict_proba(Z, features=f)) for f in (F, rest))
+    with pytest.warns(UserWarning, match="fitted with features, got none"):
+        without = log_loss(y, c.predict_proba(Z))
+    assert given < 0.97 * without
+    assert given < unknown < without + 0.05
+    parts = ["without features", "effects", "effects on temperature scaling", "trees"]
+    assert list(c.feature_weights_) == parts
+    assert sum(c.feature_weights_.values()) == pytest.approx(1)
+    report = c.loss_report_
+    assert report["with features"] < report["without features"] < report["features alone"]
+    assert report["with features"] == pytest.approx(given, abs=0.06)
+    assert "features alone" in str(c)
+
+
+def test_rows_of_unknown_categories_are_as_without_features():
+    Z, y, F = rows()
+    words = F["subject"].to_numpy()
+    c = of_few().fit(Z[N], y[N], features=words[N])
+    with pytest.warns(UserWarning, match="fitted with features, got none"):
+        want = c.predict_proba(Z)
+    words[:100] = ["chess", None] * 50
+    P = c.predict_proba(Z, features=words)
+    np.testing.assert_allclose(P[:100], want[:100], rtol=1e-12)
+    assert (P[100:] != want[100:]).any(axis=1).all()
+
+
+def test_outputs_agree_and_do_not_depend_on_how_features_are_given(fitted):
+    c, Z, _, F = fitted
+    P = c.predict_proba(Z, features=F)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    log_p = c.predict_log_proba(Z, features=F)
+    np.testing.assert_allclose(np.exp(log_p), P)
+    S = c.transform(Z, features=F)
+    assert S.shape == Z.shape
+    both = np.column_stack([0 * S, S]) if S.shape[1] == 1 else S
+    np.testing.assert_allclose(log_softmax(both, axis=1), log_p, atol=1e-9)
+    np.testing.assert_array_equal(c.predict(Z, features=F), P.argmax(axis=1))
+    assert c.score(Z, P.argmax(axis=1), features=F) == 1
+    for same in (F[["length", "subject"]], F.to_numpy(), F.to_numpy().tolist()):
+        np.testing.assert_array_equal(c.predict_proba(Z, features=same), P)
+    one = c.predict_proba(Z[:1].astype(np.float32), features=F[:1])
+    assert one.dtype == np.float32
+    np.testing.assert_allclose(one, P[:1], atol=1e-6)
+    loaded = from_json(to_json(c))
+    np.testing.assert_array_equal(loaded.predict_proba(Z, features=F), P)
+
+
+def test_without_features_it_is_the_default(fitted):
+    c, Z, y, F = fitted
+    with pytest.warns(UserWarning, match="fitted with features, got none"):
+        P = c.predict_proba(Z)
+    plain, auto = of_few().fit(Z, y), AutoCalibrator(c.calibrators).fit(Z, y)
+    np.testing.assert_array_equal(plain.predict_proba(Z), auto.predict_proba(Z))
+    assert (P != c.predict_proba(Z, features=F)).any()
+    with pytest.raises(ValueError, match="fitted without features, got some"):
+        plain.predict_proba(Z, features=F)
+
+
+def noise(n_rows, n_classes, seed):
+    """Logits, labels and columns of noise, the last of which holds categories."""
+    rng = np.random.default_rng(seed + 100)
+    Z, y = make_logits(n_rows, n_classes, temperature=2.0, random_state=seed)
+    return Z, y, np.column_stack([rng.normal(size=(n_rows, 2)), rng.integers(20, size=n_rows)])
+
+
+@pytest.mark.slow
+def test_noise_has_no_weight():
+    Z, y, F = noise(600, 3, 0)
+    c = of_few(categorical_features=[2]).fit(Z, y, features=F)
+    assert c.feature_weights_["without features"] == 1
+    assert c.loss_report_["with features"] == c.loss_report_["without features"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = c.predict_proba(Z)
+    np.testing.assert_allclose(c.predict_proba(Z, features=F), want, rtol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The calibrator was fitted with features")
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_noise_does_no_harm_in_the_mean(n_classes):
+    harm = []
+    for seed in range(8):
+        Z, y, F = noise(4500, n_classes, seed)
+        c = of_few(categorical_features=[2]).fit(Z[:500], y[:500], features=F[:500])
+        given = c.predict_proba(Z[500:], features=F[500:])
+        harm.append(log_loss(y[500:], given) - log_loss(y[500:], c.predict_proba(Z[500:])))
+    assert np.count_nonzero(np.abs(harm) > 1e-9) <= 2
+    assert np.mean(harm) < 5e-4
+
+
+def test_features_that_are_better_than_the_logits_are_named():
+    _, y, F = rows()
+    Z = np.random.default_rng(2).normal(size=(len(y), 3))
+    F["hint"] = y + 0.5 * np.random.default_rng(1).normal(size=len(y))
+    with pytest.warns(UserWarning, match="features alone predict .* fit the classifier"):
+        c = of_few().fit(Z[N], y[N], features=F[N])
+    assert c.loss_report_["features alone"] < c.loss_report_["without features"]
+    with pytest.warns(UserWarning, match="features alone"):  # also where both have more
+        _warn_of_features_alone(without=0.5, given=0.4, alone=0.45)
+
+
+def test_levels():
+    """Categories in five rows or more; intervals of equal size; missing numbers; all others."""
+    words = np.array(["b"] * 6 + ["a"] * 5 + ["rare"] * 4 + [None] * 5, object)
+    numbers = np.array([*range(15), *[np.nan] * 5])
+    columns, F = fitted_columns(pd.DataFrame({"w": words, "x": numbers}), 20, None, "from_dtype")
+    assert columns.levels[0].tolist() == ["a", "b"]
+    assert F[:, 0].tolist() == [1] * 6 + [0] * 5 + [-1] * 9
+    deciles = np.quantile(range(15), np.arange(1, 10) / 10, method="lower")
+    np.testing.assert_array_equal(columns.levels[1], deciles)
+    levels = columns.levels_of(F)
+    assert columns.first.tolist() == [0, 2, 13]
+    assert levels[:, 0].tolist() == [1] * 6 + [0] * 5 + [13] * 9  # the last row is of no level
+    assert levels[0, 1] == 2
+    assert levels[14, 1] == 11
+    assert (levels[15:, 1] == 12).all()
+    new = columns.numbers([["a", 1e9], ["z", None]], 2)
+    assert columns.levels_of(new).tolist() == [[0, 11], [13, 12]]
+    weights = np.where(words == "rare", 2, 0.5)  # 3 of "b", 2.5 of "a", 8 of "rare"
+    assert fitted_columns(words, 20, weights, "from_dtype")[0].levels[0].tolist() == ["rare"]
+    with_missing = np.array([1, None, 2.5] * 5, object)
+    assert not fitted_columns(with_missing, 15, None, "from_dtype")[0].is_categorical.any()
+
+
+@pytest.mark.slow
+def test_weights_are_repeated_rows_and_zeros_absent_ones():
+    Z, y, F = rows(300)
+    w = np.random.default_rng(0).integers(0, 3, 300)
+    cv = [(np.flatnonzero(np.arange(300) % 3 != k), np.arange(k, 300, 3)) for k in range(3)]
+    again = np.repeat(np.arange(300), w)
+    cv_again = [tuple(np.flatnonzero(np.isin(again, part)) for part in split) for split in cv]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = of_few(cv=cv).fit(Z, y, w, features=F)
+        two = of_few(cv=cv_again).fit(Z[again], y[again], features=F.iloc[again])
+    losses = [c.loss_report_["without features"] for c in (one, two)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_routing_and_clones():
+    Z, y, F = rows(300)
+    with config_context(enable_metadata_routing=True):
+        last = of_few(cv=2).set_fit_request(features=True).set_predict_proba_request(features=True)
+        chain = make_pipeline(TemperatureScaling(), last).fit(Z, y, features=F)
+        P = chain.predict_proba(Z, features=F)
+    assert chain[-1].feature_names_ == ["subject", "length"]
+    assert P.shape == Z.shape
+    assert clone(last).get_params()["categorical_features"] == "from_dtype"
+
+
+IDS = pd.DataFrame({"id": [f"row {i}" for i in range(600)]})
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (IDS, "600 categories in the 600 rows of column 'id'"),
+        (np.ones((599, 2)), "one row for each of the 600 rows of X, got 599"),
+        (np.ones((600, 2, 2)), r"array of shape \(600, 2, 2\)"),
+        (np.ones((600, 0)), "got no columns"),
+        (np.full(600, np.inf), "Numbers of column '0' .* got inf"),
+        (pd.DataFrame([[1, 2]] * 600, columns=["a", "a"]), "distinct names"),
+        (np.array(["a", 1] * 300, object), "column '0' of features must be of one type"),
+    ],
+)
+def test_bad_features(features, message):
+    Z, y, _ = rows(600)
+    c = of_few()
+    with pytest.raises(ValueError, match=message):
+        c.fit(Z, y, features=features)
+    assert not hasattr(c, "classes_")
+
+
+@pytest.mark.parametrize("categorical", ["category", ["none"], [2], 1.0])
+def test_bad_categorical_features(categorical):
+    Z, y, F = rows(600)
+    with pytest.raises(ValueError, match="categorical_features must be 'from_dtype' or a list"):
+        of_few(categorical_features=categorical).fit(Z, y, features=F)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda F: F.rename(columns={"length": "size"}), r"\['subject', 'length'\], got .*'size'"),
+        (lambda F: F[["subject"]], "got .'subject'.. Pass these columns"),
+        (lambda F: F[:-1], "one row for each of the 1200 rows"),
+        (lambda F: F.assign(length="long"), "Column 'length' of features must hold numbers"),
+        (lambda F: F.assign(subject=3), "type that they were of in fit, as in 'art', got 3"),
+    ],
+)
+def test_other_features_at_prediction(fitted, change, message):
+    c, Z, _, F = fitted
+    with pytest.raises(ValueError, match=message):
+        c.predict_proba(Z, features=change(F))
+
+
+@pytest.mark.slow
+def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
+    for module in ("_conditional", "_stacking"):
+        monkeypatch.setattr(f"skcalib.selection.{module}.MANY_ROWS", 1600)
+        monkeypatch.setattr(f"skcalib.selection.{module}.FEWER_ROWS", 800)
+    Z, y, F = rows(4000)
+    some = slice(2000)
+    c = of_few().fit(Z[some], y[some], features=F[some])
+    part = of_few().fit(Z[N], y[N], features=F[N])
+    losses = [log_loss(y[2000:], c.predict_proba(Z[2000:], features=F[2000:])) for c in (c, part)]
+    assert losses[0] < losses[1] + 1e-3
+    alone = VectorScaling(alpha=1.0).fit(Z[some], y[some])
+    np.testing.assert_array_equal(c.calibrators_["VectorScaling"].coef_, alone.coef_)
+
+
+def test_matrix_scaling_is_refused_with_masked_classes_as_before():
+    Z, y, F = rows(300)
+    Z[0, (y[0] + 1) % 3] = -np.inf
+    with pytest.raises(ValueError, match="MatrixScaling mixes the logits"):
+        ConditionalCalibrator([MatrixScaling()]).fit(Z, y, features=F)

@@ -1,0 +1,149 @@
+"""Bayes decisions and their costs: literal sums, ties, shapes, weights, bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+
+from skcalib._rows import rows as memory
+from skcalib.decision import bayes_decision, expected_cost
+
+FRAUD = [[0, 3, 10], [100, 3, 0]]
+
+
+def literal(P, cost):
+    """The decision of the definition, row by row."""
+    found = []
+    for i, p in enumerate(P):
+        C = cost if np.ndim(cost) == 2 else cost[i]
+        sums = [sum(p[k] * C[k][j] for k in range(len(p))) for j in range(np.shape(C)[1])]
+        found.append(int(np.argmin(sums)))
+    return found
+
+
+@given(seed=st.integers(0, 10**6), per_row=st.booleans(), weighted=st.booleans())
+def test_the_definition(seed, per_row, weighted):
+    rng = np.random.default_rng(seed)
+    n, n_classes, n_decisions = rng.integers(1, 30), rng.integers(2, 5), rng.integers(1, 5)
+    P = rng.dirichlet(np.ones(n_classes), size=n)
+    cost = rng.normal(size=(n,) * per_row + (n_classes, n_decisions))
+    y = rng.integers(n_classes, size=n)
+    decided = literal(P, cost)
+    assert bayes_decision(P, cost).tolist() == decided
+    w = np.append(rng.choice([0, 0.5, 2], size=n - 1), 1.0) if weighted else None
+    costs = [(cost[i] if per_row else cost)[y[i], decided[i]] for i in range(n)]
+    found = expected_cost(y, P, cost, sample_weight=w, labels=range(n_classes))
+    assert type(found) is float
+    assert found == pytest.approx(np.average(costs, weights=w))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_many_rows_are_decided_in_blocks(dtype, rng, monkeypatch):
+    P = rng.dirichlet([1, 1, 1], size=500).astype(dtype)
+    y, cost = rng.integers(3, size=500), rng.normal(size=(500, 3, 7))
+    matrices = cost, cost[0]
+    once = [(bayes_decision(P, C), expected_cost(y, P, C)) for C in matrices]
+    monkeypatch.setattr(memory, "BLOCK_ELEMENTS", 64)
+    for (decided, total), C in zip(once, matrices, strict=True):
+        assert np.array_equal(bayes_decision(P, C), decided)
+        assert np.array_equal(bayes_decision(P[:1], C if C.ndim == 2 else C[:1]), decided[:1])
+        assert expected_cost(y, P, C) == pytest.approx(total)
+
+
+def test_the_threshold_of_two_classes():
+    """Elkan, equation (2), with his indices in the other order."""
+    C = np.array([[1.0, 9.0], [12.0, 2.0]])
+    threshold = (C[0, 1] - C[0, 0]) / (C[0, 1] - C[0, 0] + C[1, 0] - C[1, 1])
+    p = threshold + np.array([-1e-9, 0, 1e-9])
+    assert bayes_decision(p, C).tolist() == [0, 0, 1]
+    both = np.column_stack([1 - p, p])
+    assert bayes_decision(both, C).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.7, 0.15])
+def test_of_several_best_decisions_the_first_is_taken(p):
+    """Also where the rounding of sums would decide."""
+    cost = 1e6 * np.array([[0, p], [1 - p, 0]])
+    assert bayes_decision([p], cost).tolist() == [0]
+    assert bayes_decision([p], cost[:, ::-1]).tolist() == [0]
+    assert bayes_decision([p, p], [cost, cost[:, ::-1]]).tolist() == [0, 0]
+    assert bayes_decision([0.3], [[0, 3], [7, 0]]).tolist() == [0]  # 0.3 * 7 > 0.7 * 3
+    # A matrix of one row says nothing about the ties of another one.
+    small = np.array([[0, 1e-9], [2e-9, 0]])
+    assert bayes_decision([p, 0.5], [cost, small]).tolist() == [0, 1]
+
+
+def test_a_prohibitive_cost_does_not_make_others_equal():
+    p = np.array([1e-13, 0.1, 0.5, 0.9])
+    for most in (1e9, 1e15, 1e300):
+        cost = np.array([[0, 1, most], [5, 1, most]])
+        assert bayes_decision(p, cost).tolist() == [0, 0, 1, 1]
+        assert bayes_decision(p, -cost[:, ::-1] + [[2 * most, 0, 0]]).tolist() == [1, 1, 2, 2]
+        assert bayes_decision(p, np.tile(cost, (4, 1, 1))).tolist() == [0, 0, 1, 1]
+        assert expected_cost([0, 0, 0, 1], p, cost) == 0.5
+    # Also where it is prohibitive for one class only.
+    assert bayes_decision(p[:2], [[0, 1], [1e15, 1]]).tolist() == [1, 1]
+
+
+def test_one_dimension_and_pos_label():
+    y, p = ["no", "yes", "yes"], np.array([0.1, 0.2, 0.95])
+    per_row = [FRAUD, FRAUD, np.multiply(FRAUD, 2)]
+    for cost in (FRAUD, per_row):
+        both = expected_cost(y, np.column_stack([1 - p, p]), cost)
+        assert expected_cost(y, p, cost) == both
+        assert expected_cost(y, p, cost, pos_label="yes") == both
+        assert expected_cost(y, 1 - p, cost, pos_label="no") == pytest.approx(both)
+        assert expected_cost(y, np.column_stack([1 - p, p]), cost, pos_label="no") == both
+        other = np.asarray(cost)[..., ::-1, :]
+        assert expected_cost(y, p, other, labels=["yes", "no"], pos_label="yes") == both
+        assert expected_cost(y, 1 - p, other, labels=["yes", "no"]) == pytest.approx(both)
+
+
+def test_named_rows_of_costs_are_in_the_order_of_classes():
+    P = pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], columns=["no", "yes"])
+    cost = pd.DataFrame(FRAUD, index=["no", "yes"])
+    assert bayes_decision(P, cost).tolist() == bayes_decision(P, FRAUD).tolist()
+    assert expected_cost(["no", "yes"], P, cost) == expected_cost(["no", "yes"], P, FRAUD)
+    other = cost[::-1]
+    with pytest.raises(ValueError, match=r"Columns of cost.T must be in the order of those of y_p"):
+        bayes_decision(P, other)
+    with pytest.raises(ValueError, match=r"Columns of cost.T must be in the order of the classes"):
+        expected_cost(["no", "yes"], P.to_numpy(), other)
+
+
+BAD = {
+    "other classes": ({"cost": np.ones((3, 2))}, r"each of the 2 true classes.*got shape \(3, 2\)"),
+    "no decision": ({"cost": np.ones((2, 0))}, r"got shape \(2, 0\)"),
+    "one dimension": ({"cost": [1, 2]}, r"got shape \(2,\)"),
+    "NaN": ({"cost": [[0, 1], [np.nan, 0]]}, "cost must be finite.*a cost above all others"),
+    "infinite": ({"cost": [[0, 1], [np.inf, 0]]}, "cost must be finite"),
+    "too large": ({"cost": [[0, 1], [-1.7e308, 0]]}, "no larger than 1e.300 in size"),
+    "words": ({"cost": [["a", "b"], ["c", "d"]]}, "cost must be an array of numbers.*got list"),
+    "complex": ({"cost": np.ones((2, 2)) * 1j}, "cost must be an array of numbers.*got ndarray"),
+    "scalar": ({"y_true": [1], "y_proba": 0.5}, "y_proba must have one or two dim.*got none"),
+    "nothing": ({"cost": None}, r"cost must have a row for each.*got shape \(\)"),
+    "logits": ({"y_proba": [2.0, -1, 0]}, "Pass probabilities, not logits"),
+    "sums": ({"y_proba": np.full((3, 2), 0.3)}, "sum to one"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    change, message = BAD[case]
+    given = {"y_true": [0, 1, 1], "y_proba": [0.2, 0.4, 0.9], "cost": FRAUD} | change
+    with pytest.raises(ValueError, match=message):
+        expected_cost(**given)
+    with pytest.raises(ValueError, match=message):
+        bayes_decision(given["y_proba"], given["cost"])
+
+
+def test_bad_labels_and_weights():
+    rows = [0, 1, 1], [0.2, 0.4, 0.9], FRAUD
+    with pytest.raises(ValueError, match="pos_label must be one of"):
+        expected_cost(*rows, pos_label=2)
+    with pytest.raises(ValueError, match="must not be negative"):
+        expected_cost(*rows, sample_weight=[1, 1, -1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        expected_cost([0, 1], *rows[1:])
+    with pytest.raises(ValueError, match="only labels named in labels, got 1"):
+        expected_cost(*rows, labels=[0, 2])

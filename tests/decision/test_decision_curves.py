@@ -1,0 +1,138 @@
+"""Curves of decisions: lines are the values, bands those of resampled rows, models side by side."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from drawing import in_legend
+from matplotlib.figure import Figure
+from scipy.special import softmax
+from sklearn.naive_bayes import GaussianNB
+
+from skcalib import ReliabilityDisplay
+from skcalib.clinical import NetBenefitDisplay, net_benefit_curve
+from skcalib.datasets import make_logits
+from skcalib.decision import RiskCoverageDisplay, risk_coverage_curve
+
+Z, Y = make_logits(300, 3, temperature=2.0, random_state=0)
+P = softmax(Z, axis=1)
+W = np.random.default_rng(0).integers(0, 3, 300).astype(float)
+TWO = {"kind": "binary", "labels": [False, True]}
+
+
+def drawn(y=Y, p=P, **params):
+    params = {"ax": Figure().subplots(), "n_resamples": 19} | params
+    return RiskCoverageDisplay.from_predictions(y, p, **params)
+
+
+@pytest.mark.parametrize("kind", ["top-label", "binary"])
+@pytest.mark.parametrize("weight", [None, W])
+def test_line_is_the_curve_in_steps(kind, weight):
+    given = {"sample_weight": weight} | (TWO if kind == "binary" else {})
+    y, p = (Y == 0, P[:, 0].round(1)) if kind == "binary" else (Y, P)
+    curve = risk_coverage_curve(y, p, **given)
+    display = drawn(y, p, name="A", **given)
+    x, risk = display.line_.get_data()
+    assert np.sum(np.diff(x) * risk[1:]) == pytest.approx(curve.area, rel=1e-6)
+    for coverage, value in zip(curve.coverage, curve.risk, strict=True):
+        assert risk[np.searchsorted(x, coverage - 1e-9)] == pytest.approx(value)
+    assert f"A (AURC {curve.area:.3g})" in in_legend(display.ax_)
+    assert display.ax_.get_xlim() == (0, 1)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("Coverage", "Risk")
+
+
+def test_band_is_that_of_resampled_rows():
+    """Whose standard error at full coverage is that of a mean."""
+    display = drawn(n_resamples=2000, confidence_level=0.9)
+    points = display.band_.get_paths()[0].vertices
+    low, high = np.ptp(points[np.isclose(points[:, 0], 1)], axis=0)
+    wrong = display.curve.risk[-1]
+    assert low == 0
+    assert high == pytest.approx(2 * 1.645 * np.sqrt(wrong * (1 - wrong) / 300), rel=0.1)
+    assert "90 % confidence band" in in_legend(display.ax_)
+    assert drawn(confidence_level=None).band_ is None
+    without_rows = RiskCoverageDisplay(display.curve).plot(Figure().subplots())
+    assert without_rows.band_ is None
+
+
+def test_models_on_the_same_axes():
+    first = drawn(name="A")
+    second = drawn(p=softmax(-Z, axis=1), name="B", ax=first.ax_)
+    assert first.line_.get_color() != second.line_.get_color()
+    assert len(in_legend(first.ax_)) == 3  # one of them for both bands
+    assert first.ax_.get_ylim()[1] >= second.curve.risk[second.curve.coverage > 0.05].max()
+    before = first.ax_.get_ylim()
+    drawn(p=np.eye(3)[Y], ax=first.ax_)  # without an error
+    assert first.ax_.get_ylim() == before
+    reliability = ReliabilityDisplay.from_predictions(
+        Y, P, style="dots", ax=Figure().subplots(), counts=False
+    )
+    with pytest.raises(ValueError, match="Diagrams on the same axes must have one kind"):
+        drawn(ax=reliability.ax_)
+
+
+def test_from_estimator_is_from_predictions():
+    labels = np.array(["zoo", "bee", "ant"])[Y]
+    model = GaussianNB().fit(Z, labels)
+    one = RiskCoverageDisplay.from_estimator(model, Z, labels, sample_weight=W, n_resamples=2)
+    other = drawn(labels, model.predict_proba(Z), sample_weight=W)
+    assert one.name == "GaussianNB"
+    np.testing.assert_array_equal(one.line_.get_xydata(), other.line_.get_xydata())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "classwise"}, "kind must be one of 'top-label', 'binary', got 'classwise'"),
+        ({"confidence_level": 1}, "confidence_level must be .* got 1. Pass None to draw no band"),
+        ({"n_resamples": 0}, "n_resamples must be an integer of at least 1, got 0"),
+    ],
+)
+def test_bad_input_draws_nothing(change, message):
+    with pytest.raises(ValueError, match=message):
+        RiskCoverageDisplay.from_predictions(Y, P, **change)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+@pytest.mark.parametrize("weight", [None, W])
+def test_decision_curve_has_its_references(standardized, weight):
+    given = {"sample_weight": weight, "standardized": standardized, "thresholds": [0.1, 0.3, 0.6]}
+    curve = net_benefit_curve(Y == 0, P[:, 0], **given)
+    first = NetBenefitDisplay.from_predictions(
+        Y == 0, P[:, 0], name="A", ax=Figure().subplots(), n_resamples=19, **given
+    )
+    ax = first.ax_
+    second = NetBenefitDisplay.from_predictions(Y == 0, P[:, 0] ** 2, name="B", ax=ax, **given)
+    lines = {line.get_label(): line.get_xydata() for line in ax.lines}
+    assert [*lines] == ["A", "Treat all", "Treat none", "B"]
+    for name, values in (
+        ("A", curve.net_benefit), ("Treat all", curve.treat_all), ("Treat none", [0, 0, 0]),
+        ("B", second.curve.net_benefit),
+    ):  # fmt: skip
+        np.testing.assert_allclose(lines[name], np.column_stack([curve.threshold, values]))
+    said = ["A", "B", "95 % confidence band", "Treat all", "Treat none"]
+    assert in_legend(ax) == said
+    assert ax.get_ylabel() == ("Standardized net benefit" if standardized else "Net benefit")
+    low, high = ax.get_ylim()
+    assert low < 0 < max(curve.net_benefit.max(), curve.treat_all.max()) < high
+    ends = first.band_.get_paths()[0].vertices
+    assert ends[:, 1].max() <= high
+    for t, benefit in zip(curve.threshold, curve.net_benefit, strict=True):
+        of_t = ends[np.isclose(ends[:, 0], t), 1]
+        assert of_t.min() < benefit < of_t.max()
+    with pytest.raises(ValueError, match="must have one kind"):
+        drawn(ax=ax)
+
+
+def test_decision_curve_without_events():
+    params = {"labels": [False, True], "ax": Figure().subplots(), "n_resamples": 3}
+    display = NetBenefitDisplay.from_predictions(Y == 7, P[:, 0], **params)
+    assert display.ax_.get_ylim() == (-0.15, 1)
+
+
+def test_decision_curves_refuse_what_is_no_risk():
+    with pytest.raises(ValueError, match="for two classes, got 3"):
+        NetBenefitDisplay.from_predictions(Y, P)
+    with pytest.raises(ValueError, match="thresholds must be numbers between 0 and 1"):
+        NetBenefitDisplay.from_predictions(Y == 0, P[:, 0], thresholds=[1.0])
+    assert not plt.get_fignums()

@@ -1,0 +1,149 @@
+"""The rate from few labels and many scores: the formula, what it must not depend on, coverage."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.stats import beta, norm
+
+from skcalib import PlattScaling
+from skcalib.judge import calibrated_mean
+
+
+@st.composite
+def problems(draw):
+    """Labels and scores of labelled rows and of all, of good, useless and negative scores."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n, rate = draw(st.sampled_from([3, 30, 200])), draw(st.sampled_from([0, 0.1, 0.5, 1]))
+    y = rng.uniform(size=10 * n) < rate
+    s = rng.normal(draw(st.sampled_from([-2, 0, 2])) * y, 1)
+    s = np.exp(1.2 * s) if draw(st.booleans()) else s  # where power tuning matters
+    return y, np.round(s, draw(st.sampled_from([0, 5]))), n
+
+
+def fields(found):
+    return np.array([found.estimate, found.low, found.high, found.n_effective])
+
+
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ReversedOrderWarning")
+@given(problem=problems(), level=st.sampled_from([0.8, 0.95]))
+def test_the_formula(problem, level):
+    y, s, n = problem
+    found = calibrated_mean(y[:n], s[:n], s, confidence_level=level)
+    y, f_all = y[:n].astype(float), np.full(len(s), y.mean())
+    if 0 < y.mean() < 1:
+        f_all = PlattScaling().fit(3 * s[:n, None] - 40, y).predict_proba(3 * s[:, None] - 40)[:, 1]
+    f, c = f_all[:n], norm.ppf((1 + level) / 2) ** 2 / 2
+    slope = min(max(np.polyfit(f, y, 1)[0], 0), 1) if np.ptp(f) > 0 else 0
+    r = y - slope * f
+    theta = y.mean() + slope * (f_all.mean() - f.mean())
+    V = (n * r.var() + c) / (n * (n - 2)) + slope**2 * f_all.var() / len(s)
+    n_effective = (n * y.var() + c) / (n - 1) / V
+    hits, tail = theta * n_effective, (1 - level) / 2
+    low = beta.ppf(tail, hits, n_effective - hits + 1) if hits > 0 else 0
+    high = beta.ppf(1 - tail, hits + 1, n_effective - hits) if hits < n_effective else 1
+    np.testing.assert_allclose(fields(found), [theta, low, high, n_effective], rtol=1e-4, atol=1e-9)
+    assert found.low <= found.estimate <= found.high
+    assert found.groups == {}
+
+
+@given(problem=problems(), seed=st.integers(0, 99))
+def test_units_weights_order_and_groups(problem, seed):
+    y, s, n = problem
+    rng = np.random.default_rng(seed)
+    expected = fields(calibrated_mean(y[:n], s[:n], s))
+    same = {"rtol": 1e-5, "atol": 1e-9}
+    # Units and sign, a column, integers for booleans.
+    other = calibrated_mean(y[:n].astype(int), 1e8 - s[:n, None], 1e8 - s[:, None])
+    np.testing.assert_allclose(fields(other), expected, **same)
+    # Weights are repetitions.
+    w, w_all = rng.integers(1, 3, n), rng.integers(0, 3, len(s)) + (np.arange(len(s)) < n)
+    other = calibrated_mean(y[:n], s[:n], s, sample_weight=w, sample_weight_all=w_all)
+    repeated = calibrated_mean(np.repeat(y[:n], w), np.repeat(s[:n], w), np.repeat(s, w_all))
+    np.testing.assert_allclose(fields(other), fields(repeated), **same)
+    other = calibrated_mean(y[:n], 1e9 * s[:n], 1e9 * s)
+    np.testing.assert_allclose(fields(other), expected, **same)
+    # A group has the result of its rows.
+    few, many = np.arange(n) % 2, np.arange(len(s)) % 2
+    if n > 3:
+        names = np.array(["left", "right"])
+        found = calibrated_mean(y[:n], s[:n], s, groups=names[few], groups_all=names[many])
+        np.testing.assert_allclose(fields(found), expected)
+        assert list(found.groups) == ["left", "right"]
+        for k, name in enumerate(names):
+            alone = calibrated_mean(y[:n][few == k], s[:n][few == k], s[many == k])
+            np.testing.assert_allclose(fields(found.groups[name]), fields(alone))
+
+
+def test_labels_of_all_rows_are_their_mean_and_scores_without_information_cost_little():
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(2, size=100), rng.normal(size=100)
+    found = calibrated_mean(y, s, s)
+    assert found.estimate == pytest.approx(y.mean())
+    constant = calibrated_mean(y, np.ones(100), np.ones(1000))
+    assert constant.estimate == y.mean()
+    assert constant.n_effective == pytest.approx(100 * 98 / 99)
+    # A judge that is always right is worth many labels, but not all rows.
+    found = calibrated_mean(y, y, np.tile(y, 100))
+    assert 400 < found.n_effective < 2000
+    # Nor is a rate of 0 certain.
+    assert calibrated_mean(np.zeros(30), rng.normal(size=30), rng.normal(size=300)).high > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.5, 0.01])
+@pytest.mark.parametrize("separation", [4, 0, -1.5])
+@pytest.mark.parametrize("n", [30, 300])
+def test_coverage_and_width(rate, separation, n):
+    rng, covered, widths = np.random.default_rng(0), [], []
+    for _ in range(300):
+        y = rng.uniform(size=3000) < rate
+        s = rng.normal(separation * y, 1)
+        found = calibrated_mean(y[:n], s[:n], s)
+        classical = calibrated_mean(y[:n], np.zeros(n), np.zeros(3000))
+        covered.append(found.low <= rate <= found.high)
+        widths.append((found.high - found.low) / (classical.high - classical.low))
+    assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 300)
+    assert np.mean(widths) < (0.9 if separation and (n, rate) == (300, 0.5) else 1.03)
+
+
+Y, S, MANY = [0, 1, 0, 1], [0.1, 0.9, 0.3, 0.2], np.linspace(0, 1, 20)
+FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
+
+
+@pytest.mark.parametrize(
+    ("args", "params", "message"),
+    [
+        ((["no", "yes"] * 2, S, MANY), {}, "0 and 1, or booleans, .*'no'.*y == label"),
+        ((S, Y, MANY), {}, "y and score_labelled are probably swapped"),
+        ((Y, MANY, S), {}, "4 labels in y, .*got 20 and 4.*not swapped"),
+        ((Y, S, S[:3]), {}, "those of all rows, .*got 4 and 3"),
+        ((Y, [0.1, np.nan, 0, 1], MANY), {}, "score_labelled must .* 1e.100 .*got 1 of 4 that"),
+        ((Y, S, [*MANY, np.inf, -np.inf]), {}, "score_all must .*got 2 of 22 .*middle of the"),
+        ((Y, ["a"] * 4, MANY), {}, "score_labelled must hold one number .*<U1"),
+        ((Y, np.ones((4, 2)), MANY), {}, r"got shape \(4, 2\) .*one column of"),
+        ((Y[:2], S[:2], MANY), {}, "At least 3 rows must be labelled, .*got 2. Label more"),
+        ((Y, S, MANY), {"sample_weight": [1, 1, 0, 0]}, "At least 3 .*got 2"),
+        ((Y, S, MANY), {"sample_weight": [0.25] * 4}, r"a weight of 2 .*got 1.* by len\(w\) / sum"),
+        ((Y, S, MANY), {"confidence_level": 95}, "confidence_level must be a number between"),
+        ((Y, S, MANY), {"groups": FEW_GROUPS}, "got groups only. Pass groups_all as well"),
+        ((Y, S, MANY), {"groups": GROUPS, "groups_all": GROUPS}, "got 20 and 20 for 4 and 20 rows"),
+        (
+            (Y, S, MANY),
+            {"groups": FEW_GROUPS, "groups_all": FEW_GROUPS},
+            "got 4 and 4 for 4 and 20",
+        ),
+        (
+            (Y, S, MANY),
+            {"groups": ["a", "a", "a", "c"], "groups_all": GROUPS},
+            r"groups must be among those of all rows, got others: \['c'\]",
+        ),
+        (
+            (Y, S, MANY),
+            {"groups": FEW_GROUPS, "groups_all": GROUPS},
+            "At least 3 rows must be labelled, .*got 1 of group 'b'",
+        ),
+    ],
+)
+def test_messages(args, params, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        calibrated_mean(*args, **params)

@@ -1,0 +1,161 @@
+"""Scores as logits: the formulas, options that were not returned, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, strategies as st
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
+
+from skcalib import PlattScaling, TemperatureScaling
+from skcalib.judge import ScoreTransformer, calibrated_mean
+
+SCALES = [((0, 100), 1), ((1, 5), 1), ((0, 1), 0.01), ([-3.0, 3.0], 0.5), ((0, 1), 1)]
+OPTIONS = ScoreTransformer("log-probability")
+
+
+@pytest.mark.parametrize(("scale", "step"), SCALES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, int])
+def test_a_step_has_the_same_odds_from_either_end(scale, step, dtype):
+    low, high = scale
+    n = round((high - low) / step) + 1
+    scores = np.linspace(low, high, n).astype(dtype if step == 1 else float)[:, None]
+    transformer = ScoreTransformer(scale, step=step)
+    found = transformer.fit_transform(scores)
+    # The middles of n intervals of the same length.
+    np.testing.assert_allclose(expit(found)[:, 0], (np.arange(n) + 0.5) / n, rtol=1e-5)
+    np.testing.assert_allclose(found, -found[::-1], atol=1e-5)
+    assert found.dtype == (np.float32 if scores.dtype == np.float32 else np.float64)
+    twice = np.hstack([scores, scores[::-1]])
+    np.testing.assert_array_equal(transformer.transform(twice[:, :1]), found)
+    np.testing.assert_array_equal(clone(transformer).fit_transform(twice)[:, 1:], found[::-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_odds_of_a_log_probability(dtype):
+    p = np.array([1e-30, 0.2, 0.5, 0.99, 1], dtype)[:, None]
+    found = clone(OPTIONS).fit_transform(np.log(p))
+    np.testing.assert_allclose(found[:-1], logit(p[:-1]), rtol=1e-5)
+    assert found.dtype == dtype
+    # Of a probability of one, or what rounding makes of it, all 24 bits of single precision.
+    assert found[-1, 0] == pytest.approx(24 * np.log(2)) == OPTIONS.transform([[1e-8]])[0, 0]
+    assert OPTIONS.transform([[-2e-7]])[0, 0] < found[-1, 0]
+    assert OPTIONS.transform(np.array([[-1e-6]], dtype))[0, 0] == pytest.approx(13.81551, abs=1e-5)
+
+
+@given(seed=st.integers(0, 10**6), n_returned=st.integers(0, 6), known=st.floats(0.01, 1))
+def test_missing_options_share_what_is_left(seed, n_returned, known):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(6), 5)
+    # Some of the probability goes to other tokens, and one option may be impossible.
+    P = np.log(known * P)
+    P[:, 0] = -np.inf if seed % 2 else P[:, 0]
+    largest = np.argsort(np.argsort(-P, axis=1), axis=1) < n_returned
+    returned = np.where(largest | (P == -np.inf), P, np.nan)
+    found = clone(OPTIONS).fit_transform(returned)
+    np.testing.assert_array_equal(found[~np.isnan(returned)], returned[~np.isnan(returned)])
+    for full, row, is_missing in zip(P, found, np.isnan(returned), strict=True):
+        m = is_missing.sum()
+        if m:
+            fill = np.unique(row[is_missing])
+            least = full[~is_missing & np.isfinite(full)].min(initial=0)
+            left = 1 - np.exp(full[~is_missing]).sum()
+            # Both are bounds of what was not returned, of which the smaller one is taken.
+            assert len(fill) == 1
+            assert fill[0] == pytest.approx(min(np.log(left / m), least), abs=1e-9)
+            assert m * np.exp(fill[0]) >= np.exp(full[is_missing]).sum() - 1e-9 or fill[0] == least
+    again = OPTIONS.transform(returned.astype(np.float32))
+    assert again.dtype == np.float32
+    assume(known < 0.999)
+    np.testing.assert_allclose(again, found, rtol=1e-3)
+
+
+def test_nothing_left_is_what_single_precision_cannot_tell_from_it():
+    options = np.log([[0.75, 0.25, np.nan, np.nan], [np.nan] * 4])
+    found = OPTIONS.transform(options)
+    np.testing.assert_allclose(found[0, 2:], np.log(2.0**-24 / 2))
+    np.testing.assert_allclose(found[1], np.log(1 / 4))
+
+
+def test_in_a_pipeline():
+    rng = np.random.default_rng(0)
+    stated = pd.DataFrame({"stated": rng.integers(0, 21, 500) * 5})
+    y = rng.uniform(size=500) < expit((stated["stated"] - 80) / 20)
+    pipe = make_pipeline(ScoreTransformer((0, 100), step=5), PlattScaling()).fit(stated, y)
+    again = pickle.loads(pickle.dumps(pipe))
+    np.testing.assert_array_equal(again.predict_proba(stated), pipe.predict_proba(stated))
+    by_hand = np.log((stated + 2.5) / (102.5 - stated))
+    expected = PlattScaling().fit(by_hand, y).predict_proba(by_hand)
+    np.testing.assert_allclose(pipe.predict_proba(stated), expected)
+    assert pipe[0].get_feature_names_out().tolist() == ["stated"]
+    with pytest.raises(ValueError, match="feature names"):
+        pipe[0].transform(stated.rename(columns={"stated": "other"}))
+    options = np.log(rng.dirichlet(np.ones(4), 100))
+    options[::2, 3] = np.nan
+    y = np.where(rng.uniform(size=100) < 0.2, 3, np.nan_to_num(options, nan=-9).argmax(axis=1))
+    make_pipeline(clone(OPTIONS), TemperatureScaling()).fit(options, y).predict_proba(options)
+
+
+@pytest.mark.parametrize(
+    ("params", "X", "message"),
+    [
+        ({"scale": (0, 100)}, [[50], [101]], "scores from 0 to 100, .*1 of 2 .*first 101.*scale"),
+        ({"scale": (1, 5)}, [[0], [3], [5]], "scores from 1 to 5, .*1 of 3 .*the first 0"),
+        (
+            {"scale": (0, 100)},
+            [[50], [np.nan]],
+            "none of them NaN or infinite, got 1 of 2.*Leave out rows",
+        ),
+        ({"scale": (0, 100)}, [[0.2], [0.9], [0.5]], "got step=1 and 3 scores .*step=0.01"),
+        (
+            {"scale": "log-probability"},
+            [[-1.0], [np.nan]],
+            "none of them NaN or infinite, got 1 of 2",
+        ),
+        (
+            {"scale": "log-probability"},
+            [[-1.0, 0.1]],
+            r"at most 0, NaN for options .*first 0.1.*np.log\(p\)",
+        ),
+        ({"scale": "probability"}, [[0.5]], "'log-probability' or .*got scale='probability'"),
+        ({"scale": (5, 1)}, [[3]], r"got scale=\(5, 1\) and step=1.0"),
+        ({"scale": (1, 5), "step": 0}, [[3]], "step=0.*Pass.*step=0.01 for fractions"),
+        ({"scale": (1, 5), "step": 4.5}, [[3]], "at most high - low, .*step=4.5"),
+        ({"scale": (0, np.inf)}, [[3]], "ends of a scale"),
+        ({"scale": (0, 50, 100)}, [[3]], "ends of a scale"),
+        ({"scale": (0, 100)}, [1, 2, 3], "Expected 2D array"),
+    ],
+)
+def test_messages(params, X, message):
+    transformer = ScoreTransformer(**params)
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        transformer.fit(X)
+    assert "n_features_in_" not in vars(transformer)
+
+
+def test_rounding_errors_at_the_ends_and_names_without_a_fit():
+    for ends, scores in [((0, 0.3), [[0.1 + 0.2], [-1e-17]]), ((0.1, 1), [[1 + 1e-7], [0.1]])]:
+        found = ScoreTransformer(ends, step=0.1).transform(np.array(scores))
+        expected = ScoreTransformer(ends, step=0.1).transform(np.array(ends)[::-1, None])
+        np.testing.assert_array_equal(found, expected)
+    stated = pd.DataFrame({"stated": [50, 60]})
+    assert ScoreTransformer((0, 100)).transform(stated).shape == (2, 1)
+    with pytest.raises(ValueError, match=r"first 1\.000002"):
+        ScoreTransformer((0, 1), step=0.1).transform([[1.000002]])
+
+
+def test_what_kind_of_input_it_takes():
+    assert get_tags(OPTIONS).input_tags.allow_nan
+    assert not get_tags(ScoreTransformer((0, 100))).input_tags.allow_nan
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match="in memory"):
+        ScoreTransformer((0, 100)).fit(da.ones((10, 1)))
+    for k in range(3):
+        args = [[0, 1] * 5] * 3
+        args[k] = da.asarray(args[k])
+        with pytest.raises(ValueError, match="in memory"):
+            calibrated_mean(*args)
