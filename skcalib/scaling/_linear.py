@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -60,7 +59,67 @@ class _LinearScaling(BaseCalibrator):
     n_iter_: int
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return fit_linear_maps(rows, [self])[0]
+        strengths = self._checked_strengths()
+        plain = not any(strengths)
+        smoothing = inputs.fitted_smoothing(self.smoothing, rows)
+        scale = temperature.fit_inverse_temperature(rows, smoothing)
+        if plain or not scale.is_separable:  # a ridge gives separable rows a minimum
+            temperature.warn_of_no_minimum(scale)
+        b = scale.value
+        if plain and scale.outcome == "no_better_than_chance":
+            b /= temperature.SMALLEST_SCALE  # the map may reverse logits: gradients must not vanish
+        map_ = self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
+        objective = _objective(map_, rows, b, smoothing, normalize=self.normalize)
+        if plain and scale.is_separable:  # slopes, or offsets that break ties, would diverge
+            x, choice = objective.identity, Choice(0.0)
+            solution = OptimizeResult(x=x, fun=objective.value_gradient(x)[0], nit=0)
+        else:
+            fit = partial(self._fit_map, objective, strengths)
+            objective, choice, solution = with_one_blas_thread(fit)
+        coef, intercept = map_.coefficients(solution.x, objective.n_classes)
+        penalty = objective.ridge @ (solution.x - objective.identity) ** 2
+        return {
+            "coef_": coef * (1.0 if self.normalize else b),
+            "intercept_": intercept,
+            "temperature_": 1 / b if self.normalize else 1.0,
+            "normalize_": bool(self.normalize),
+            "alpha_": choice.alpha,
+            "alphas_": choice.alphas,
+            "loo_losses_": choice.losses,
+            "smoothing_": smoothing,
+            "loss_": solution.fun - float(penalty),
+            "n_iter_": int(choice.nit + solution.nit),
+        }
+
+    def _checked_strengths(self) -> list[Any]:
+        """The values of the strengths, after a check of all parameters."""
+        for name, options in self._strengths.items():
+            inputs.check_real(name, getattr(self, name), closed=True, option=options)
+        inputs.check_integer("max_iter", self.max_iter)
+        inputs.check_real("tol", self.tol)
+        inputs.check_flag("normalize", self.normalize)
+        inputs.check_flag("fit_intercept", self.fit_intercept)
+        return [getattr(self, name) for name in self._strengths]
+
+    def _fit_map(
+        self, objective: Objective, strengths: list[Any]
+    ) -> tuple[Objective, Choice, OptimizeResult]:
+        """The objective of the given or chosen strength, the choice, and the solution."""
+        rule = partial(self._regularization, objective.n_classes, objective.rows.weight)
+        tol, start, blocks = self.tol, None, None
+        if "loo" in strengths:
+            choice = choose_strength(objective, rule, tol, self.max_iter)
+            start, blocks = choice.fit.x, choice.fit.blocks
+            # On few rows the result is exact: a weight of 2 is the row twice to seven digits.
+            tol = min(tol, 1e-9) if objective.few else tol
+        else:
+            choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
+        objective = replace(objective, regularization=rule(choice.alpha))
+        solution = objective.minimize(tol, self.max_iter, start, blocks)
+        solution.success = bool(np.linalg.norm(solution.jac) <= self.tol)
+        if not (solution.success and objective.ridge.all()):
+            _warn_unless_optimal(solution, objective, self.tol, self.max_iter)
+        return objective, choice, solution
 
     def _unmixed(self, Z: Floats) -> Floats:
         F = xa.both_columns(Z)
@@ -211,62 +270,9 @@ class VectorScaling(_LinearScaling):
         self.tol = tol
 
 
-def fit_linear_maps(rows: Rows, calibrators: Sequence[_LinearScaling]) -> list[dict[str, Any]]:
-    """Fitted attributes of calibrators with linear maps of the same features.
-
-    Each fit starts at the end of the previous fit of the same map: fits are fastest in the order of
-    decreasing strengths.
-    """
-    plain = [_check_parameters(calibrator) for calibrator in calibrators]
-    first = calibrators[0]
-    smoothing = inputs.fitted_smoothing(first.smoothing, rows)
-    scale = temperature.fit_inverse_temperature(rows, smoothing)
-    if plain[0] or not scale.is_separable:  # a ridge gives separable rows a minimum
-        temperature.warn_of_no_minimum(scale)
-    b = scale.value
-    if plain[0] and scale.outcome == "no_better_than_chance":
-        b /= temperature.SMALLEST_SCALE  # the map may reverse logits: its gradients must not vanish
-    shared = _objective(rows, first, b, smoothing)
-    ends: dict[Any, Floats] = {}
-    fitted = []
-    for calibrator in calibrators:
-        map_ = calibrator._fitted_map  # noqa: SLF001
-        map_ = map_ if calibrator.fit_intercept else VectorMap(fit_intercept=False)
-        diverges = plain[0] and scale.is_separable  # slopes, or offsets that break ties
-        fit = partial(_fit_map, replace(shared, map_=map_), calibrator, diverges=diverges)
-        objective, choice, solution = with_one_blas_thread(fit, ends.get(map_))
-        ends[map_] = solution.x
-        coef, intercept = map_.coefficients(solution.x, objective.n_classes)
-        penalty = objective.ridge @ (solution.x - objective.identity) ** 2
-        fitted.append({
-            "coef_": coef * (1.0 if first.normalize else b),
-            "intercept_": intercept,
-            "temperature_": 1 / b if first.normalize else 1.0,
-            "normalize_": bool(first.normalize),
-            "alpha_": choice.alpha,
-            "alphas_": choice.alphas,
-            "loo_losses_": choice.losses,
-            "smoothing_": smoothing,
-            "loss_": solution.fun - float(penalty),
-            "n_iter_": int(choice.nit + solution.nit),
-        })  # fmt: skip
-    return fitted
-
-
-def _check_parameters(calibrator: _LinearScaling) -> bool:
-    """Check the parameters of a calibrator, and return whether it has no penalty."""
-    strengths = []
-    for name, options in calibrator._strengths.items():  # noqa: SLF001
-        strengths.append(getattr(calibrator, name))
-        inputs.check_real(name, strengths[-1], closed=True, option=options)
-    inputs.check_integer("max_iter", calibrator.max_iter)
-    inputs.check_real("tol", calibrator.tol)
-    inputs.check_flag("normalize", calibrator.normalize)
-    inputs.check_flag("fit_intercept", calibrator.fit_intercept)
-    return not any(strengths)
-
-
-def _objective(rows: Rows, calibrator: _LinearScaling, b: float, smoothing: float) -> Objective:
+def _objective(
+    map_: VectorMap | MatrixMap, rows: Rows, b: float, smoothing: float, *, normalize: bool
+) -> Objective:
     """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
 
     def scaled(Z: Floats, *_: Any) -> Floats:
@@ -274,38 +280,11 @@ def _objective(rows: Rows, calibrator: _LinearScaling, b: float, smoothing: floa
         lowest = F.max(axis=1, keepdims=True) + LOWEST_FEATURE  # for masked classes
         return np.where(np.isneginf(F), lowest, F)
 
-    map_, normalize = calibrator._fitted_map, calibrator.normalize  # noqa: SLF001
     make = partial(log_features, 1 / b, smoothing) if normalize else scaled
     masks = rows.masked and normalize
     if rows.n_rows * rows.n_columns > MOST_STORED:
         return Objective(map_, rows, make_features=make, masks=masks)
     return Objective(map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
-
-
-def _fit_map(
-    objective: Objective, calibrator: _LinearScaling, start: Floats | None, *, diverges: bool
-) -> tuple[Objective, Choice, OptimizeResult]:
-    """The objective of the given or chosen strength, the choice, and the solution."""
-    rule = partial(calibrator._regularization, objective.n_classes, objective.rows.weight)  # noqa: SLF001
-    strengths = [getattr(calibrator, name) for name in calibrator._strengths]  # noqa: SLF001
-    tol, max_iter, blocks = calibrator.tol, calibrator.max_iter, None
-    if "loo" in strengths:
-        choice = choose_strength(objective, rule, tol, max_iter)
-        start, blocks = choice.fit.x, choice.fit.blocks
-        # On few rows the result is exact: a weight of 2 is the row twice to seven digits.
-        tol = min(tol, 1e-9) if objective.few else tol
-    else:
-        choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
-    objective = replace(objective, regularization=rule(choice.alpha))
-    if diverges:
-        x = objective.identity
-        fun = objective.value_gradient(x)[0]
-        return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
-    solution = objective.minimize(tol, max_iter, start, blocks)
-    solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
-    if not (solution.success and objective.ridge.all()):
-        _warn_unless_optimal(solution, objective, calibrator.tol, max_iter)
-    return objective, choice, solution
 
 
 def _warn_unless_optimal(
