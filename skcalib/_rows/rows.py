@@ -35,9 +35,9 @@ Merge = Callable[[Any, Any], Any]
 # A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
 # these had more elements than the third.
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
-# 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
-# not fit into the cache.
-BLOCK_ELEMENTS = 1 << 18
+# 256 KiB of float64: temporaries of kernels stay in the cache, and malloc does not map each of them
+# into memory anew, which costs more than the arithmetic.
+BLOCK_ELEMENTS = 1 << 15
 # Reductions along short rows run two to eight times as fast when the columns are contiguous.
 NARROW_COLUMNS = 128
 # Up to so many columns are fastest written one at a time.

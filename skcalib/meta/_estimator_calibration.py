@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
-from skcalib._optimize.loss import LOWEST_FEATURE
+from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_openmp_thread
 from skcalib._validation.inputs import fitted_smoothing
