@@ -44,7 +44,8 @@ class _OneBlasThread:
     """
 
     def __init__(self) -> None:
-        self.lock, self.n_open, self.limit = Lock(), 0, None
+        self.lock, self.n_open = Lock(), 0
+        self.limit: Any = None
 
     def __enter__(self) -> None:
         with self.lock:

@@ -67,7 +67,9 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         if not masked:
             # A matrix of many classes takes long to fit.
             few = n_classes > 256
-            add_linear(MatrixScaling, "matrix", [3, 0.3, 0.03] if few else [10, 1, 0.1, 0.01, 0.003])
+            add_linear(
+                MatrixScaling, "matrix", [3, 0.3, 0.03] if few else [10, 1, 0.1, 0.01, 0.003]
+            )
     if n_classes <= MOST_CLASSES_OF_TREES:
         from sklearn.ensemble import ExtraTreesClassifier
 

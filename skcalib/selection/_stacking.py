@@ -107,11 +107,12 @@ def stack(
         weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
         weights /= weights.sum()
 
-    # Correct the frequencies of the classes in the mixture.
+    # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
+    # too many rare events.
     kept = dict(zip(np.array(names)[weights > 0].tolist(), weights[weights > 0], strict=True))
     L = np.concatenate([fold_mixture(fold, rows, kept) for fold in folds])
     intercept = np.zeros(L.shape[1])
-    if combine == "stack":
+    if combine == "stack" and len(intercept) == 2:
         intercept = fit_intercept(L, rows.y[test], shares)
 
     fitted = fit_to_all_rows({name: candidates[name] for name in kept}, rows)
@@ -321,7 +322,9 @@ def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[
         stratified = StratifiedKFold(fewer, shuffle=True, random_state=rng)
         splits = [Split(*split) for split in stratified.split(y, most_frequent)]
     if fewer < n_folds:
-        outcome = f"there are {fewer} folds" if splits else "the first candidate is used without any"
+        outcome = (
+            f"there are {fewer} folds" if splits else "the first candidate is used without any"
+        )
         warn(
             f"The training rows of each of {n_folds} folds must hold two classes, got {n_others} "
             f"of {len(y)} rows that are not of the most frequent class: {outcome}. Calibrate on "
