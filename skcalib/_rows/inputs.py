@@ -46,6 +46,9 @@ def as_array(
     """
     if isinstance(x, list | tuple):
         _check_not_batches(x, name)
+    names = column_names(x)
+    if len(set(names)) < len(names):
+        raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
     if type(x) is not np.ndarray:
         kept = tensors and not xa.is_dask(x) and xa.is_tensor(x)
         x = xa.check_tensor(x, name) if kept else as_numpy(x, name)
@@ -68,6 +71,12 @@ def as_array(
             f"is {name}.reshape(1, -1)."
         )
     return x
+
+
+def column_names(x: Any) -> list[Any]:
+    """Names of the columns of a data frame or a pyarrow table; none of other objects."""
+    names = getattr(x, "column_names", None)
+    return list(getattr(x, "columns", ()) if names is None else names)
 
 
 def _check_not_batches(x: Any, name: str) -> None:

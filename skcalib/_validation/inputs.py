@@ -164,15 +164,15 @@ def check_fitted(estimator: Any) -> None:
         check_is_fitted(estimator)
 
 
-def logits_for(estimator: Any, X: Any) -> Floats:
+def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
     """Logits, which may be invalid, with the columns that the estimator was fitted to.
 
-    They may be those of no rows.
+    Predictions may be of no rows.
     """
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
     if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
         return as_floats(X, "X", estimator=type(estimator).__name__)
-    options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": 0}
+    options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
     Z: Floats = validate_data(estimator, X, reset=False, **options)
     return Z
 
@@ -476,7 +476,7 @@ def check_unlabelled(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, None, Floats | None], Found]:
     """Logits and weights of rows for a fitted calibrator, and findings about them."""
-    Z = logits_for(estimator, X)
+    Z = logits_for(estimator, X, least_rows=1)
     masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
     w = check_weights(sample_weight, len(Z), part=True)
     weight = float(len(Z) if w is None else w.sum())

@@ -27,6 +27,7 @@ from skcalib._rows import (
     as_numpy,
     check_in_memory,
 )
+from skcalib._rows.inputs import column_names
 from skcalib._validation.column_order import (
     largest_columns,
     numeric_order,
@@ -102,7 +103,13 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
 
 def exact(values: Any, name: str) -> Labels:
     """Labels as an array of any shape, each unchanged; a ValueError for invalid labels."""
-    labels = np.asarray(as_numpy(values, name))
+    values_or_parts = as_numpy(values, name)
+    if isinstance(values_or_parts, list | tuple):  # NumPy makes no array of them
+        raise ValueError(
+            f"{name} must hold one label per row, got a {type(values).__name__} of {len(values)} "
+            f"parts of different lengths. Concatenate batches, as in np.concatenate({name})."
+        )
+    labels = np.asarray(values_or_parts)
     # NumPy makes strings of numbers, and of NaN, among strings.
     became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
     if became_text and not all(isinstance(value, str) for value in values):
@@ -303,7 +310,7 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
     Names may share a prefix and a suffix, as "logit_a" and "logit_b". Names without the labels are
     ignored, and so are the numbers 0, 1, 2, ... of data frames without names.
     """
-    names = list(getattr(X, "columns", ()))
+    names = column_names(X)
     if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
         return
     columns, wanted = list(map(_as_name, names)), list(map(_as_name, classes.tolist()))
@@ -460,8 +467,8 @@ def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bo
 
 def names_of_labels(y: Any, n_labels: int) -> Array:
     """Names of the columns of a data frame of indicators, or their numbers."""
-    columns = getattr(y, "columns", None)
-    return np.arange(n_labels) if columns is None else np.asarray(columns)
+    names = column_names(y)
+    return np.asarray(names) if names else np.arange(n_labels)
 
 
 def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
@@ -469,7 +476,7 @@ def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y"
 
     Names may have another prefix and suffix in each data frame, as "a" and "logit_a".
     """
-    names_X, names_y = (list(getattr(frame, "columns", ())) for frame in (X, y))
+    names_X, names_y = column_names(X), column_names(y)
     columns, wanted = list(map(_as_name, names_X)), list(map(_as_name, names_y))
     if len(columns) != len(wanted) or not columns:
         return

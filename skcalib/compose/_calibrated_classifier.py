@@ -20,7 +20,7 @@ from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator
-from skcalib.scaling import Uncalibrated
+from skcalib.scaling._uncalibrated import unless_passthrough
 from skcalib.selection import AutoCalibrator
 
 from ._folds import CalibrationSet, calibration_set, held_out, splits_of
@@ -206,8 +206,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         calibrator = self.calibrator if self.method is None else self.method
         if calibrator is None:
             calibrator = AutoCalibrator() if features is None else ConditionalCalibrator()
-        elif isinstance(calibrator, str) and calibrator == "passthrough":
-            calibrator = Uncalibrated()
+        calibrator = unless_passthrough(calibrator)
         nested.check_calibrator(calibrator, w)
         if self.method is not None:
             raise ValueError(f"method is not used, got {self.method!r}. Pass it as calibrator.")

@@ -17,7 +17,8 @@ from skcalib._rows import Array, Floats, MemoryRows, arrays as xa, as_numpy, che
 from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
-from skcalib.scaling import PlattScaling, Uncalibrated
+from skcalib.scaling import PlattScaling
+from skcalib.scaling._uncalibrated import unless_passthrough
 
 # Whether a row has the label.
 CLASSES = np.array([0, 1])
@@ -206,8 +207,7 @@ class MultiLabelCalibrator(
             where there are some. The calibrator is then unchanged.
         """
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
-        if isinstance(calibrator, str) and calibrator == "passthrough":
-            calibrator = Uncalibrated()
+        calibrator = unless_passthrough(calibrator)
         nested.check_calibrator(calibrator, None)
         nested.check_order(calibrator, CLASSES)
         Z = _checked_log_odds(X, type(self).__name__)
