@@ -76,7 +76,7 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     _check_costs(costs, len(rows.classes), rows.n_rows)
     if costs.ndim == 2:
         return np.asarray(rows.map(partial(_decided, costs=costs), _plan(costs)))
-    return np.asarray(rows.extended(costs).map(_decided))
+    return np.asarray(rows.in_memory().extended(costs).map(_decided))
 
 
 def expected_cost(
@@ -157,7 +157,7 @@ def expected_cost(
     w = check_weights(sample_weight, n_rows)
     if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
         costs = costs[w > 0]
-    return float(rows.extended(costs).sum(_cost_of_block) / rows.weight)
+    return float(rows.in_memory().extended(costs).sum(_cost_of_block) / rows.weight)
 
 
 def _as_numbers(cost: ArrayLike) -> Floats:
