@@ -227,6 +227,7 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input(case):
     figures, change, message = BAD[case]
