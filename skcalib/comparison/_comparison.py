@@ -349,7 +349,7 @@ def _of_latex(mean: float, error: float, is_best: bool) -> str:  # noqa: FBT001
     return (rf"\textbf{{{number}}}" if is_best else number) + spread
 
 
-def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
+def comparison_elements(found: CalibratorComparison) -> list[Element]:
     """A table with a row for each calibrator, and its notes, for a notebook or a page."""
     n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
@@ -359,7 +359,6 @@ def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) 
         ["calibrator", *found.scores, "fit [s]"],
         [list(_cells(found, k)) for k in range(len(found.names))],
         caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
-        sortable=sortable,
         class_="comparison",
     )
     scores = "the best log loss or Brier score, by which calibrators are chosen"
@@ -379,8 +378,8 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
             number = element("strong", f"{BEST} {number}")
         spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
         mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
-        yield Number([number, mark, spread], mean)
-    yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
+        yield Number([number, mark, spread])
+    yield Number(_seconds(found.fit_times[k]))
 
 
 def _notes(found: CalibratorComparison) -> Iterator[str]:

@@ -1,0 +1,60 @@
+"""Code that repeats a report."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+
+def report_code(calibrator: Any, *, comparison: bool, features: bool, arguments: list[str]) -> str:
+    """Code that fits the calibrator, makes the report and writes the page."""
+    given = ", features=features" if features else ""
+    names = {"calibration_report"} | ({"compare_calibrators"} if comparison else set())
+    compare = f"comparison = compare_calibrators(X, y{given}, test=(X_test, y_test))"
+    return "\n".join([
+        *import_lines(calibrator, names),
+        "",
+        f"calibrator = {calibrator_code(calibrator)}",
+        f"calibrator.fit(X, y{given})  # logits of rows that the classifier was not fitted to",
+        *([compare] if comparison else []),
+        f"report = calibration_report({', '.join(['calibrator', 'X_test', 'y_test', *arguments])})",
+        'report.to_html("report.html")',
+    ])  # fmt: skip
+
+
+def calibrator_code(calibrator: Any) -> str:
+    """Constructor call of a calibrator."""
+    if isinstance(calibrator, BaseEstimator):
+        return calibrator.__repr__(N_CHAR_MAX=10**6)  # the default cuts long calls
+    return repr(calibrator)
+
+
+def import_lines(calibrator: Any, names: set[str]) -> list[str]:
+    """Import statements for the constructor call and other names of skcalib."""
+    modules: dict[str, set[str]] = {"skcalib": set(names)}
+    for estimator in estimators(calibrator):
+        name, parts = type(estimator).__name__, type(estimator).__module__.split(".")
+        public = ".".join(part for part in parts if not part.startswith("_"))
+        top = parts[0] == "skcalib" and hasattr(sys.modules["skcalib"], name)
+        modules.setdefault("skcalib" if top else public, set()).add(name)
+    if arrays := set(re.findall(r"\b(array|nan|inf)\b", calibrator_code(calibrator))):
+        modules["numpy"] = arrays
+    return [
+        f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
+    ]
+
+
+def estimators(calibrator: Any) -> Iterator[Any]:
+    """Calibrator and the estimators within its parameters."""
+    if isinstance(calibrator, Mapping):
+        calibrator = list(calibrator.values())
+    if isinstance(calibrator, list | tuple):
+        for part in calibrator:
+            yield from estimators(part)
+    elif hasattr(calibrator, "get_params") and not isinstance(calibrator, type):
+        yield calibrator
+        yield from estimators(calibrator.get_params(deep=False))
