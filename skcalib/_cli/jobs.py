@@ -24,7 +24,7 @@ from skcalib.datasets import load_digits_logits
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.report import calibration_report
 
-from .reading import ARRAYS, Columns, Rows, read_parts, read_rows, reading, suffix_of
+from .reading import Columns, Rows, read_parts, read_rows, reading, suffix_of
 
 # Packages that formats need.
 NEEDED = {".skops": "skops.io", ".onnx": "onnx", ".csv": "pandas", ".tsv": "pandas",
@@ -93,9 +93,9 @@ def compare(args: argparse.Namespace) -> None:
     print(*(textwrap.fill(sentence, 88) for sentence in report.verdict_), sep="\n")
     print(f"\nReliability diagrams: {picture}\nReport on {best}: {page}")
     if saved:
-        loaded = _save(calibrator, saved)
-        logits = "logarithms of probabilities" if args.probabilities else "logits"
-        print(f"{best}, which takes {logits}: {saved}; to load it:\n    {loaded}")
+        _save(calibrator, saved)
+        inputs = "logarithms of probabilities" if args.probabilities else "logits"
+        print(f"{best}, a calibrator of {inputs}: {saved}")
 
 
 def _load(args: argparse.Namespace) -> tuple[Rows, Rows]:
@@ -159,44 +159,39 @@ def _report(
     )  # fmt: skip
 
 
-def _save(calibrator: Any, target: Path) -> str:
-    """Write a fitted calibrator in the format of the suffix, and return code that loads it."""
-    name = repr(str(target))
+def _save(calibrator: Any, target: Path) -> None:
+    """Write a fitted calibrator in the format of the suffix."""
     with replacing(target) as file:
         match target.suffix.lower():
             case ".json":
                 file.write(to_json(calibrator).encode())
-                return f"skcalib.export.from_json(pathlib.Path({name}).read_text())"
             case ".onnx":
                 file.write(to_onnx(calibrator).SerializeToString())
-                return f"onnxruntime.InferenceSession({name})"
             case ".skops":
                 import skops.io
 
-                content = skops.io.dumps(calibrator)
-                file.write(content)
-                trusted = skops.io.get_untrusted_types(data=content)
-                return f"skops.io.load({name}, trusted={trusted})"
+                file.write(skops.io.dumps(calibrator))
             case _:
                 import joblib
 
                 joblib.dump(calibrator, file)
-                return f"joblib.load({name})"
 
 
 # Application.
 def apply(args: argparse.Namespace) -> None:
     """Write calibrated probabilities and predicted labels of the logits in a file."""
-    default = f"skcalib-probabilities{suffix_of(args.logits).replace('npz', 'npy')}"
-    target = target_file(args, "--output", args.output or default,
-                         (".csv", ".tsv", ".parquet", ".npy", ".npz"))  # fmt: skip
-    if args.keep and target.suffix.lower() in ARRAYS:
+    kind = suffix_of(args.logits)
+    default = {".npz": ".npy", ".tsv": ".csv"}.get(kind, kind)
+    path = args.output or f"skcalib-probabilities{default}"
+    target = target_file(args, "--output", path, (".csv", ".parquet", ".npy"))
+    if args.keep and target.suffix.lower() == ".npy":
         raise ValueError(f"--keep needs a table as --output, .csv or .parquet, got {target}.")
     calibrator = _load_calibrator(args.apply)
     parts = read_parts(args.logits, Columns(args.label_column, args.columns, args.keep))
-    outputs = (_outputs(calibrator, _as_logits(part, args)) for part in parts)
+    parts = (_as_logits(part, args) for part in parts)
+    write = {".csv": _write_csv, ".parquet": _write_parquet, ".npy": _write_array}
     with activity("calibrating"), replacing(target) as file:
-        n_rows = _write(file, target.suffix.lower(), calibrator.classes_, outputs)
+        n_rows = write[target.suffix.lower()](file, calibrator, parts)
     print(f"Calibrated probabilities of {n_rows:,} rows for {shown(calibrator.classes_)}: {target}")
 
 
@@ -215,59 +210,55 @@ def _load_calibrator(file: str) -> Any:
         return skops.io.load(file, trusted=types)
 
 
-def _outputs(calibrator: Any, part: Rows) -> tuple[Array, Array, Any]:
-    """Probabilities, predicted labels and kept columns."""
-    X = part.X if hasattr(calibrator, "feature_names_in_") else np.asarray(part.X)
-    return calibrator.predict_proba(X), calibrator.predict(X), part.kept
+def _write_array(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> int:
+    """Write the probabilities of all parts, and return the number of rows."""
+    P = np.concatenate([calibrator.predict_proba(_inputs(calibrator, part)) for part in parts])
+    np.save(file, P)
+    return len(P)
 
 
-def _write(
-    file: IO[bytes], kind: str, classes: Array, outputs: Iterator[tuple[Array, Array, Any]]
-) -> int:
-    """Write the results of all parts, and return the number of rows."""
-    if kind in ARRAYS:
-        P, labels = (np.concatenate(arrays) for arrays in list(zip(*outputs, strict=True))[:2])
-        if kind == ".npy":
-            np.save(file, P)
-        else:
-            labels = labels.astype(str) if labels.dtype.kind == "O" else labels
-            np.savez(file, probabilities=P, labels=labels)
-        return len(P)
-    frames = (_frame(classes, *output) for output in outputs)
-    if kind == ".parquet":
-        return _write_parquet(file, frames)
+def _write_csv(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> int:
+    """Write the table of each part, and return the number of rows."""
     n_rows = 0
-    for frame in frames:
-        text = frame.to_csv(index=False, header=n_rows == 0, sep="\t" if kind == ".tsv" else ",")
-        file.write(text.encode())
-        n_rows += len(frame)
+    for part in parts:
+        table = _table(calibrator, part)
+        file.write(table.to_csv(index=False, header=n_rows == 0).encode())
+        n_rows += len(table)
     return n_rows
 
 
-def _frame(classes: Array, P: Array, labels: Array, kept: Any) -> Any:
-    """Table of kept columns, the probability of each class and the label with the largest one."""
-    import pandas as pd
-
-    columns = dict(zip(map(str, classes.tolist()), P.T, strict=True))
-    if labels.ndim == 1:  # several labels of a row are the columns themselves
-        columns["predicted label" if "label" in columns else "label"] = labels
-    frame = pd.DataFrame(columns)
-    if kept is None:
-        return frame
-    if twice := set(kept.columns) & set(columns):
-        raise ValueError(f"--keep must name no column of the results, got {shown(sorted(twice))}.")
-    return pd.concat([kept.reset_index(drop=True), frame], axis=1)
-
-
-def _write_parquet(file: IO[bytes], frames: Iterator[Any]) -> int:
-    """Write one data frame after another to a Parquet file."""
+def _write_parquet(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> int:
+    """Write the table of each part, and return the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    first = next(frames)
-    n_rows, schema = 0, pa.Schema.from_pandas(first, preserve_index=False)
-    with pq.ParquetWriter(file, schema) as writer:
-        for frame in chain([first], frames):
-            writer.write_table(pa.Table.from_pandas(frame, schema, preserve_index=False))
-            n_rows += len(frame)
+    tables = (pa.Table.from_pandas(_table(calibrator, part)) for part in parts)
+    first = next(tables)
+    n_rows = 0
+    with pq.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
+            n_rows += len(table)
     return n_rows
+
+
+def _inputs(calibrator: Any, part: Rows) -> Any:
+    """Logits, with names of columns if the calibrator was fitted to names."""
+    return part.X if hasattr(calibrator, "feature_names_in_") else np.asarray(part.X)
+
+
+def _table(calibrator: Any, part: Rows) -> Any:
+    """Kept columns, the probability of each class, and the label with the largest one."""
+    import pandas as pd
+
+    X = _inputs(calibrator, part)
+    P, labels = calibrator.predict_proba(X), calibrator.predict(X)
+    columns = dict(zip(map(str, calibrator.classes_.tolist()), P.T, strict=True))
+    if labels.ndim == 1:  # several labels of a row are the columns themselves
+        columns["predicted label" if "label" in columns else "label"] = labels
+    frame = pd.DataFrame(columns)
+    if part.kept is None:
+        return frame
+    if twice := set(part.kept.columns) & set(columns):
+        raise ValueError(f"--keep must name no column of the results, got {shown(sorted(twice))}.")
+    return pd.concat([part.kept.reset_index(drop=True), frame], axis=1)

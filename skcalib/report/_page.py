@@ -15,12 +15,11 @@ from skcalib._output.html import Child, Number, definitions, element, page, reso
 from skcalib._validation.labels import shown
 from skcalib._version import __version__, versions
 from skcalib.comparison._comparison import comparison_elements
-from skcalib.conditional import SegmentDisplay
 from skcalib.metrics import CalibrationDifference, IntervalEstimate
 
 from . import _pictures
 from ._code import calibrator_code
-from ._pictures import as_image, picture, short
+from ._pictures import as_image, short
 from ._verdict import as_pvalue, few_surprises, signed
 
 if TYPE_CHECKING:
@@ -52,14 +51,15 @@ MEANINGS = {
 
 def report_page(report: CalibrationReport) -> str:
     """HTML text of the whole page."""
-    title = f"Calibration report: {report.name}"
+    rows, title = report.evaluation, f"Calibration report: {report.name}"
+    subtitle = f"{rows.n_samples:,} held-out rows, {len(rows.classes):,} classes, {report.date}"
     sections = [
         element("section", element("h2", heading), content, id=heading.split()[0].lower())
         for heading, make in SECTIONS.items()
         if (content := make(report))
     ]
     body = [
-        element("header", element("h1", title), element("p", _subtitle(report))),
+        element("header", element("h1", title), element("p", subtitle)),
         element("main", sections, class_="skcalib"),
         element("footer", element("p", f"Written by skcalib {__version__} on {report.date}.")),
     ]
@@ -79,11 +79,6 @@ def report_fragment(report: CalibrationReport) -> str:
         alt = f"Reliability diagrams and histograms before calibration and after {report.name}."
         parts.append(element("img", src=as_image(figure), alt=alt, style="max-width: 100%"))
     return styled(*parts)
-
-
-def _subtitle(report: CalibrationReport) -> str:
-    rows = report.evaluation
-    return f"{rows.n_samples:,} held-out rows, {len(rows.classes):,} classes, {report.date}"
 
 
 def verdict(report: CalibrationReport) -> Elements:
@@ -191,13 +186,7 @@ def segments(report: CalibrationReport) -> Elements:
         "Segments with the largest gaps after calibration. All intervals together contain 0 in "
         "95% of samples if the model is calibrated."
     )
-    bars = picture(
-        lambda figure: SegmentDisplay(after).plot(figure.subplots(), n_segments=6),
-        (5.6, 3.6),
-        f"The worst segment after calibration: {after.worst}.",
-        "The worst segments after calibration.",
-    )
-    return [element("p", text), table(header, lines, caption=caption), bars]
+    return [element("p", text), table(header, lines, caption=caption)]
 
 
 def decisions(report: CalibrationReport) -> Elements:

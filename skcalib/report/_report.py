@@ -6,9 +6,10 @@ import datetime as dt
 import os
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from scipy.special import softmax
@@ -24,9 +25,8 @@ from skcalib._validation.labels import as_labels
 from skcalib._warnings import give, recorded
 from skcalib.comparison import CalibratorComparison
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
-from skcalib.metrics import CalibrationTestResult, ScoreDecomposition
+from skcalib.metrics import CalibrationTestResult
 from skcalib.metrics._input import Kind, check_kind, resolved
-from skcalib.metrics._proper_scores import Score
 
 from . import _numbers
 from ._code import report_code
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
+@dataclass(eq=False, repr=False)
 class CalibrationReport:
     """Report of a calibrator on held-out rows: numbers, verdict, figure and page.
 
@@ -67,10 +68,6 @@ class CalibrationReport:
         minus the value before. "log loss" is the log loss of all classes.
     tests_ : tuple of two CalibrationTestResult
         Results of :func:`~skcalib.metrics.calibration_test` before and after.
-    decompositions_ : dict of str to tuple of two ScoreDecomposition
-        Decompositions before and after of the log loss and the Brier score of the *event*: of the
-        second of two classes, or of a correct top label. They differ from the scores of all classes
-        in ``measures_``.
     by_class_ : dict of str to ndarray of shape (n_classes,)
         Columns ``"label"``, ``"n_samples"``, ``"base_rate"``, and ``"mean"`` (of the predicted
         probability) and ``"ece"`` with ``"_before"`` or ``"_after"``.
@@ -101,31 +98,17 @@ class CalibrationReport:
     <CalibrationReport of TemperatureScaling on 849 rows>
     """
 
-    figure_: Any
-
-    def __init__(
-        self,
-        calibrator: Any,
-        evaluation: Evaluation,
-        *,
-        name: str,
-        comparison: CalibratorComparison | None,
-        features: Any,
-        metadata: Mapping[str, Any],
-        n_masked: int,
-        warnings: list[str],
-        code: str,
-    ) -> None:
-        self.calibrator = calibrator
-        self.evaluation = evaluation
-        self.name = name
-        self.comparison = comparison
-        self.features = features
-        self.metadata = dict(metadata)
-        self.n_masked = n_masked
-        self.warnings_ = warnings
-        self.code_: str = code
-        self.date = dt.date.today().isoformat()
+    calibrator: Any
+    evaluation: Evaluation
+    name: str
+    comparison: CalibratorComparison | None
+    features: Any
+    metadata: dict[str, Any]
+    n_masked: int  #: logits of -inf
+    warnings_: list[str]
+    code_: str
+    date: str
+    figure_: Any = None
 
     @property
     def kind(self) -> Kind:
@@ -169,19 +152,6 @@ class CalibrationReport:
         return _numbers.risk_figures(self.evaluation) if self.kind == "binary" else None
 
     @cached_property
-    def decompositions_(self) -> dict[str, tuple[ScoreDecomposition, ScoreDecomposition]]:
-        """Decompositions of the scores of the event before and after."""
-        rows, scores = self.evaluation, get_args(Score)
-        params: Any = {**rows.row_params, "kind": rows.kind}
-        found = [
-            [metrics.score_decomposition(rows.y, P, **params, score=score) for _, P in self.views]
-            for score in scores
-        ]
-        return {
-            score: (before, after) for score, (before, after) in zip(scores, found, strict=True)
-        }
-
-    @cached_property
     def by_class_(self) -> dict[str, Any]:
         """Rows, base rate, mean probability and ECE of each class."""
         return _numbers.class_columns(self.evaluation)
@@ -220,11 +190,6 @@ class CalibrationReport:
         """
         if path is None:
             return report_page(self)
-        if not isinstance(path, str | os.PathLike):
-            raise ValueError(
-                f"path must be a string or a pathlib.Path, got {type(path).__name__}. Pass "
-                "path='report.html', or None for the text of the page."
-            )
         target = Path(path)
         if target.is_dir() or not target.parent.is_dir():
             raise ValueError(
@@ -359,10 +324,11 @@ def calibration_report(
         name=type(calibrator).__name__ if name is None else str(name),
         comparison=comparison,
         features=deepcopy(features),
-        metadata={} if metadata is None else metadata,
+        metadata=dict(metadata or {}),
         n_masked=int(np.isneginf(Z).sum()),
-        warnings=[f"{kind.__name__}: {text}" for (kind, _), text in messages.items()],
-        code=report_code(
+        warnings_=[f"{kind.__name__}: {text}" for (kind, _), text in messages.items()],
+        date=dt.date.today().isoformat(),
+        code_=report_code(
             calibrator,
             comparison=comparison is not None,
             features=bool(given),
