@@ -86,22 +86,27 @@ def read_rows(logits: str, labels: str | None, columns: Columns) -> Rows:
     if labels is None:
         return rows
     with reading(labels):
-        if suffix_of(labels) in ARRAYS:
-            y = _read_array(labels)
-        else:
-            frame, _ = _read_sample(labels, None)
-            if columns.label is None and len(frame.columns) != 1:
-                raise ValueError(
-                    f"it must have one column, got {shown(list(frame.columns))}. Write it without "
-                    "its index (index=False), or name the column with --label-column"
-                )
-            y = _labels_of(frame, columns.label or frame.columns[0])
-        if y.size != len(y) or len(y) != len(rows.X):
+        y = _read_labels(labels, columns.label)
+        if y.shape != (len(rows.X),):
             raise ValueError(
                 f"it must hold one label for each of the {len(rows.X):,} rows of {logits}, got "
                 f"shape {y.shape} (the first line of a text file is a header)"
             )
-    return rows._replace(y=y.ravel())
+    return rows._replace(y=y)
+
+
+def _read_labels(file: str, column: str | None) -> Array:
+    """Labels in a file of their own."""
+    if suffix_of(file) in ARRAYS:
+        y = _read_array(file)
+        return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    frame, _ = _read_sample(file, None)
+    if column is None and len(frame.columns) != 1:
+        raise ValueError(
+            f"it must have one column, got {shown(list(frame.columns))}. Write it without its "
+            "index (index=False), or name the column with --label-column"
+        )
+    return _labels_of(frame, column or frame.columns[0])
 
 
 def _split_columns(frame: Any, columns: Columns) -> Rows:
@@ -114,7 +119,8 @@ def _split_columns(frame: Any, columns: Columns) -> Rows:
     X = frame[chosen]
     _check_numbers(X, is_chosen=bool(columns.logits))
     y = _labels_of(frame, columns.label) if columns.label is not None else None
-    return Rows(X.astype(np.result_type(np.float32, *X.dtypes)), y, frame[list(columns.keep)])
+    dtype = np.float32 if {str(dtype).lower() for dtype in X.dtypes} == {"float32"} else np.float64
+    return Rows(X.astype(dtype), y, frame[list(columns.keep)])
 
 
 def _check_numbers(X: Any, *, is_chosen: bool) -> None:
@@ -122,16 +128,15 @@ def _check_numbers(X: Any, *, is_chosen: bool) -> None:
     import pandas as pd
 
     for name, values in X.items():
-        numbers = pd.to_numeric(values, errors="coerce")
-        if numbers.isna().any():
-            row = int(np.argmax(numbers.isna()))
+        wrong = pd.to_numeric(values, errors="coerce").isna()
+        if wrong.any() or not pd.api.types.is_numeric_dtype(values):
+            row = int(np.argmax(wrong))
             cell = values.iloc[row]
-            content = (
-                "is empty" if pd.isna(cell) else f"holds {str(cell)[:40]!r}, which is no number"
-            )
+            content = "nothing" if pd.isna(cell) else f"{str(cell)[:40]!r}"
             raise ValueError(
-                f"column {str(name)!r} {content}, in row {row + 1} (line {row + 2} of text). "
-                "Name the columns of logits with --columns"
+                f"column {str(name)!r} must hold numbers, got {content} in row {row + 1} (line "
+                f"{row + 2} of text). Leave out this row, or name the columns of logits with "
+                "--columns"
             )
         is_index = pd.api.types.is_integer_dtype(values) and values.is_unique and len(values) > 20
         if not is_chosen and (str(name).startswith("Unnamed: ") or is_index):
