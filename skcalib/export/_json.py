@@ -15,7 +15,7 @@ from skcalib import binning, meta, scaling, selection
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array
 from skcalib._version import __version__, warn_of_version
-from skcalib.monitor import CalibrationMonitor, DriftMonitor
+from skcalib.monitor import CalibrationMonitor
 from skcalib.selection import _candidates
 
 from ._classifiers import ENSEMBLES, Trees, check_trees, trees_of
@@ -32,7 +32,7 @@ CALIBRATORS: dict[str, Any] = {
     if kind is not BaseCalibrator
 }
 
-MONITORS: dict[str, Any] = {kind.__name__: kind for kind in (CalibrationMonitor, DriftMonitor)}
+MONITORS: dict[str, Any] = {"CalibrationMonitor": CalibrationMonitor}
 
 # Classes by name. Classifiers are there as parameters, and once they are fitted as trees.
 CLASSES = CALIBRATORS | {kind.__name__: kind for kind in (*ENSEMBLES, Pipeline, Trees)}
@@ -55,7 +55,7 @@ def to_json(calibrator: Any) -> str:
 
     Parameters
     ----------
-    calibrator : calibrator, Pipeline, CalibrationMonitor or DriftMonitor
+    calibrator : calibrator, Pipeline or CalibrationMonitor
         A fitted calibrator of skcalib, a pipeline of fitted calibrators, or a monitor.
 
     Returns

@@ -1,6 +1,7 @@
-"""Monitors of a classifier in production: its calibration, and the drift of its predictions."""
+"""Monitors of the calibration of a classifier in production."""
 
-from ._drift import DriftMonitor
+from __future__ import annotations
+
 from ._monitor import CalibrationMonitor
 
-__all__ = ["CalibrationMonitor", "DriftMonitor"]
+__all__ = ["CalibrationMonitor"]

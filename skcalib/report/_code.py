@@ -5,22 +5,30 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 
-def report_code(calibrator: Any, *, comparison: bool, features: bool, arguments: list[str]) -> str:
-    """Code that fits the calibrator, makes the report and writes the page."""
-    given = ", features=features" if features else ""
-    names = {"calibration_report"} | ({"compare_calibrators"} if comparison else set())
-    compare = f"comparison = compare_calibrators(X, y{given}, test=(X_test, y_test))"
+def report_code(calibrator: Any, arguments: list[str]) -> str:
+    """Code that fits the calibrator, makes the report and writes the page.
+
+    ``arguments`` are keyword arguments of :func:`calibration_report`, such as "n_bins=10".
+    """
+    takes_features = "features" in signature(calibrator.predict_proba).parameters
+    features = ", features=features" if takes_features else ""
+    names, compare = {"calibration_report"}, []
+    if "comparison=comparison" in arguments:
+        names.add("compare_calibrators")
+        test = "test=(X_test, y_test)"
+        compare = [f"comparison = compare_calibrators(X, y{features}, {test})"]
     return "\n".join([
         *import_lines(calibrator, names),
         "",
         f"calibrator = {calibrator_code(calibrator)}",
-        f"calibrator.fit(X, y{given})  # logits of rows that the classifier was not fitted to",
-        *([compare] if comparison else []),
+        f"calibrator.fit(X, y{features})  # logits of rows that the classifier was not fitted to",
+        *compare,
         f"report = calibration_report({', '.join(['calibrator', 'X_test', 'y_test', *arguments])})",
         'report.to_html("report.html")',
     ])  # fmt: skip

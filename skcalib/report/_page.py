@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -21,9 +21,6 @@ from . import _pictures
 from ._code import calibrator_code
 from ._pictures import as_image, short
 from ._verdict import as_pvalue, few_surprises, signed
-
-if TYPE_CHECKING:
-    from ._report import CalibrationReport
 
 Elements = list[Element]
 
@@ -49,7 +46,7 @@ MEANINGS = {
 }
 
 
-def report_page(report: CalibrationReport) -> str:
+def report_page(report: Any) -> str:
     """HTML text of the whole page."""
     rows, title = report.evaluation, f"Calibration report: {report.name}"
     subtitle = f"{rows.n_samples:,} held-out rows, {len(rows.classes):,} classes, {report.date}"
@@ -67,7 +64,7 @@ def report_page(report: CalibrationReport) -> str:
     return page(title, *body, style=style)
 
 
-def report_fragment(report: CalibrationReport) -> str:
+def report_fragment(report: Any) -> str:
     """HTML text of verdict, measures and figure, for a notebook."""
     import matplotlib as mpl
 
@@ -81,12 +78,12 @@ def report_fragment(report: CalibrationReport) -> str:
     return styled(*parts)
 
 
-def verdict(report: CalibrationReport) -> Elements:
+def verdict(report: Any) -> Elements:
     """Sentences of the verdict."""
     return [element("p", sentence, class_="verdict") for sentence in report.verdict_]
 
 
-def measures(report: CalibrationReport) -> Elements:
+def measures(report: Any) -> Elements:
     """Measures before and after calibration with intervals."""
     lines = [
         [_spaced(title), *(_estimate(found) for found in change)]
@@ -125,18 +122,18 @@ def _hundredths(value: float) -> str:
     return f"{value:z.2f}".replace("-", "\N{MINUS SIGN}")
 
 
-def comparison(report: CalibrationReport) -> Elements:
+def comparison(report: Any) -> Elements:
     """Table of the comparison of calibrators, if there is one."""
     return [] if report.comparison is None else comparison_elements(report.comparison)
 
 
-def diagrams(report: CalibrationReport) -> Elements:
+def diagrams(report: Any) -> Elements:
     """Reliability diagrams before and after, and smooth curves of both."""
     pair = [_pictures.reliability(report, *view) for view in report.views]
     return [element("div", pair, class_="pair"), _pictures.smooth_curves(report)]
 
 
-def classes(report: CalibrationReport) -> Elements:
+def classes(report: Any) -> Elements:
     """Classes with the largest ECE after calibration, if there are more than two."""
     if len(report.evaluation.classes) == 2:  # the measures of the event say all
         return []
@@ -158,7 +155,7 @@ def classes(report: CalibrationReport) -> Elements:
     return [table(header, lines, caption=caption), _pictures.worst_classes(report, worst[:4])]
 
 
-def segments(report: CalibrationReport) -> Elements:
+def segments(report: Any) -> Elements:
     """Segments of the features with the largest gaps, if there are features."""
     if report.segments_ is None:
         return []
@@ -189,7 +186,7 @@ def segments(report: CalibrationReport) -> Elements:
     return [element("p", text), table(header, lines, caption=caption)]
 
 
-def decisions(report: CalibrationReport) -> Elements:
+def decisions(report: Any) -> Elements:
     """Figures of a risk model and decision curves, for two classes."""
     if report.risk_ is None:
         return []
@@ -217,7 +214,7 @@ def _risk_cell(found: Any) -> Number:
     return Number(f"{_hundredths(found.statistic)} ({as_pvalue(found.pvalue)})")
 
 
-def subject(report: CalibrationReport) -> Elements:
+def subject(report: Any) -> Elements:
     """Calibrator with the weights of a mixture, data sizes, date, and the user's metadata."""
     rows, calibrator = report.evaluation, report.calibrator
     n_absent = len(rows.y) - rows.n_samples
@@ -263,14 +260,14 @@ def _mixture_weights(calibrator: Any) -> list[tuple[str, Child]]:
     ]
 
 
-def warnings(report: CalibrationReport) -> Elements:
+def warnings(report: Any) -> Elements:
     """Warnings of the evaluation, if there were any."""
     return [element("ul", [element("li", text) for text in report.warnings_])][
         : len(report.warnings_)
     ]
 
 
-SECTIONS: dict[str, Callable[[CalibrationReport], Elements]] = {
+SECTIONS: dict[str, Callable[[Any], Elements]] = {
     "Verdict": verdict,
     "Measures": measures,
     "Comparison of calibrators": comparison,

@@ -19,8 +19,6 @@ from skcalib.display import ConfidenceDisplay, ReliabilityDisplay
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-    from ._report import CalibrationReport
-
 
 # Longer names of classes and segments are cut in tables and pictures.
 MOST_LETTERS = 60
@@ -32,7 +30,7 @@ def short(name: object) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def draw_report(report: CalibrationReport, figure: Figure | SubFigure | None) -> Any:
+def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
     """Draw reliability diagrams above histograms, before and after, by default in a new figure."""
     if figure is None:
         import matplotlib.pyplot as plt
@@ -76,7 +74,7 @@ def picture(
     )
 
 
-def reliability(report: CalibrationReport, title: str, P: Floats) -> Element:
+def reliability(report: Any, title: str, P: Floats) -> Element:
     """Reliability diagram before or after calibration."""
     rows, is_before = report.evaluation, P is report.evaluation.before
     when = "before calibration" if is_before else f"after calibration by {title}"
@@ -91,7 +89,7 @@ def reliability(report: CalibrationReport, title: str, P: Floats) -> Element:
     )
 
 
-def smooth_curves(report: CalibrationReport) -> Element:
+def smooth_curves(report: Any) -> Element:
     """Smooth reliability curves before and after in one diagram."""
     rows = report.evaluation
 
@@ -113,7 +111,7 @@ def smooth_curves(report: CalibrationReport) -> Element:
     )
 
 
-def worst_classes(report: CalibrationReport, worst: list[int]) -> Element:
+def worst_classes(report: Any, worst: list[int]) -> Element:
     """Reliability diagrams of the classes with the largest ECE after calibration."""
     rows = report.evaluation
     n_columns = min(2, len(worst))
@@ -138,7 +136,7 @@ def worst_classes(report: CalibrationReport, worst: list[int]) -> Element:
     )
 
 
-def decision_curves(report: CalibrationReport) -> Element:
+def decision_curves(report: Any) -> Element:
     """Net benefit before and after, at thresholds up to the highest risks."""
     rows = report.evaluation
     highest = float(np.clip(np.quantile(rows.after[:, 1], 0.99), 1e-3, 0.99))

@@ -297,18 +297,12 @@ def calibration_report(
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
-    _check_types(figure, comparison)
-    check_takes_logits(calibrator)
+    _check_types(calibrator, figure, comparison)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
-    X, y = as_numpy(X, "X"), on_host(y)
-    given = given_for(calibrator, features)
     with recorded() as messages:
-        after = on_host(calibrator.predict_proba(X, **given))
-        Z = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        evaluation = _evaluate(calibrator, Z, y, after, sample_weight, n_bins, kind, random_state)
-        if features is not None:  # checked now, because segments are computed later
-            fitted_columns(features, len(Z), evaluation.sample_weight, "from_dtype")
+        data = as_numpy(X, "X"), on_host(y), sample_weight, features
+        evaluation, Z = _evaluate(calibrator, *data, n_bins, kind, random_state)
     give([("", messages)])
     arguments = {
         "sample_weight=w_test": sample_weight is not None,
@@ -318,6 +312,7 @@ def calibration_report(
         "comparison=comparison": comparison is not None,
         f"name={name!r}": name is not None,
     }
+    code = report_code(calibrator, [text for text, given in arguments.items() if given])
     report = CalibrationReport(
         calibrator,
         evaluation,
@@ -328,19 +323,15 @@ def calibration_report(
         n_masked=int(np.isneginf(Z).sum()),
         warnings_=[f"{kind.__name__}: {text}" for (kind, _), text in messages.items()],
         date=dt.date.today().isoformat(),
-        code_=report_code(
-            calibrator,
-            comparison=comparison is not None,
-            features=bool(given),
-            arguments=[text for text, is_given in arguments.items() if is_given],
-        ),
+        code_=code,
     )
     report.figure_ = draw_report(report, figure)
     return report
 
 
-def _check_types(figure: Any, comparison: Any) -> None:
-    """Raise a ValueError for a figure or a comparison of a wrong type."""
+def _check_types(calibrator: Any, figure: Any, comparison: Any) -> None:
+    """Raise a ValueError for a calibrator, a figure or a comparison of a wrong type."""
+    check_takes_logits(calibrator)
     if figure is not None and not hasattr(figure, "add_gridspec"):
         raise ValueError(
             f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
@@ -355,22 +346,26 @@ def _check_types(figure: Any, comparison: Any) -> None:
 
 def _evaluate(
     calibrator: Any,
-    Z: Floats,
+    X: Any,
     y: Any,
-    after: Floats,
     sample_weight: Any,
+    features: Any,
     n_bins: int,
     kind: Kind,
     random_state: Any,
-) -> Evaluation:
-    """Checked copies of labels, weights and probabilities, because numbers are computed later."""
+) -> tuple[Evaluation, Floats]:
+    """Checked copies of labels, weights and probabilities, for numbers that are computed later."""
     check_kind(kind, ["auto", "top-label", "binary"])
+    after = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
+    Z = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
     before = softmax(both_columns(Z), axis=1)
     classes = np.array(on_host(calibrator.classes_))
     params: Any = {"n_bins": n_bins, "kind": kind, "labels": classes}
     metrics.reliability_curve(y, before, sample_weight=sample_weight, **params)  # checks them
     w = check_weights(sample_weight, len(Z))
-    return Evaluation(
+    if features is not None:  # checked now, because segments are computed later
+        fitted_columns(features, len(Z), w, "from_dtype")
+    evaluation = Evaluation(
         y=np.array(column_or_1d(as_labels(y))),
         before=before,
         after=np.array(after),
@@ -380,3 +375,4 @@ def _evaluate(
         kind=resolved(kind, classes),
         seed=int(check_random_state(random_state).randint(2**31 - 1)),
     )
+    return evaluation, Z
