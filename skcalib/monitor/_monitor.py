@@ -17,7 +17,7 @@ from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_of
 from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
-from ._bets import Bets, bet_on, bet_weights, e_value
+from ._bets import Bets, Capital, bet_on, bet_weights, e_value
 
 
 class CalibrationMonitor(Versioned):
@@ -105,7 +105,7 @@ class CalibrationMonitor(Versioned):
     labels: Array
     n_samples_at_alarm_: int | None
     _sums: Floats
-    _capital: Floats
+    _capital: Capital
     _reserve: float
 
     def __init__(
