@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context, get_config
+from sklearn import get_config
 from sklearn.utils import _array_api
-from sklearn.utils._array_api import _convert_to_numpy, get_namespace
+from sklearn.utils._array_api import get_namespace
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -106,11 +106,16 @@ def following(value: Array, x: Any) -> Any:
 
 
 def on_host(x: Any) -> Any:
-    """A tensor as an array of NumPy; other objects unchanged."""
+    """A tensor as an array of NumPy, without its gradients; other objects unchanged."""
     if isinstance(x, np.ndarray) or not _is_foreign(x):
         return x
-    with config_context(array_api_dispatch=True):  # else those of other devices are refused
-        return np.asarray(_convert_to_numpy(x, namespace(x)))
+    if hasattr(x, "detach"):  # torch
+        return x.detach().cpu().numpy()
+    if hasattr(x, "get"):  # CuPy
+        return x.get()
+    if hasattr(x, "to_device") and "array_api_strict" in type(x).__module__:
+        x = x.to_device(namespace(x).Device("CPU_DEVICE"))
+    return np.asarray(x)
 
 
 def into(name: str, out: Any, *args: Any) -> Any:

@@ -45,15 +45,23 @@ def import_lines(calibrator: Any, names: set[str]) -> list[str]:
     """Import statements for the constructor call and other names of skcalib."""
     modules: dict[str, set[str]] = {"skcalib": set(names)}
     for estimator in estimators(calibrator):
-        name, parts = type(estimator).__name__, type(estimator).__module__.split(".")
-        public = ".".join(part for part in parts if not part.startswith("_"))
-        top = parts[0] == "skcalib" and hasattr(sys.modules["skcalib"], name)
-        modules.setdefault("skcalib" if top else public, set()).add(name)
+        modules.setdefault(public_module(type(estimator)), set()).add(type(estimator).__name__)
     if arrays := set(re.findall(r"\b(array|nan|inf)\b", calibrator_code(calibrator))):
         modules["numpy"] = arrays
     return [
         f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
     ]
+
+
+def public_module(kind: type) -> str:
+    """Shortest name of a module that exports a class."""
+    package = kind.__module__.partition(".")[0]
+    public = [
+        name
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == package and kind.__name__ in getattr(module, "__all__", ())
+    ]
+    return min(public, key=len, default=kind.__module__)
 
 
 def estimators(calibrator: Any) -> Iterator[Any]:

@@ -140,6 +140,8 @@ def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
     is_smooth = measure == ERRORS["smooth ECE"]
     if n_entries > (100_000 if is_smooth else 5_000_000):
         function = getattr(metrics, measure)
+        if is_smooth:
+            del params["n_bins"]
         before, after = (function(rows.y, P, **params) for P in (rows.before, rows.after))
         return Change(
             IntervalEstimate(before, math.nan, math.nan),

@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_random_state, column_or_1d
 from skcalib import metrics
 from skcalib._nested import check_takes_logits, given_for
 from skcalib._output import replacing
+from skcalib._output.html import as_text
 from skcalib._rows import ArrayLike, Floats, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._validation.features import fitted_columns
 from skcalib._validation.inputs import check_not_swapped, check_weights
@@ -32,7 +33,7 @@ from . import _numbers
 from ._code import report_code
 from ._numbers import Change, Evaluation
 from ._page import report_fragment, report_page
-from ._pictures import draw_report
+from ._pictures import draw_report, short
 from ._verdict import verdict
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class CalibrationReport:
     @property
     def views(self) -> list[tuple[str, Floats]]:
         """Titles and probabilities before and after calibration."""
-        after = "After" if self.name == "Before" else self.name
+        after = "After" if self.name == "Before" else short(self.name)
         return [("Before", self.evaluation.before), (after, self.evaluation.after)]
 
     @cached_property
@@ -301,7 +302,7 @@ def calibration_report(
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     with recorded() as messages:
-        data = as_numpy(X, "X"), on_host(y), sample_weight, features
+        data = as_numpy(on_host(X), "X"), on_host(y), sample_weight, features
         evaluation, Z = _evaluate(calibrator, *data, n_bins, kind, random_state)
     give([("", messages)])
     arguments = {
@@ -316,7 +317,7 @@ def calibration_report(
     report = CalibrationReport(
         calibrator,
         evaluation,
-        name=type(calibrator).__name__ if name is None else str(name),
+        name=as_text(type(calibrator).__name__ if name is None else name),
         comparison=comparison,
         features=deepcopy(features),
         metadata=dict(metadata or {}),
