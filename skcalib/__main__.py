@@ -78,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(message: object) -> None:
     """Print an error or a warning in one line."""
-    print("skcalib:", " ".join(str(message).split()), file=sys.stderr)
+    text = " ".join(str(message).split()).removesuffix(".")
+    print(f"skcalib: {text}.", file=sys.stderr)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

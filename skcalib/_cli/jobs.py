@@ -153,7 +153,7 @@ def _report(
     if args.logits is None:
         metadata = {"Model": "small neural network on scikit-learn's digits"}
     return calibration_report(
-        calibrator, test.X, test.y, name=best, comparison=found, random_state=0,
+        calibrator, _inputs(calibrator, test), test.y, name=best, comparison=found, random_state=0,
         figure=Figure((8.6, 7), layout="constrained"),
         metadata={**metadata, "Rows": sizes, "Command": args.command},
     )  # fmt: skip

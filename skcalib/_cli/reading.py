@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -260,15 +259,16 @@ def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
     sep = "," if "," in header or ";" not in header else ";"
     if Path(file).suffix.lower() == ".tsv":
         sep = "\t"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # lines longer than the header
-        frame = pd.read_csv(
-            file,
-            sep=sep,
-            decimal="," if sep != "," and "," in second else ".",
-            dtype=str if text_columns is None else dict.fromkeys(text_columns, str),
-            encoding="utf-8-sig",
-            index_col=False,
+    frame = pd.read_csv(
+        file,
+        sep=sep,
+        decimal="," if sep != "," and "," in second else ".",
+        dtype=str if text_columns is None else dict.fromkeys(text_columns, str),
+        encoding="utf-8-sig",
+    )
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first columns as an index
+        raise ValueError(
+            f"line 1 must be a header with as many fields as line 2, got {header.strip()!r}"
         )
     names = [str(name) for name in frame.columns]
     if all(map(_is_number, names)) and names != [str(k) for k in range(len(names))]:
