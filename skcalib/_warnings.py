@@ -83,18 +83,6 @@ class FewRowsWarning(UserWarning):
         self.n_classes = n_classes
 
 
-class LabelShiftWarning(UserWarning):
-    """More has changed than the class priors: ``pvalue`` is that of the test that says so.
-
-    ``distance`` is the share of the rows that no class priors explain.
-    """
-
-    def __init__(self, message: str, pvalue: float = 0.0, distance: float = 0.0) -> None:
-        super().__init__(message)
-        self.pvalue = pvalue
-        self.distance = distance
-
-
 @contextmanager
 def recorded(*ignored: type[Warning]) -> Iterator[Messages]:
     """Record warnings in place of giving them, but for those of some classes.
