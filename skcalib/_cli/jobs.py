@@ -25,7 +25,7 @@ from skcalib.comparison import CalibratorComparison, compare_calibrators
 from skcalib.decision import bayes_decision
 from skcalib.display import ReliabilityDisplay, ReliabilityGridDisplay
 from skcalib.export import from_json, to_json, to_onnx
-from skcalib.export._onnx import chain_of
+from skcalib.export._calibrators import chain_of
 from skcalib.meta import MultiLabelCalibrator, PriorShift
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.report import calibration_report
