@@ -381,6 +381,18 @@ class TestWhatIsWritten:
         assert "yes" in X.doc_string
         assert all(output.doc_string for output in model.graph.output)
 
+    def test_metadata(self):
+        calibrator = skcalib.PlattScaling().fit(*logits_of(3))
+        model = to_onnx(calibrator, metadata={"data": "rows of 2026", "n_labels": 300})
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
+        assert metadata["data"] == "rows of 2026"
+        assert metadata["n_labels"] == "300"
+        assert "skcalib.classes" in metadata
+        with pytest.raises(ValueError, match="must not use names that begin with 'skcalib"):
+            to_onnx(calibrator, metadata={"skcalib.classes": "[]"})
+        with pytest.raises(TypeError, match="metadata must be a dict"):
+            to_onnx(calibrator, metadata="rows of 2026")
+
     def test_no_more_nodes_than_outputs_need(self):
         Z, y = logits_of(3)
         calibrator = skcalib.TemperatureScaling(smoothing="auto").fit(Z, y)
