@@ -14,6 +14,7 @@ from ._calibration_error import (
     underconfidence_error,
 )
 from ._curve import ReliabilityCurve, reliability_curve
+from ._display import ScoreDecompositionDisplay
 from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names
 from ._uncertainty import (
@@ -31,6 +32,7 @@ __all__ = [
     "IntervalEstimate",
     "ReliabilityCurve",
     "ScoreDecomposition",
+    "ScoreDecompositionDisplay",
     "calibration_difference",
     "calibration_error_interval",
     "calibration_test",
