@@ -192,7 +192,7 @@ def _diagrams(curves: dict[str, ReliabilityCurve]) -> Any:
     axes = figure.subplots(-(-len(names) // 4), min(len(names), 4), squeeze=False)
     for ax, name in zip(axes.flat, names, strict=False):
         ReliabilityDisplay(curves[name], name=name).plot(ax, legend=False)
-    for unused in axes.flat[len(names):]:
+    for unused in axes.flat[len(names) :]:
         unused.set_axis_off()
     return figure
 

@@ -47,7 +47,7 @@ class Display:
     def _summary(self) -> str:
         """Return the content of the display in a few words and numbers."""
 
-    def _prepare(self, ax: Axes | None, size: tuple[float, float], legend: bool | str) -> Axes:
+    def _prepare(self, ax: Axes | None, size: tuple[float, float], legend: Any) -> Axes:
         """Return the axes to draw on, by default in a new figure with a size in inches."""
         check_legend(legend)
         check_axes(ax)
@@ -98,7 +98,7 @@ def check_legend(legend: Any) -> None:
         )
 
 
-def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: bool | str) -> Any:
+def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: Any) -> Any:
     """Draw a legend above a new figure, or on axes of the user, and return it."""
     if legend is False:
         return None

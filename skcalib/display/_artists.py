@@ -11,8 +11,6 @@ from skcalib._rows import Floats
 from skcalib._scores.kernel import SmoothCurve
 from skcalib.metrics import ReliabilityCurve
 
-from ._curves import row_counts
-
 if TYPE_CHECKING:
     from matplotlib import collections, container, lines, patches
     from matplotlib.axes import Axes
@@ -140,15 +138,15 @@ def draw_counts(
     ax: Axes, counts: tuple[Floats, Floats], colour: Any, *, fill: bool
 ) -> tuple[Axes, patches.StepPatch]:
     """Draw the number of rows above a diagram, as a filled area or as an outline."""
-    inset = next((child for child in ax.child_axes if child.get_label() == COUNTS), None)
+    inset: Any = next((child for child in ax.child_axes if child.get_label() == COUNTS), None)
     if inset is None:
         inset = ax.inset_axes((0, BOTTOM, 1, TOP - BOTTOM), sharex=ax, label=COUNTS)
         inset.tick_params(axis="x", which="both", bottom=False, labelbottom=False)
         inset.spines[["top", "right"]].set_visible(False)
         inset.set_ylabel("Rows", fontsize="small")
         ax.set_axes_locator(BelowCounts(ax))
-    drawn = inset.stairs(*counts, color=colour, fill=fill)
     most = max(float(counts[0].max()), inset.get_ylim()[1])
+    drawn = inset.stairs(*counts, color=colour, fill=fill)
     inset.set_ylim(0, most)
     inset.set_yticks([most], [f"{most:,.0f}"], fontsize="small")
     return inset, drawn
@@ -158,7 +156,8 @@ class BelowCounts:
     """Locator of axes that leave the upper part of their place to the histogram of rows."""
 
     def __init__(self, ax: Axes) -> None:
-        self.ax, self.before = ax, ax.get_axes_locator()
+        self.ax = ax
+        self.before: Any = ax.get_axes_locator()
 
     def get_subplotspec(self) -> Any:
         """Return the part of the grid that the axes have; tight layouts ask for it."""

@@ -113,7 +113,7 @@ class ConfidenceDisplay(drawing.Display):
         y: ArrayLike,
         *,
         response_method: ResponseMethod = "auto",
-        n_bins: int | str | ArrayLike = 15,
+        n_bins: Any = 15,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
@@ -157,7 +157,7 @@ class ConfidenceDisplay(drawing.Display):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: int | str | ArrayLike = 15,
+        n_bins: Any = 15,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
@@ -244,7 +244,9 @@ class ConfidenceDisplay(drawing.Display):
         of_event = "" if self.event is None else f" of {self.event}"
         xlabel = score if self.curve.kind == "top-label" else f"Predicted probability{of_event}"
         drawing.draw_as_written(ax.set_xlabel(xlabel))
-        ax.set(xlim=(0, 1), ylim=(0, min(1, ax.get_ylim()[1])))
+        ax.set_xlim(0, 1)
+        if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger
+            ax.set_ylim(top=1)
         weighted = not np.array_equal(c.weight, c.n_samples)
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
         drawing.draw_title(ax, self.name)

@@ -6,8 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from skcalib._output import drawing
 from skcalib._rows import Floats, Ranked
 from skcalib._scores.columns import Scored

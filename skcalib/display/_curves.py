@@ -99,7 +99,8 @@ def row_counts(
     which all hold as many rows, so there the rows are counted in bins of equal width.
     """
     if scale == "logit" and rows is not None:
-        counts, edges = np.histogram(rows.score, expit(np.linspace(*logit(limits), 31)))
+        low, high = map(logit, limits)
+        counts, edges = np.histogram(rows.score, expit(np.linspace(low, high, 31)))
         return counts.astype(float), edges
     edges = np.union1d(curve.lower, curve.upper)
     counts = np.zeros(len(edges) - 1)

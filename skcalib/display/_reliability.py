@@ -10,7 +10,7 @@ import numpy as np
 
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ResponseMethod
-from skcalib._rows import ArrayLike, check_in_memory
+from skcalib._rows import ArrayLike, check_in_memory, on_host
 from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
@@ -177,12 +177,12 @@ class ReliabilityDisplay(drawing.Display):
         y: ArrayLike,
         *,
         response_method: ResponseMethod = "auto",
-        n_bins: int | str | ArrayLike = 15,
+        n_bins: Any = 15,
         strategy: Strategy | None = None,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
-        by: ArrayLike | None = None,
+        by: Any = None,
         subset: Any = 9,
         name: str | None = None,
         ax: Any = None,
@@ -191,7 +191,7 @@ class ReliabilityDisplay(drawing.Display):
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
-        legend: bool | str = True,
+        legend: Any = True,
         n_resamples: int = 200,
         random_state: Any = None,
         color: Any = None,
@@ -237,13 +237,13 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: int | str | ArrayLike = 15,
+        n_bins: Any = 15,
         strategy: Strategy | None = None,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
-        by: ArrayLike | None = None,
+        by: Any = None,
         subset: Any = 9,
         name: str | None = None,
         ax: Any = None,
@@ -252,7 +252,7 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
-        legend: bool | str = True,
+        legend: Any = True,
         n_resamples: int = 200,
         random_state: Any = None,
         color: Any = None,
@@ -311,7 +311,7 @@ random_state, color, line_kw
             curve = replace(curves[0], kind=kind)
             display = cls(curve, name=name, rows=rows[0], event=event)
         if by is not None:
-            for value, part in split(found, by, kind):
+            for value, part in split(found, by, kind, sample_weight):
                 curve = replace(_curves.curve_of_rows(part, n_bins, strategy), kind=kind)
                 display._parts[value] = cls(curve, name=str(value), rows=part, event=event)
         return display.plot(
@@ -331,7 +331,7 @@ random_state, color, line_kw
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
-        legend: bool | str = True,
+        legend: Any = True,
         n_resamples: int = 200,
         random_state: Any = None,
         color: Any = None,
@@ -411,7 +411,7 @@ random_state, color, line_kw
     def _style(self, style: Any, scale: Any) -> tuple[Any, Any]:
         """Return the style and the scale, by default for rare or for frequent events."""
         curve = self.curve
-        is_rare = curve.kind == "binary" and curve.share @ curve.accuracy < _curves.RARE
+        is_rare = curve.kind == "binary" and bool(curve.share @ curve.accuracy < _curves.RARE)
         if curve.kind in OF_EACH and self.rows is not None:
             is_rare = any(map(_curves.is_rare, self.rows))
         if style is None:
@@ -554,12 +554,14 @@ random_state, color, line_kw
         if are_many:
             look["color"] = drawing.foreground(ax, 0.4)
         for number, part in enumerate(self._parts.values()):
-            part._draw(ax, part.name, counts=False, **(options | {"level": None, "look": look}))
+            part._draw(  # noqa: SLF001
+                ax, part.name, counts=False, **(options | {"level": None, "look": look})
+            )
             if are_many:
                 part.line_.set_label("_nolegend_" if number else f"{len(self._parts)} groups")  # type: ignore[union-attr]
 
     def _plot_classes(
-        self, ax: Any, subset: Any, name: str | None, legend: bool | str, options: dict[str, Any]
+        self, ax: Any, subset: Any, name: str | None, legend: Any, options: dict[str, Any]
     ) -> Self:
         """Draw a panel for each class."""
         drawing.check_legend(legend)
@@ -576,8 +578,8 @@ random_state, color, line_kw
         self.axes_, self.displays_ = list(axes.flat[:n]), panels
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for k, (panel, one) in enumerate(zip(panels.values(), self.axes_, strict=True)):
-            panel._draw(one, None, counts=False, **options)
-            drawing.draw_title(one, panel._title())
+            panel._draw(one, None, counts=False, **options)  # noqa: SLF001
+            drawing.draw_title(one, panel._title())  # noqa: SLF001
             is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
             one.set(xlabel=one.get_xlabel() * is_lowest, ylabel=one.get_ylabel() * is_first)
             one.tick_params(labelbottom=is_lowest, labelleft=is_first)
@@ -587,7 +589,7 @@ random_state, color, line_kw
         self.legend_ = self._legend_of_classes(name, legend)
         return self
 
-    def _legend_of_classes(self, name: str | None, legend: bool | str) -> Any:
+    def _legend_of_classes(self, name: str | None, legend: Any) -> Any:
         """Draw one legend for all panels, with the name of the model as its title."""
         n_classes = len(dict.fromkeys(np.asarray(self.curve.label).tolist()))
         parts = [] if name is None else [name]
@@ -611,7 +613,7 @@ random_state, color, line_kw
             found[label] = type(self)(
                 bins, name=event_name(label) or str(label), rows=rows.get(label)
             )
-            found[label]._is_panel = True
+            found[label]._is_panel = True  # noqa: SLF001
         if np.ndim(subset) == 0 and not isinstance(subset, str):
             check_integer("subset", subset)
             worst = sorted(found, key=lambda label: -found[label].expected_calibration_error)
@@ -643,7 +645,9 @@ def event_name(label: Any) -> str | None:
     return str(label) if isinstance(label, str) else f"class {label}"
 
 
-def split(rows: list[Scored], by: Any, kind: str) -> list[tuple[Any, Scored]]:
+def split(
+    rows: list[Scored], by: Any, kind: str, sample_weight: Any
+) -> list[tuple[Any, Scored]]:
     """Return the rows of each category, in the order of the names of the categories."""
     if kind in OF_EACH:
         raise ValueError(
@@ -652,6 +656,8 @@ def split(rows: list[Scored], by: Any, kind: str) -> list[tuple[Any, Scored]]:
         )
     label, score, event, weight = rows[0]
     values = np.asarray(by)
+    if sample_weight is not None and values.shape == np.shape(sample_weight):
+        values = values[np.asarray(on_host(sample_weight)) > 0]  # as are the scores
     if values.shape != score.shape:
         raise ValueError(
             f"by must have one entry per row, shape {score.shape}, got shape {values.shape}."
@@ -660,9 +666,7 @@ def split(rows: list[Scored], by: Any, kind: str) -> list[tuple[Any, Scored]]:
     for value in sorted(set(values.tolist()), key=str):
         chosen = values == value
         w = None if weight is None else weight[chosen]
-        if w is None or w.any():
-            part = Scored(label, score[chosen], event[chosen], w)
-            parts.append((value, _curves.with_weight(part)))
+        parts.append((value, Scored(label, score[chosen], event[chosen], w)))
     return parts
 
 

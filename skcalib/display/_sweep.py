@@ -114,7 +114,7 @@ class TemperatureSweepDisplay(drawing.Display):
         y: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: int | str | ArrayLike = 15,
+        n_bins: Any = 15,
         sample_weight: ArrayLike | None = None,
         features: Any = None,
         name: str | None = None,
@@ -163,7 +163,7 @@ class TemperatureSweepDisplay(drawing.Display):
         X: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: int | str | ArrayLike = 15,
+        n_bins: Any = 15,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
@@ -260,7 +260,8 @@ class TemperatureSweepDisplay(drawing.Display):
         (upper, lower), T = self.axes_, self.temperatures
         errors = self.expected_calibration_error
         colour, k = to_rgba("C1"), int(np.argmin(errors))
-        (self.log_loss_line_,) = upper.plot(T, self.log_loss, color=to_rgba("C0"), label="Log loss")
+        losses = self.log_loss
+        (self.log_loss_line_,) = upper.plot(T, losses, color=to_rgba("C0"), label="Log loss")
         (self.ece_line_,) = lower.plot(T, errors, color=colour, label="ECE")
         (self.ece_minimum_,) = lower.plot(
             T[k], errors[k], "D", color=colour, linestyle="",

@@ -15,10 +15,8 @@ import numpy as np
 
 from skcalib import clinical, conditional, display, metrics
 from skcalib._output import briefly, written
-from skcalib._output.html import element
 from skcalib._output.drawing import draw_title
-from skcalib._scores.columns import Scored
-from skcalib.display._curves import curve_of_rows
+from skcalib._output.html import element
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
@@ -226,7 +224,9 @@ def _histogram(rows: Evaluation, view: View, top: float) -> Element:
     curve = metrics.reliability_curve(rows.y, view.P, **rows.of_kind)
     share = curve.weight / curve.weight.sum()
     fullest = int(np.argmax(share))
-    score, frequency = ("predicted probability", "observed frequency") if rows.kind == "binary" else ("confidence", "accuracy")
+    score, frequency = "confidence", "accuracy"
+    if rows.kind == "binary":
+        score, frequency = "predicted probability", "observed frequency"
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
@@ -303,7 +303,9 @@ def classes(results: Results) -> Element:
     each = ", ".join(f"{short(rows.classes[k])} {written(errors[k])}" for k in chosen)
     return picture(
         lambda figure: display.ReliabilityDisplay.from_predictions(
-            rows.y, rows.after, **{**rows.keywords, "kind": "classwise"},
+            rows.y,
+            rows.after,
+            **{**rows.keywords, "kind": "classwise"},
             subset=rows.classes[list(chosen)],
             ax=figure.subplots(-(-len(chosen) // n), n, squeeze=False),
         ),
@@ -342,7 +344,7 @@ def plane(results: Results) -> Element:
     of_rows: Any = {**rows.of_rows, "kind": "classwise"}
     models = {"Before": rows.before, "After": rows.after}
     found = {name: metrics.score_decomposition(rows.y, P, **of_rows) for name, P in models.items()}
-    shown = display.ScoreDecompositionDisplay(found, score="log_loss")
+    shown = metrics.ScoreDecompositionDisplay(found, score="log_loss")
     parts = "; ".join(
         f"{name.lower()} calibration a calibration loss of {written(d.miscalibration)} and a gain "
         f"over the base rates of {written(d.discrimination)}"
