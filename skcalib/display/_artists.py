@@ -104,14 +104,19 @@ def draw_strokes(ax: Axes, curve: SmoothCurve, line: lines.Line2D) -> collection
 def draw_intervals(
     ax: Axes, curve: ReliabilityCurve, level: float, colour: Any, *, in_middle: bool
 ) -> container.ErrorbarContainer:
-    """Draw error bars of the accuracy of each bin."""
-    low, high = curve.interval(level)
+    """Draw error bars of the accuracy of each bin, faint where rows are few."""
+    from matplotlib.colors import to_rgba_array
+
+    # The legend has the colour of the first bar, so the bin with most rows is drawn first.
+    order = np.argsort(-curve.n_samples, kind="stable")
+    colours: Any = to_rgba_array(colour, opacity(curve.n_samples[order]))
     x = (curve.lower + curve.upper) / 2 if in_middle else curve.confidence
-    ends = np.maximum([curve.accuracy - low, high - curve.accuracy], 0)
-    label = label_once(ax, f"{100 * level:g} % interval")
+    ends = np.array(curve.interval(level)) - curve.accuracy
     return ax.errorbar(
-        x, curve.accuracy, yerr=ends, fmt="none", ecolor=colour, elinewidth=1, label=label
-    )
+        x[order], curve.accuracy[order], yerr=np.maximum([[-1], [1]] * ends[:, order], 0),
+        fmt="none", ecolor=colours, elinewidth=1,
+        label=label_once(ax, f"{100 * level:g} % interval"),
+    )  # fmt: skip
 
 
 def draw_band(

@@ -99,8 +99,11 @@ def test_dots_are_accuracies_at_the_confidence():
 @pytest.mark.parametrize("level", [0.5, 0.99])
 def test_whiskers_are_intervals_of_the_bins(style, level):
     display = draw(style=style, confidence_level=level, sample_weight=W)
-    segments = np.array(display.intervals_.lines[2][0].get_segments())
-    c = display.curve
+    whiskers = display.intervals_.lines[2][0]
+    segments = np.array(whiskers.get_segments())
+    c, order = display.curve, np.argsort(segments[:, 0, 0])
+    segments, opacity = segments[order], whiskers.get_colors()[order, 3]
+    np.testing.assert_allclose(opacity, c.n_samples / (c.n_samples + 10))
     x = (c.lower + c.upper) / 2 if style == "bars" else c.confidence
     np.testing.assert_allclose(segments[:, :, 0], np.column_stack([x, x]))
     np.testing.assert_allclose(segments[:, :, 1], np.column_stack(c.interval(level)), atol=1e-12)
