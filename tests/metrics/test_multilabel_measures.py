@@ -20,7 +20,7 @@ from skcalib.metrics import (
     calibration_error_interval,
     calibration_test,
     expected_calibration_error,
-    get_scorer,
+    calibration_scorer,
     get_scorer_names,
     maximum_calibration_error,
     reliability_curve,
@@ -146,8 +146,8 @@ def test_scorers(classifier):
     }
     assert expected.keys() == {n for n in get_scorer_names() if n.startswith("neg_multilabel")}
     for name, value in expected.items():
-        assert get_scorer(name)(fitted, X, sp.csr_array(Y)) == pytest.approx(-value)
-    micro = get_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
+        assert calibration_scorer(name)(fitted, X, sp.csr_array(Y)) == pytest.approx(-value)
+    micro = calibration_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
     pooled = maximum_calibration_error(Y, Q, average="micro", sample_weight=W, **OF_LABELS)
     assert micro(fitted, X, Y, sample_weight=W) == pytest.approx(-pooled)
 
@@ -222,7 +222,7 @@ def test_what_is_not_for_several_labels():
     with pytest.raises(ValueError, match=r"kind must be one of .* got 'multilabel'"):
         CalibrationMonitor(labels=range(3), **OF_LABELS)
     with pytest.raises(ValueError, match="average must be 'macro' or 'micro' for a scorer"):
-        get_scorer("neg_multilabel_calibration_error", average=None)
+        calibration_scorer("neg_multilabel_calibration_error", average=None)
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="in memory"):
         expected_calibration_error(Y, da.from_array(P, chunks=(50, 3)), **OF_LABELS)
