@@ -75,7 +75,7 @@ plt.show()
 # observed frequencies are far below the diagonal.
 
 ReliabilityDisplay.from_predictions(
-    digits.y_test, before, kind="classwise", max_classes=6, n_bins=10, name="Network"
+    digits.y_test, before, kind="classwise", subset=6, n_bins=10, name="Network"
 )
 plt.show()
 
@@ -101,7 +101,7 @@ plt.show()
 # miscalibration is small. Vector scaling moves it up a little, too: it improves the order of the
 # predictions as well. Models on the same line have the same log loss.
 
-from skcalib.display import ScoreDecompositionDisplay
+from skcalib.metrics import ScoreDecompositionDisplay
 
 ScoreDecompositionDisplay.from_predictions(
     digits.y_test,

@@ -23,7 +23,7 @@ from skcalib._validation.inputs import are_probabilities, check_priors, warn_of_
 from skcalib._validation.labels import check_column_names, shown
 from skcalib.comparison import CalibratorComparison, compare_calibrators
 from skcalib.decision import bayes_decision
-from skcalib.display import ReliabilityDisplay, ReliabilityGridDisplay
+from skcalib.display import ReliabilityDisplay
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.export._calibrators import chain_of
 from skcalib.meta import MultiLabelCalibrator, PriorShift
@@ -189,8 +189,12 @@ def _diagrams(curves: dict[str, ReliabilityCurve]) -> Any:
 
     names = sorted(curves, key="uncalibrated".__ne__)
     figure = Figure(figsize=(9.6, 0.9 + 2.9 * -(-len(names) // 4)), layout="constrained")
-    displays = [ReliabilityDisplay(curves[name], name=name) for name in names]
-    return ReliabilityGridDisplay(displays).plot(figure, n_columns=4).figure_
+    axes = figure.subplots(-(-len(names) // 4), min(len(names), 4), squeeze=False)
+    for ax, name in zip(axes.flat, names, strict=False):
+        ReliabilityDisplay(curves[name], name=name).plot(ax, legend=False)
+    for unused in axes.flat[len(names) :]:
+        unused.set_axis_off()
+    return figure
 
 
 # Calibrators in files.

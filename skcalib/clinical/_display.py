@@ -1,4 +1,4 @@
-"""Curves of what is decided above a threshold: risk and coverage, and net benefit."""
+"""Decision curve: the net benefit over the threshold."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._output import drawing
+from skcalib._output.drawing import ResponseMethod
 from skcalib._rows import ArrayLike
 from skcalib._rows.ranking import ranked
 from skcalib._validation.inputs import check_flag
-from skcalib.display._curve_display import CurveDisplay, Line
-from skcalib.display._style import Look, record
+from skcalib.display._curve_display import REFERENCE, CurveDisplay, Line
 
 from ._net_benefit import benefits_of, checked_thresholds
 from ._regression import risks_of
@@ -19,26 +20,17 @@ from ._regression import risks_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of places at which curves and their bands are drawn.
-PLACES = 400
-
-# Risks of a smaller share of the rows, which are noisy, do not set the scale.
-LEAST_COVERAGE = 0.05
-
-# What artists are that show the net benefit of no model.
-REFERENCE = "reference"
-
 
 class NetBenefitDisplay(CurveDisplay):
-    r"""Decision curve: the net benefit of a model, over the threshold of the risk.
+    r"""Decision curve: the net benefit of a model against the threshold of the risk.
 
-    The net benefit of treating rows whose risk is at least the threshold, see
-    :func:`skcalib.clinical.net_benefit`, with the lines of treating everyone and of treating none.
-    A model is of use at the thresholds where it is above both. The band has the pointwise
-    confidence intervals of bootstrap samples of the rows.
+    The display shows the net benefit of treating the rows with a risk of at least the threshold,
+    see :func:`skcalib.clinical.net_benefit`, and the lines for treating all and treating none. A
+    model is useful at the thresholds where it is above both lines. The band contains pointwise
+    confidence intervals from bootstrap samples of the rows.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. Several models can
-    be drawn on the same axes, where the two lines are those of the first of them.
+    be drawn on the same axes; the two lines are drawn for the first model.
 
     Parameters
     ----------
@@ -81,6 +73,60 @@ class NetBenefitDisplay(CurveDisplay):
     """
 
     @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        response_method: ResponseMethod = "auto",
+        thresholds: ArrayLike | None = None,
+        standardized: bool = False,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        confidence_level: float | None = 0.95,
+        legend: bool | str = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
+    ) -> Self:
+        """Draw the decision curve of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier of two classes, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Method that returns the scores, as for
+            :meth:`skcalib.ReliabilityDisplay.from_estimator`.
+        name : str, default=None
+            Name of the model; by default the name of the class of the estimator.
+        thresholds, standardized, sample_weight, pos_label, ax, confidence_level, legend, \
+n_resamples, random_state, color, line_kw
+            As for :meth:`from_predictions`.
+
+        Returns
+        -------
+        NetBenefitDisplay
+            With the curve drawn.
+        """
+        P, classes = drawing.predict(estimator, X, response_method)
+        return cls.from_predictions(
+            y, P, thresholds=thresholds, standardized=standardized, sample_weight=sample_weight,
+            labels=classes, pos_label=pos_label,
+            name=type(estimator).__name__ if name is None else name, ax=ax,
+            confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
+            random_state=random_state, color=color, line_kw=line_kw,
+        )  # fmt: skip
+
+    @classmethod
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -93,7 +139,12 @@ class NetBenefitDisplay(CurveDisplay):
         pos_label: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
-        **plot_params: Any,
+        confidence_level: float | None = 0.95,
+        legend: bool | str = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
     ) -> Self:
         """Draw the decision curve of labels and probabilities.
 
@@ -103,10 +154,8 @@ class NetBenefitDisplay(CurveDisplay):
             As for :func:`skcalib.clinical.net_benefit_curve`.
         name : str, default=None
             Name of the model.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure. Axes may hold curves of other models.
-        **plot_params
-            Passed to :meth:`plot`.
+        ax, confidence_level, legend, n_resamples, random_state, color, line_kw
+            As for :meth:`plot`.
 
         Returns
         -------
@@ -123,7 +172,10 @@ class NetBenefitDisplay(CurveDisplay):
         rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
         found = ranked(rows.score, rows.event, rows.weight)
         curve = benefits_of(found, t, standardized=standardized)
-        return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+        return cls(curve, name=name, rows=rows).plot(
+            ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
+            random_state=random_state, color=color, line_kw=line_kw,
+        )  # fmt: skip
 
     def _summary(self) -> str:
         t, most = self.curve.threshold, self.curve.net_benefit.max()
@@ -135,16 +187,18 @@ class NetBenefitDisplay(CurveDisplay):
         name = "Standardized net benefit" if standardized else "Net benefit"
         return t, lambda curve: curve.net_benefit, curve_from, name, ""
 
-    def _arrange(self, look: Look, top: float) -> None:
-        t, everyone = self.curve.threshold, self.curve.treat_all
+    def _arrange(self, number: int, top: float) -> None:
+        ax, t, everyone = self.ax_, self.curve.threshold, self.curve.treat_all
         # Without an event nothing is above 0.
         top = max(1.1 * self.curve.net_benefit.max(), 1.1 * everyone.max(), top) or 1.0
         if self.band_ is not None:
             top = max(top, float(np.max(np.asarray(self.band_.get_paths()[0].vertices)[:, 1])))
-        self.ax_.set(xlim=(0, t[-1]), ylim=(-0.15 * top, top), xlabel="Threshold probability")
-        if look.number:
+        ax.set(xlim=(0, t[-1]), ylim=(-0.15 * top, top), xlabel="Threshold probability")
+        if number:
             return
+        colour = drawing.foreground(ax, 0.7)
         for label, values, dashes in (("Treat all", everyone, ":"), ("Treat none", 0 * t, "-")):
-            params: dict[str, Any] = {"color": look.theme.muted, "linewidth": 1.1, "zorder": 1.5}
-            (line,) = self.ax_.plot(t, values, linestyle=dashes, label=label, **params)
-            record(line, REFERENCE)
+            ax.plot(
+                t, values, color=colour, linestyle=dashes, linewidth=1.1, zorder=1.5, label=label,
+                gid=REFERENCE,
+            )  # fmt: skip

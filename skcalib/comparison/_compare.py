@@ -78,7 +78,7 @@ def compare_calibrators(
         Test set to score on instead, after fits to all of ``logits``. There are no standard
         errors then. It has features if the other rows have some.
     scoring : str, list of str or dict of str to str or callable, default=None
-        Names for :func:`skcalib.metrics.get_scorer`, or a dict with scorers under names of your
+        Names for :func:`skcalib.metrics.calibration_scorer`, or a dict with scorers under names of your
         own. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
         without the prefix; values of scorers that are objects keep the sign that they give them,
         greater is better. The log loss is always included, under the name "log loss", and the

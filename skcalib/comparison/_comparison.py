@@ -11,12 +11,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._output import written
+from skcalib._output import drawing, written
 from skcalib._output.html import Cell, Child, Number, element, styled, table
-from skcalib._output.theme import LINE, SMALLEST, Theme, as_written, fitted, shortened
 from skcalib._rows import Floats
 from skcalib._validation.inputs import check_option
-from skcalib.display._layout import cell_of, make_room, new_figure
 from skcalib.metrics._named_scorers import FIT_TIME, LOG_LOSS, PROPER_SCORES
 
 if TYPE_CHECKING:
@@ -305,35 +303,19 @@ class CalibratorComparison:
             If there is no measure of this name.
         """
         mean, (_, error) = self.mean(measure), self.difference(measure)
+        drawing.check_axes(ax)
         if ax is None:
-            size = (6.4, 1.4 + 0.32 * len(self.names))
-            ax = new_figure(size).subplots()
-        theme = Theme.of(ax)
+            ax = drawing.new_figure((6.4, 1.4 + 0.32 * len(self.names))).subplots()
         position = np.arange(len(self.names))
         has_bars = self.fit_times.shape[1] > 1
-        bars = CLEAR * error if has_bars else None
-        ax.errorbar(mean, position, xerr=bars, fmt="o", color=theme.model(0), capsize=3)
-        start = self.names.index(UNCALIBRATED)
-        ax.axvline(mean[start], color=theme.muted, linestyle="--", linewidth=1, zorder=0)
-        self._label(ax, measure, has_bars=has_bars)
-        make_room(ax)
-        return ax
-
-    def _label(self, ax: Axes, measure: str, *, has_bars: bool) -> None:
-        width, height = cell_of(ax)
-        size = float(ax.yaxis.get_major_ticks(1)[0].label1.get_fontsize())
-        # A line for each name, if need be in smaller letters, and no wider than 0.4 of the cell.
-        high = 72 * max(height - 0.8, 0) / len(self.names) / LINE
-        size = min(size, max(SMALLEST, high))
-        size = min(fitted(name, 0.4 * width, size)[1] for name in self.names)
-        names = [shortened(name, 0.4 * width, size) for name in self.names]
-        ax.set_yticks(np.arange(len(names)), names, fontsize=size)
+        ax.errorbar(mean, position, xerr=CLEAR * error if has_bars else None, fmt="o", capsize=3)
+        start, colour = self.names.index(UNCALIBRATED), drawing.foreground(ax, 0.6)
+        ax.axvline(mean[start], color=colour, linestyle="--", linewidth=1, zorder=0)
+        ax.set_yticks(position, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
-        largest = float(ax.xaxis.label.get_fontsize())
-        label, fontsize = fitted(f"{measure}{bars_are}", 0.55 * width, largest)
-        ax.set_xlabel(label, fontsize=fontsize)
-        as_written(ax.xaxis.label, *ax.get_yticklabels())
+        drawing.draw_as_written(ax.set_xlabel(f"{measure}{bars_are}"), *ax.get_yticklabels())
+        return ax
 
 
 def _standard_error(values: Floats) -> Floats:

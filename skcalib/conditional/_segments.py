@@ -17,9 +17,10 @@ from skcalib._rows import Array, ArrayLike, Bools, Floats, Indices, check_in_mem
 from skcalib._scores.columns import Scored
 from skcalib._validation.features import LEAST_WEIGHT, fitted_columns
 from skcalib._validation.inputs import check_integer, check_real, check_weights
+from skcalib.metrics._groups import Random
 from skcalib.metrics._input import Kind, check_draws_labels, check_input, columns_of
 from skcalib.metrics._inversion import p_value, ratio
-from skcalib.metrics._resampling import ROUNDING, Random, labels_at
+from skcalib.metrics._resampling import ROUNDING, labels_at
 
 # The ranges of scores: which of the four quarters are in each.
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)

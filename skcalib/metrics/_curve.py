@@ -1,9 +1,11 @@
 """Reliability curves: bins of scores with their confidence and accuracy."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betaincinv
@@ -14,6 +16,9 @@ from skcalib._scores.columns import Columns
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._input import OF_EACH, Kind, columns_of
+
+# Number of bins, the rule for their number, or their edges.
+NBins = int | Literal["cube_root"] | ArrayLike
 
 
 @dataclass(frozen=True)
@@ -96,22 +101,41 @@ def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats,
     return np.where(none, 0.0, low), np.where(all_, 1.0, high)
 
 
-def curves_of(columns: Columns, n_bins: int, strategy: Strategy) -> Iterator[ReliabilityCurve]:
+def curves_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> Iterator[ReliabilityCurve]:
     """The curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
-    shared = edges[0] if strategy == "uniform" else edges
-    sums = columns.sums(partial(bin_sums, edges=shared, n_bins=int(n_bins)))
+    # Columns with equal edges share one array, which bin_sums assigns to bins at once.
+    shared = edges[0] if all(one is edges[0] for one in edges) else edges
+    most = max(len(one) for one in edges) - 1
+    sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
     return map(partial(curve_of, kind=columns.kind), columns.labels, edges, sums)
 
 
-def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
-    """Edges of the bins of each column; for equal width all columns share one array."""
-    check_integer("n_bins", n_bins)
+def edges_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
+    """Edges of the bins of each column; columns share one array unless bins are of equal weight."""
     check_option("strategy", strategy, Strategy)
-    n_bins = int(n_bins)
+    if np.ndim(n_bins):
+        edges = np.asarray(n_bins, dtype=np.float64)
+        if (
+            edges.ndim > 1
+            or len(edges) < 2
+            or edges[0]
+            or edges[-1] != 1
+            or np.diff(edges).min() <= 0
+        ):
+            raise ValueError(
+                "Edges in n_bins must increase from 0 to 1, as [0, 0.1, 0.5, 1] do, got "
+                f"{n_bins!r}. Pass an integer for the number of bins."
+            )
+        return [edges] * len(columns.labels)
+    if isinstance(n_bins, str):
+        check_option("n_bins", n_bins, ["cube_root"])
+        n_bins = int(np.ceil(round(columns.rows.n_rows ** (1 / 3), 9)))
+    check_integer("n_bins", n_bins)
+    number = int(n_bins)  # type: ignore[arg-type]
     if strategy == "uniform":
-        return [uniform_edges(n_bins)] * len(columns.labels)
-    return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
+        return [uniform_edges(number)] * len(columns.labels)
+    return columns.ranked(lambda rows: quantile_edges(rows, number), events=False)
 
 
 def curve_of(
@@ -156,7 +180,7 @@ def reliability_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: NBins = 15,
     strategy: Strategy = "uniform",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
@@ -182,14 +206,13 @@ def reliability_curve(
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
-        be Dask collections with the same chunks of rows. With scikit-learn's
-        ``array_api_dispatch`` it may be a tensor, on whose device bins of equal width are summed;
-        labels and weights may be in another library, or on another device.
-    n_bins : int, default=15
-        Number of bins on [0, 1].
+        be Dask collections with the same chunks of rows. Tensors are copied to the host.
+    n_bins : int, "cube_root" or array-like, default=15
+        Number of bins on [0, 1], the cube root of the number of rows (rounded up), or the edges
+        of the bins from 0 to 1.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal weight. In the latter ties share a bin, so there may be
-        fewer than ``n_bins``.
+        Bins of equal width, or of equal weight. Ties share a bin, so there may be fewer than
+        ``n_bins`` bins of equal weight. Edges that are passed replace the strategy.
     kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
         The score, and the event that it predicts.
 

@@ -1,5 +1,7 @@
 """Checked rows of labels and probabilities, and their scores and events for each kind."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sized
 from functools import partial
 from typing import Any, Literal, get_args

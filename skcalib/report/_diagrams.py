@@ -15,12 +15,8 @@ import numpy as np
 
 from skcalib import clinical, conditional, display, metrics
 from skcalib._output import briefly, written
+from skcalib._output.drawing import draw_title
 from skcalib._output.html import element
-from skcalib._output.theme import SMALLEST
-from skcalib._scores.columns import Scored
-from skcalib.display._curves import curve_of_rows
-from skcalib.display._layout import draw_title
-from skcalib.display._style import AXIS_NAMES
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
@@ -103,7 +99,7 @@ def _draw_table(ax: Any, results: Results) -> None:
     room = 72 * ax.get_window_extent().width / ax.figure.dpi / (0.62 * len(lines[0]))
     ax.text(
         0.5, 0.5, "\n".join(lines), family="monospace", ha="center", va="center", linespacing=1.5,
-        fontsize=min(10, max(room, SMALLEST)),
+        fontsize=min(10, max(room, 7)),
     )  # fmt: skip
     ax.set_axis_off()
 
@@ -194,7 +190,7 @@ def _reliability(rows: Evaluation, view: View, kind: Kind) -> Element:
         )
     return picture(
         lambda figure: display.ReliabilityDisplay.from_predictions(
-            rows.y, view.P, **params, name=view.title, legend="outside", ax=figure.subplots()
+            rows.y, view.P, **params, name=view.title, ax=figure.subplots()
         ),
         (4.6, 5.2),
         f"{what}, {view.when}: ECE {written(error)}. {bins}",
@@ -228,7 +224,9 @@ def _histogram(rows: Evaluation, view: View, top: float) -> Element:
     curve = metrics.reliability_curve(rows.y, view.P, **rows.of_kind)
     share = curve.weight / curve.weight.sum()
     fullest = int(np.argmax(share))
-    score, frequency = map(str.lower, AXIS_NAMES[rows.kind])
+    score, frequency = "confidence", "accuracy"
+    if rows.kind == "binary":
+        score, frequency = "predicted probability", "observed frequency"
 
     def draw(figure: Figure) -> None:
         ax = figure.subplots()
@@ -301,16 +299,16 @@ def classes(results: Results) -> Element:
         return _pair(results, _reliability, "top-label")
     chosen, errors = results.worst(GRID), results.by_class_["ece_after"]
 
-    def of_class(k: int) -> display.ReliabilityDisplay:
-        of_rows = Scored(None, rows.after[:, k], rows.index == k, rows.w)
-        curve = curve_of_rows(of_rows, rows.n_bins, "uniform")
-        name = short(rows.classes[k])
-        return display.ReliabilityDisplay(curve, kind="binary", name=name, rows=of_rows)
-
     n = int(np.ceil(np.sqrt(len(chosen))))
     each = ", ".join(f"{short(rows.classes[k])} {written(errors[k])}" for k in chosen)
     return picture(
-        lambda figure: display.ReliabilityGridDisplay([of_class(k) for k in chosen]).plot(figure),
+        lambda figure: display.ReliabilityDisplay.from_predictions(
+            rows.y,
+            rows.after,
+            **{**rows.keywords, "kind": "classwise"},
+            subset=rows.classes[list(chosen)],
+            ax=figure.subplots(-(-len(chosen) // n), n, squeeze=False),
+        ),
         (max(2.7 * n, 4.5), 3.2 * -(-len(chosen) // n) + 0.8),
         "Reliability diagrams of the predicted probability of classes, after calibration, with "
         f"their ECE: {each}.",
@@ -346,7 +344,7 @@ def plane(results: Results) -> Element:
     of_rows: Any = {**rows.of_rows, "kind": "classwise"}
     models = {"Before": rows.before, "After": rows.after}
     found = {name: metrics.score_decomposition(rows.y, P, **of_rows) for name, P in models.items()}
-    shown = display.ScoreDecompositionDisplay(found, score="log_loss")
+    shown = metrics.ScoreDecompositionDisplay(found, score="log_loss")
     parts = "; ".join(
         f"{name.lower()} calibration a calibration loss of {written(d.miscalibration)} and a gain "
         f"over the base rates of {written(d.discrimination)}"

@@ -24,7 +24,8 @@ from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._input import Kind, resolved
 from skcalib.metrics._inversion import Simulation, cells_of, mean_gap_ends, simulated
 from skcalib.metrics._proper_scores import brier_scores, log_losses
-from skcalib.metrics._resampling import Measured, MeasuredByBins, draw_rows, measured_by
+from skcalib.metrics._groups import draw_rows
+from skcalib.metrics._resampling import Measured, MeasuredByBins, measured_by
 from skcalib.metrics._uncertainty import difference_of, interval_of
 
 # Classes with fewer rows are listed: their measures say little.

@@ -21,7 +21,7 @@ from skcalib._warnings import NoMinimumWarning
 from skcalib.comparison._comparison import CalibratorComparison
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, get_scorer as our_scorer
+from skcalib.metrics import calibration_scorer as our_scorer, expected_calibration_error
 from skcalib.metrics._named_scorers import EVERY_MEASURE
 
 SOME = [TemperatureScaling(), HistogramBinning(), PlattScaling()]

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from drawing import band_of, slow
+from drawing import band_of, in_legend, slow
 from matplotlib.figure import Figure
 from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
@@ -44,7 +44,7 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
     w = None if weights == (1, 1) else np.tile(weights, 2 * EACH)
     n = 3000
     y = np.arange(len(p)) // 2 % 2
-    params = {"sample_weight": w, "confidence_level": level, "legend": "outside"}
+    params = {"sample_weight": w, "confidence_level": level}
     display = drawn(y, p, n_resamples=n, **params)
     x, low, high = band_of(display)
     for tail, ends in (((1 - level) / 2, low), ((1 + level) / 2, high)):
@@ -52,8 +52,7 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
         for score in SCORES:
             below, up_to = chances(score, weights, ends[x == score].item())
             assert below - error < tail < up_to + error
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert f"{100 * level:g} % band if calibrated" in labels
+    assert f"{100 * level:g} % band if calibrated" in in_legend(display.ax_)
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,11 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import ReliabilityDisplay
-from skcalib.display import ReliabilityGridDisplay
 from skcalib.metrics import (
     calibration_error_interval,
     calibration_test,
     expected_calibration_error,
-    get_scorer,
+    calibration_scorer,
     get_scorer_names,
     maximum_calibration_error,
     reliability_curve,
@@ -147,8 +146,8 @@ def test_scorers(classifier):
     }
     assert expected.keys() == {n for n in get_scorer_names() if n.startswith("neg_multilabel")}
     for name, value in expected.items():
-        assert get_scorer(name)(fitted, X, sp.csr_array(Y)) == pytest.approx(-value)
-    micro = get_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
+        assert calibration_scorer(name)(fitted, X, sp.csr_array(Y)) == pytest.approx(-value)
+    micro = calibration_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
     pooled = maximum_calibration_error(Y, Q, average="micro", sample_weight=W, **OF_LABELS)
     assert micro(fitted, X, Y, sample_weight=W) == pytest.approx(-pooled)
 
@@ -160,16 +159,16 @@ def test_scorers(classifier):
 def test_diagrams():
     frame = pd.DataFrame(Y, columns=["sport", "law", "art"])
     given = {"sample_weight": W, **OF_LABELS}
-    grid = ReliabilityDisplay.from_predictions(frame, P, max_classes=2, **given)
-    assert isinstance(grid, ReliabilityGridDisplay)
+    grid = ReliabilityDisplay.from_predictions(frame, P, subset=2, **given)
     errors = expected_calibration_error(Y, P, average=None, **given)
     worst = np.argsort(-errors)[:2]
-    assert [d.name for d in grid.displays_] == frame.columns[worst].tolist()
-    assert_allclose([d.expected_calibration_error for d in grid.displays_], errors[worst])
+    assert list(grid.displays_) == frame.columns[worst].tolist()
+    found = [panel.expected_calibration_error for panel in grid.displays_.values()]
+    assert_allclose(found, errors[worst])
     n_rows = [int(Y[W > 0, j].sum()) for j in worst]
     titles = [ax.get_title() for ax in grid.axes_]
     for j, n, title in zip(worst, n_rows, titles, strict=True):
-        assert title == f"{frame.columns[j]}: {n} rows, ECE {errors[j]:.3f}"
+        assert title == f"{frame.columns[j]}\n{n} rows, ECE {errors[j]:.3f}"
 
 
 # ------------------------------------------------------------------------------------------
@@ -223,7 +222,7 @@ def test_what_is_not_for_several_labels():
     with pytest.raises(ValueError, match=r"kind must be one of .* got 'multilabel'"):
         CalibrationMonitor(labels=range(3), **OF_LABELS)
     with pytest.raises(ValueError, match="average must be 'macro' or 'micro' for a scorer"):
-        get_scorer("neg_multilabel_calibration_error", average=None)
+        calibration_scorer("neg_multilabel_calibration_error", average=None)
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="in memory"):
         expected_calibration_error(Y, da.from_array(P, chunks=(50, 3)), **OF_LABELS)

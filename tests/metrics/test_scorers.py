@@ -52,12 +52,12 @@ def test_score_with_weights(name, problem):
     w = np.random.default_rng(0).uniform(size=len(y))
     classifier = GaussianNB().fit(X, y)
     expected = -measure(y, classifier.predict_proba(X), sample_weight=w, **params)
-    assert metrics.get_scorer(name)(classifier, X, y, sample_weight=w) == pytest.approx(expected)
+    assert metrics.calibration_scorer(name)(classifier, X, y, sample_weight=w) == pytest.approx(expected)
 
 
 def test_arguments_of_the_measure():
     classifier = GaussianNB().fit(X, y)
-    scorer = metrics.get_scorer("neg_classwise_calibration_error", n_bins=4, strategy="quantile")
+    scorer = metrics.calibration_scorer("neg_classwise_calibration_error", n_bins=4, strategy="quantile")
     assert scorer(classifier, X, y) == -metrics.expected_calibration_error(
         y, classifier.predict_proba(X), n_bins=4, strategy="quantile", kind="classwise"
     )
@@ -70,7 +70,7 @@ def test_column_order_is_that_of_the_classes(name):
     names = np.array(["zebra", "ant", "bee"])
     calibrator = TemperatureScaling(classes=names).fit(logits, names[y])
     plain = TemperatureScaling().fit(logits, y)
-    scorer = metrics.get_scorer(name)
+    scorer = metrics.calibration_scorer(name)
     assert scorer(calibrator, logits, names[y]) == pytest.approx(scorer(plain, logits, y))
 
 
@@ -80,8 +80,8 @@ def test_fold_that_lacks_a_class(name, recwarn):
     seen = y != 1
     measure, params = OWN[name]
     expected = -measure(y[seen], classifier.predict_proba(X[seen]), labels=[0, 1, 2], **params)
-    assert metrics.get_scorer(name)(classifier, X[seen], y[seen]) == pytest.approx(expected)
-    assert metrics.get_scorer(name)(classifier, X[y == 1], y[y == 1]) <= 0
+    assert metrics.calibration_scorer(name)(classifier, X[seen], y[seen]) == pytest.approx(expected)
+    assert metrics.calibration_scorer(name)(classifier, X[y == 1], y[y == 1]) <= 0
     assert not recwarn
 
 
@@ -93,7 +93,7 @@ def test_class_that_the_classifier_never_saw(name):
     measure, params = OWN[name]
     P = np.insert(classifier.predict_proba(X), 1, 0, axis=1)
     expected = -measure(names, P, **params)
-    assert metrics.get_scorer(name)(classifier, X, names) == pytest.approx(expected)
+    assert metrics.calibration_scorer(name)(classifier, X, names) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", [name for name in OWN if "expected" in name])
@@ -101,19 +101,19 @@ def test_metadata_routing_brings_weights(name):
     w = np.random.default_rng(0).uniform(size=len(y))
     with sklearn.config_context(enable_metadata_routing=True):
         scoring = {
-            str(asked): metrics.get_scorer(name).set_score_request(sample_weight=asked)
+            str(asked): metrics.calibration_scorer(name).set_score_request(sample_weight=asked)
             for asked in (True, False)
         }
         model = GaussianNB().set_fit_request(sample_weight=False)
         params = {"sample_weight": w}
         results = cross_validate(model, X, y, scoring=scoring, params=params, error_score="raise")
-    plain = cross_val_score(GaussianNB(), X, y, scoring=metrics.get_scorer(name))
+    plain = cross_val_score(GaussianNB(), X, y, scoring=metrics.calibration_scorer(name))
     np.testing.assert_allclose(results["test_False"], plain)
     assert (results["test_True"] != plain).any()
 
 
 def test_scorers_are_plain_objects():
-    scorer = metrics.get_scorer("neg_expected_calibration_error", n_bins=7)
+    scorer = metrics.calibration_scorer("neg_expected_calibration_error", n_bins=7)
     assert "n_bins" in repr(scorer)
     classifier = GaussianNB().fit(X, y)
     for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer)):
@@ -127,24 +127,24 @@ def test_names():
     of_features = {"neg_multicalibration_error"}
     assert {*OWN, *of_labels, *of_features, *sklearn.metrics.get_scorer_names()} == set(names)
     for name in names:
-        assert callable(metrics.get_scorer(name))
+        assert callable(metrics.calibration_scorer(name))
 
 
 def test_bad_names_and_arguments():
     with pytest.raises(ValueError, match=r"no scorer named 'ece'.*get_scorer_names"):
-        metrics.get_scorer("ece")
+        metrics.calibration_scorer("ece")
     with pytest.raises(ValueError, match=r"'accuracy' is scikit-learn's scorer .* got n_bins"):
-        metrics.get_scorer("accuracy", n_bins=3)
+        metrics.calibration_scorer("accuracy", n_bins=3)
 
 
 @every
 def test_unknown_arguments_are_named_at_once(name):
     with pytest.raises(ValueError, match=rf"'{name}' takes the arguments .*, got nbins, x\."):
-        metrics.get_scorer(name, nbins=3, x=1)
+        metrics.calibration_scorer(name, nbins=3, x=1)
     # What the scorer brings itself, or what makes it the one of its name, is no argument.
     for brought in ("labels", "sample_weight", "y_true", *OWN[name][1]):
         with pytest.raises(ValueError, match=rf"arguments .*pos_label(, average)?, got {brought}"):
-            metrics.get_scorer(name, **{brought: "binary"})
+            metrics.calibration_scorer(name, **{brought: "binary"})
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_unknown_arguments_are_named_at_once(name):
 )
 def test_wrong_values_are_found_at_once(params, message):
     with pytest.raises(ValueError, match=message):
-        metrics.get_scorer("neg_expected_calibration_error", **params)
+        metrics.calibration_scorer("neg_expected_calibration_error", **params)
 
 
 @every
@@ -174,10 +174,10 @@ def test_right_values_are_accepted(name, problem, recwarn):
         if kind == "binary":
             given["pos_label"] = names[0]
         expected = -measure(y, classifier.predict_proba(X), **fixed, **given)
-        assert metrics.get_scorer(name, **given)(classifier, X, y) == pytest.approx(expected)
+        assert metrics.calibration_scorer(name, **given)(classifier, X, y) == pytest.approx(expected)
     assert not recwarn
 
 
 def test_estimator_without_probabilities():
     with pytest.raises(TypeError, match="needs an estimator with predict_proba, got LinearSVC"):
-        metrics.get_scorer("neg_expected_calibration_error")(LinearSVC().fit(X, y), X, y)
+        metrics.calibration_scorer("neg_expected_calibration_error")(LinearSVC().fit(X, y), X, y)

@@ -19,7 +19,7 @@ import skcalib
 from skcalib._validation.labels import encode
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, get_scorer
+from skcalib.metrics import expected_calibration_error, calibration_scorer
 
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
 Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
@@ -271,7 +271,7 @@ def test_another_order_of_classes_than_that_of_the_logits_is_refused():
 def test_scorers_know_labels_of_another_type():
     names = 2**62 + np.arange(3)
     calibrator = skcalib.TemperatureScaling().fit(Z3, names[Y3])
-    score, P = get_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
+    score, P = calibration_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
     for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
         assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
     higher = (names + 1).astype(np.uint64)[Y3]  # of which the last is unseen
