@@ -18,14 +18,11 @@ from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
 
-# Candidates with a smaller weight are left out.
+# Candidates with a smaller weight are left out, after the first fold if it has enough rows.
 NEGLIGIBLE = 0.01
 
-# Candidates with a smaller weight on the first fold are not fitted on the others.
-SCREENED = 0.05
-
 # Pseudo-rows of each candidate in the prior of the weights.
-EACH = 0.1
+EACH = 0.15
 
 # From MANY_ROWS on, weights are estimated on FEWER_ROWS.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000
@@ -90,7 +87,7 @@ def stack(
         fitted = fit_to_all_rows({first: candidates[first]}, rows)
         return Stack(weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
 
-    # Fit the candidates to each training part, for the probabilities of the labels of its test part.
+    # Fit the candidates to each training part; predict the labels of its test part.
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
     test = np.concatenate([split.test for split in splits])
     shares = shares_of(rows, test)
@@ -202,7 +199,7 @@ def promising(candidates: Mapping[str, Any], fold: Fold) -> dict[str, Any]:
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
     weights = lowest_loss(Q, None, (np.arange(len(names)) == 0) * 1.0)
-    out = {name for name, weight in zip(names[1:], weights[1:], strict=True) if weight < SCREENED}
+    out = {name for name, weight in zip(names[1:], weights[1:], strict=True) if weight < NEGLIGIBLE}
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 
@@ -216,7 +213,7 @@ def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:
 
 
 def log_losses(folds: Sequence[Fold], w: Floats | None) -> tuple[dict[str, float], ...]:
-    """Mean log loss of each candidate on the test rows of the folds that have it, with its error."""
+    """Mean log losses on the test rows of the folds that have the candidate; standard errors."""
     w = np.ones(sum(len(fold.test) for fold in folds)) if w is None else w
     parts = np.split(w, np.cumsum([len(fold.test) for fold in folds])[:-1])
     means, errors = {}, {}
