@@ -72,9 +72,9 @@ def _logs_and_products(
     """Log-likelihood of a block, and minus its second derivatives: (1 + M * M,)."""
     Q = Q if of_block is None else of_block(Q, y, w)
     mixed = np.maximum(Q @ x, 1e-100)  # avoid division by zero
-    S = Q / mixed[:, None]
+    S, logs = Q / mixed[:, None], np.log(mixed)
     products = (S if w is None else S * w[:, None]).T @ S
-    return np.append(xa.weighted_sum(np.log(mixed), w), products)
+    return np.append(logs.sum() if w is None else w @ logs, products)
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
@@ -144,7 +144,7 @@ def least_squares_weights(A: Floats, b: Floats) -> Floats:
     all u that are not negative is a multiple of x, so that bounds are the only constraints.
     """
     C = A - b[:, None]
-    C = np.vstack([C / max(float(np.abs(C).max()), xa.TINY), np.ones(A.shape[1])])
+    C = np.vstack([C / max(float(np.abs(C).max()), np.finfo(float).tiny), np.ones(A.shape[1])])
     target = np.append(np.zeros(len(b)), 1)
     options = {"method": "bvls", "tol": 1e-15, "max_iter": 100 * len(C)}
     u = np.maximum(optimize.lsq_linear(C, target, (0, np.inf), **options).x, 0)

@@ -428,8 +428,7 @@ class ConditionalCalibrator(AutoCalibrator):
                 "The calibrator was fitted without features, got some. Leave them out, or pass "
                 "those of the calibration rows to fit."
             )
-        X = as_array(X, n_columns=self.n_features_in_)
-        self._check_library(X, method)
+        X = as_array(X, n_columns=self.n_features_in_, tensors=True)
         if xa.is_tensor(X):
             return self._outputs_of_host(X, method, features)
         F = self._parts.columns.numbers(features, X.shape[0])

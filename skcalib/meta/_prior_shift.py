@@ -143,7 +143,7 @@ class PriorShift(BaseCalibrator):
 
     Row-chunked Dask collections send three numbers per row to the client in ``fit``, of up to two
     million rows; :meth:`adapt` passes over the chunks. With scikit-learn's ``array_api_dispatch``
-    tensors are shifted where they are, and fitted and adapted to on the host.
+    tensors are shifted where they are.
 
     References
     ----------

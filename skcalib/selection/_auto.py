@@ -122,9 +122,6 @@ class AutoCalibrator(BaseCalibrator):
     cv_log_loss_error_: dict[str, float]
     smoothing_: float
 
-    # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
-    _rows_at_least = 1 << 12
-
     def __init__(
         self,
         calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
@@ -213,7 +210,7 @@ class AutoCalibrator(BaseCalibrator):
         self, rows: Rows, splits: list[Split] | None
     ) -> tuple[dict[str, Any], HeldOut | None]:
         """Fitted attributes, and held-out log-probabilities of the mixture if there are folds."""
-        held: Any = rows.in_memory(or_some=True)  # a sample of many rows of Dask
+        held: Any = rows.in_memory()  # a sample of many rows of Dask
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
             splits = random_splits(held, int(self.cv), self.random_state)
