@@ -168,7 +168,7 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
     given those in memory, or some of many rows of Dask.
     """
     if not _has_own(calibrator, "fit"):
-        held = rows.in_memory(or_some=True)
+        held = rows.in_memory()
         return fit_calibrator(calibrator, held.X, rows.classes[held.y], held.w, rows.classes)
     return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
 

@@ -9,16 +9,15 @@ it says. What is called a tensor is an array of any library but NumPy. Blocks ar
 logits or probabilities. Other modules know this one as ``xa``.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context, get_config
+from sklearn import get_config
 from sklearn.utils import _array_api
-from sklearn.utils._array_api import _convert_to_numpy, get_namespace
+from sklearn.utils._array_api import get_namespace
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -74,13 +73,6 @@ def perhaps(condition: Any) -> bool:
     return bool(condition) if isinstance(condition, np.generic | bool) else True
 
 
-def library(x: Any) -> str:
-    """The library and the device of an array, for comparison and for messages."""
-    if not is_tensor(x):
-        return "NumPy"
-    return f"{_name(namespace(x))} on {x.device}"
-
-
 def _name(xp: Any) -> str:
     """What users call a namespace: that of JAX is jax.numpy, and others are wrapped."""
     return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
@@ -106,11 +98,16 @@ def following(value: Array, x: Any) -> Any:
 
 
 def on_host(x: Any) -> Any:
-    """A tensor as an array of NumPy; other objects unchanged."""
+    """A tensor as an array of NumPy, without its gradients; other objects unchanged."""
     if isinstance(x, np.ndarray) or not _is_foreign(x):
         return x
-    with config_context(array_api_dispatch=True):  # else those of other devices are refused
-        return np.asarray(_convert_to_numpy(x, namespace(x)))
+    if hasattr(x, "detach"):  # torch
+        return x.detach().cpu().numpy()
+    if hasattr(x, "get"):  # CuPy
+        return x.get()
+    if hasattr(x, "to_device") and "array_api_strict" in type(x).__module__:
+        x = x.to_device(namespace(x).Device("CPU_DEVICE"))
+    return np.asarray(x)
 
 
 def into(name: str, out: Any, *args: Any) -> Any:
@@ -203,23 +200,6 @@ def check_tensor(x: Any, name: str) -> Any:
             f"as by {name}.to(torch.float32)."
         )
     return x
-
-
-def check_has_doubles(x: Any, name: str) -> None:
-    """Raise a ValueError for a tensor where there is no double precision, as on MPS of Apple."""
-    xp = namespace(x)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # JAX warns, and gives single precision
-            has_doubles = xp.zeros(1, dtype=xp.float64, device=x.device).dtype == xp.float64
-    except (TypeError, RuntimeError):
-        has_doubles = False
-    if not has_doubles:
-        raise ValueError(
-            f"{name} must be where there is double precision, in which sums over rows are "
-            f"computed, got an array in {library(x)}, which has none. Pass {name}.cpu(), or in JAX "
-            "turn on jax_enable_x64."
-        )
 
 
 def check_needs_no_gradients(x: Any, name: str) -> None:
@@ -411,19 +391,13 @@ def searchsorted(edges: Floats, x: Array) -> Array:
 
 
 def bincount(index: Array, values: Any, n: int) -> Floats:
-    """Sum on the host of the values at each index below ``n``, or their number: float64 (n,).
+    """Sum of the values at each index below ``n``, or their number if there are none: float64 (n,).
 
-    Values are those of arrays of the shape of the indices, or are broadcast to it.
+    Values have the shape of the indices, or are broadcast to it.
     """
-    xp = namespace(index)
     if values is not None:
-        values = double(values)
-        if values.shape != index.shape:  # a call that takes longer than the sums of a row
-            values = xp.broadcast_to(values, index.shape)
-        if isinstance(index, np.ndarray) and index.flags.f_contiguous:  # saves copies of both
-            index, values = index.T, values.T
-        values = xp.reshape(values, (-1,))
-    index = xp.reshape(index, (-1,))
-    if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
-        xp, index, values = np, on_host(index), on_host(values)
-    return np.asarray(on_host(xp.bincount(index, values, minlength=n)), np.float64)
+        values = np.broadcast_to(np.asarray(values, np.float64), index.shape)
+    if index.flags.f_contiguous:  # saves copies of both
+        index, values = index.T, None if values is None else values.T
+    values = None if values is None else values.ravel()
+    return np.bincount(index.ravel(), values, n).astype(np.float64, copy=False)

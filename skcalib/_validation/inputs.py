@@ -18,7 +18,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
-from skcalib._rows.inputs import TensorRows
 from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
@@ -179,14 +178,15 @@ def check_finite(Z: Floats) -> bool:
     if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
         return False
 
-    def count(Z: Floats) -> Array:
-        masked = -np.inf == Z
-        larger = ~(masked | xp.isnan(Z) | (xp.abs(Z) <= largest))
-        kinds = xp.isnan(Z), larger, xp.all(masked, axis=1)
-        return np.array([int(xp.count_nonzero(kind)) for kind in kinds])
+    Z = xa.on_host(Z)  # of a tensor, for the few that are masked or invalid
 
-    kind = MemoryRows if xp is np else TensorRows.of
-    nan, larger, rows = kind(Z).sum(count).tolist()
+    def count(Z: Floats) -> Array:
+        masked = np.isneginf(Z)
+        larger = ~(masked | np.isnan(Z) | (np.abs(Z) <= largest))
+        kinds = np.isnan(Z), larger, masked.all(axis=1)
+        return np.array([np.count_nonzero(kind) for kind in kinds])
+
+    nan, larger, rows = MemoryRows(Z).sum(count).tolist()
     log_odds = Z.shape[1] == 1  # of which none is that of a masked class
     if nan or larger or (rows and log_odds):
         kinds = (nan, "NaN"), (larger, "larger"), (rows * log_odds, "-inf")
@@ -338,8 +338,8 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
     if weight < SMALL_SHARE * n_rows:
         warn(
             f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
-            f"twice: the fit is regularized, or smoothed, as if there were {weight:.3g} rows. If "
-            "weights are relative, multiply them by len(w) / sum(w).",
+            f"twice: smoothing and regularization are chosen for {weight:.3g} rows. If weights are "
+            "relative, multiply them by len(w) / sum(w).",
             SmallWeightsWarning,
         )
 
@@ -393,18 +393,11 @@ def check_rows(
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
     """Logits, labels and weights of the rows of positive weight, and the findings.
 
-    Labels and weights are on the host, also where the logits are a tensor. With ``proba`` they are
-    ``y_proba``, probabilities (n, K) or (n,), and ``y_true`` of a measure.
+    With ``proba`` they are ``y_proba``, probabilities (n, K) or (n,), and ``y_true`` of a measure.
     """
     name, name_of_y = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, name_of_y, warns=not proba)
-    if not isinstance(X, np.ndarray) and xa.is_tensor(X):
-        xa.check_needs_no_gradients(X, name)
-        xa.check_has_doubles(X, name)
-        # In place of the tensor an array of its shape, which takes no memory.
-        as_floats(np.broadcast_to(0.0, tuple(X.shape)), name, flat=proba, estimator=estimator)
-    else:
-        X = as_floats(X, name, flat=proba, estimator=estimator)
+    X = as_floats(X, name, flat=proba, estimator=estimator)
     if proba and X.ndim == 2 and X.shape[1] == 1:
         raise ValueError(
             "y_proba must have one column per class, or one dimension for two classes, got "

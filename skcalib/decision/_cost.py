@@ -75,7 +75,7 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     if costs.ndim == 2:
         decisions = rows.map(partial(_decided, costs=costs), _plan(costs))
     else:
-        decisions = rows.on_host().extended(costs).map(_decided)
+        decisions = rows.in_memory().extended(costs).map(_decided)
     return np.asarray(xa.on_host(decisions))
 
 
@@ -157,7 +157,7 @@ def expected_cost(
     w = check_weights(sample_weight, n_rows)
     if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
         costs = costs[w > 0]
-    return float(rows.on_host().extended(costs).sum(_cost_of_block) / rows.weight)
+    return float(rows.in_memory().extended(costs).sum(_cost_of_block) / rows.weight)
 
 
 def _as_numbers(cost: ArrayLike) -> Floats:

@@ -114,9 +114,10 @@ class NoisyLabelCalibration(BaseCalibrator):
     singular, or has rows that do not sum to one, for a calibrator with folds, and for copies that
     take over 4 gigabytes.
 
-    Row-chunked Dask collections are gathered in the memory of the client, up to 16 million numbers;
-    outputs are lazy. With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated
-    on the host, and outputs are tensors like ``X``.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
+    With scikit-learn's ``array_api_dispatch`` outputs for tensors are computed on the host, and are
+    tensors like ``X``.
 
     References
     ----------

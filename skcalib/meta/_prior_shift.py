@@ -263,20 +263,16 @@ class PriorShift(BaseCalibrator):
         """
         inputs.check_fitted(self)
         rows, weight = self._checked_unlabelled(X, sample_weight)
-        labels = xa.on_host(self.label_weights_)
-        if not labels.any():
+        if not self.label_weights_.any():
             raise ValueError(
                 "adapt compares rows with those of fit, got a shift by from_rates, which has none. "
                 "Call fit with calibrated logits and labels first."
             )
-        before = xa.on_host(self.calibration_priors_)
-        estimate = most_likely_priors(rows, before, labels)
-        _warn_of(estimate, weight, int(np.count_nonzero(labels)))
+        estimate = most_likely_priors(rows, self.calibration_priors_, self.label_weights_)
+        _warn_of(estimate, weight, int(np.count_nonzero(self.label_weights_)))
         errors, ratio = estimate.standard_errors, estimate.log_likelihood_ratio
         adapted = dict(zip(ADAPTED, (errors, estimate.n_passes, ratio), strict=True))
-        for name, value in {**_moved(before, estimate.priors), **adapted}.items():
-            is_array = isinstance(value, np.ndarray)
-            setattr(self, name, xa.like(value, self.calibration_priors_) if is_array else value)
+        vars(self).update(_moved(self.calibration_priors_, estimate.priors), **adapted)
         return self
 
     def _checked_unlabelled(self, X: Any, sample_weight: Any) -> tuple[Rows, float]:
@@ -285,7 +281,7 @@ class PriorShift(BaseCalibrator):
         if xa.is_tensor(X):
             xa.check_needs_no_gradients(X, "X")
             X = xa.on_host(X)
-        check_column_names(X, xa.on_host(self.classes_))
+        check_column_names(X, self.classes_)
         check = partial(inputs.check_unlabelled, copy(self))
         found: inputs.Found
         rows, found = checked_rows(check, X=X, sample_weight=sample_weight)

@@ -206,7 +206,8 @@ def reliability_curve(
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
-        be Dask collections with the same chunks of rows. Tensors are copied to the host.
+        be Dask collections with the same chunks of rows, and bins of equal weight are bins of a
+        random sample of at most a million rows. Tensors are copied to the host.
     n_bins : int, "cube_root" or array-like, default=15
         Number of bins on [0, 1], the cube root of the number of rows (rounded up), or the edges
         of the bins from 0 to 1.
