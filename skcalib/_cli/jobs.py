@@ -153,7 +153,7 @@ def _compared(
         calibration.logits,
         calibration.labels,
         test=(test.logits, test.labels),
-        classes=classes,
+        labels=classes,
         on_progress=lambda k, n: show(f"[{'=' * (30 * k // n):30}] {k} of {n} fits"),
     )
     show("evaluating ...")

@@ -86,7 +86,7 @@ def report():
     labels = np.array(HOSTILE)[y]
     classes = list(HOSTILE)
     calibrators = {HOSTILE[1]: TemperatureScaling(), "Platt": PlattScaling()}
-    comparison = compare_calibrators(logits, labels, calibrators=calibrators, classes=classes)
+    comparison = compare_calibrators(logits, labels, calibrators=calibrators, labels=classes)
     calibrator = TemperatureScaling(classes=classes).fit(logits, labels)
     return calibration_report(
         calibrator,
