@@ -1,5 +1,7 @@
 """Warnings that point at the line of the user's program that led to them, and their classes."""
 
+from __future__ import annotations
+
 import inspect
 import warnings
 from collections import Counter, defaultdict

@@ -5,6 +5,8 @@ one for each of ten intervals with about as many rows each, and one for missing 
 other categories, and of missing ones, are in no level.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Real

@@ -176,7 +176,8 @@ class CalibratorComparison:
     def __str__(self) -> str:
         """A line for each calibrator, another line for standard errors, and the notes."""
         indent, (n_calibrators, n_splits) = max(map(len, self.names)) + 1, self.fit_times.shape
-        header, lines = [], [[] for _ in range(2 * n_calibrators)]
+        header: list[str] = []
+        lines: list[list[str]] = [[] for _ in range(2 * n_calibrators)]
 
         def add(title: str, values: Floats, errors: Floats, marks: Any = None) -> None:
             width = max(9, len(title) + 2)

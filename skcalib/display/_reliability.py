@@ -645,9 +645,7 @@ def event_name(label: Any) -> str | None:
     return str(label) if isinstance(label, str) else f"class {label}"
 
 
-def split(
-    rows: list[Scored], by: Any, kind: str, sample_weight: Any
-) -> list[tuple[Any, Scored]]:
+def split(rows: list[Scored], by: Any, kind: str, sample_weight: Any) -> list[tuple[Any, Scored]]:
     """Return the rows of each category, in the order of the names of the categories."""
     if kind in OF_EACH:
         raise ValueError(

@@ -1,5 +1,7 @@
 """Temperature scaling, and its mixture with uncalibrated and uniform probabilities."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
