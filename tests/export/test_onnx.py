@@ -1,8 +1,9 @@
 """ONNX models of all calibrators, run in onnxruntime, against the calibrators themselves."""
 
+from __future__ import annotations
+
 import json
 import sys
-from itertools import product
 
 import numpy as np
 import pytest
@@ -109,7 +110,6 @@ def check_agreement(calibrator, X, *, optimized=(False, True)):
         ("float32", (1, 3)),
         ("float64", (2,)),
         pytest.param("float32", (2, 10), marks=pytest.mark.slow),
-        pytest.param("float64", (1, 3), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
@@ -310,10 +310,7 @@ class TestNumbers:
         [
             ("float32", 1e-35),
             ("float64", 1e35),
-            *(
-                pytest.param(*case, marks=pytest.mark.slow)
-                for case in [*product(DTYPES, [1e-12, 1e12]), ("float32", 1e35), ("float64", 1e-35)]
-            ),
+            pytest.param("float32", 1e35, marks=pytest.mark.slow),
         ],
     )
     @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
@@ -350,7 +347,7 @@ class TestNumbers:
 
     @pytest.mark.parametrize(
         "smoothing",
-        [1e-45, 0.3, *(pytest.param(s, marks=pytest.mark.slow) for s in (1e-20, 1e-10))],
+        [1e-45, 0.3],
     )
     @pytest.mark.parametrize("n_columns", [1, 3])
     def test_smoothing(self, smoothing, n_columns):

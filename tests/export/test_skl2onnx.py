@@ -351,7 +351,7 @@ class TestErrors:
         shapes = calculate_linear_classifier_output_shapes
         skl2onnx.update_registered_converter(Margins, "Margins", shapes, convert, options=options)
         model = CalibratedClassifier(Margins(), PlattScaling(), cv=2).fit(self.X, self.Y)
-        with pytest.raises(TypeError, match="of Margins ignores the option raw_scores.*predict_pr"):
+        with pytest.raises(TypeError, match=r"of Margins ignores the option raw_scores.*proba"):
             converted(model, self.X)
 
     def test_without_skl2onnx(self, monkeypatch):
