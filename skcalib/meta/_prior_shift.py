@@ -272,7 +272,8 @@ class PriorShift(BaseCalibrator):
         _warn_of(estimate, weight, int(np.count_nonzero(self.label_weights_)))
         errors, ratio = estimate.standard_errors, estimate.log_likelihood_ratio
         adapted = dict(zip(ADAPTED, (errors, estimate.n_passes, ratio), strict=True))
-        vars(self).update(_moved(self.calibration_priors_, estimate.priors), **adapted)
+        for name, value in {**_moved(self.calibration_priors_, estimate.priors), **adapted}.items():
+            setattr(self, name, value)
         return self
 
     def _checked_unlabelled(self, X: Any, sample_weight: Any) -> tuple[Rows, float]:
