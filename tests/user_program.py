@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, assert_type
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
