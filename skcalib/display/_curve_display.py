@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from skcalib._output import drawing
-from skcalib._rows import Floats, Ranked
+from skcalib._rows import Floats, Indices, Ranked
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer, check_real
 from skcalib.metrics._resampling import bootstrap_band
@@ -38,8 +38,16 @@ class CurveDisplay(drawing.Display):
     band_: FillBetweenPolyCollection | None
     legend_: Legend | None
 
-    def __init__(self, curve: Any, *, name: str | None = None, rows: Scored | None = None) -> None:
+    def __init__(
+        self,
+        curve: Any,
+        *,
+        name: str | None = None,
+        rows: Scored | None = None,
+        groups: Indices | None = None,
+    ) -> None:
         self.curve = curve
+        self.groups = groups
         self.name = name
         self.rows = rows
 
@@ -98,7 +106,7 @@ class CurveDisplay(drawing.Display):
         self.line_, self.band_ = draw_line(ax, x, values(self.curve), label, look), None
         drawing.mark_diagram(self.line_, f"a curve of the {ylabel.lower()}")
         if confidence_level is not None and self.rows is not None:
-            resampling = confidence_level, n_resamples, random_state
+            resampling = confidence_level, n_resamples, random_state, self.groups
             ends = bootstrap_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
             label = f"{100 * confidence_level:g} % confidence band"
             self.band_ = draw_band(ax, (x, *ends), self.line_, label)

@@ -10,13 +10,13 @@ import numpy as np
 
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ResponseMethod
-from skcalib._rows import ArrayLike, check_in_memory, on_host
-from skcalib._scores.bins import Strategy
+from skcalib._rows import ArrayLike, Indices, check_in_memory, on_host
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 from skcalib._validation.labels import shown
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import concatenated
+from skcalib.metrics._curve import NBins, concatenated
+from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import OF_EACH, Kind, columns_of
 
 from . import _artists, _curves
@@ -71,6 +71,8 @@ class ReliabilityDisplay(drawing.Display):
         by ``style="corp"`` and ``style="smooth"``. With several classes one tuple per class.
     event : str, default=None
         Name of the event, for the label of the axis of a binary diagram.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for bands.
 
     Attributes
     ----------
@@ -150,6 +152,7 @@ class ReliabilityDisplay(drawing.Display):
         name: str | None = None,
         rows: Scored | Sequence[Scored] | None = None,
         event: str | None = None,
+        groups: Indices | None = None,
     ) -> None:
         self.curve = curve
         self.name = name
@@ -157,6 +160,7 @@ class ReliabilityDisplay(drawing.Display):
         if isinstance(rows, Scored):
             self.rows = _curves.with_weight(rows)
         self.event = event
+        self.groups = groups
         self._parts: dict[Any, ReliabilityDisplay] = {}
         self._is_panel = False
 
@@ -173,21 +177,22 @@ class ReliabilityDisplay(drawing.Display):
     def from_estimator(
         cls,
         estimator: Any,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike,
         *,
         response_method: ResponseMethod = "auto",
-        n_bins: Any = 15,
-        strategy: Strategy | None = None,
+        n_bins: NBins = 15,
+        strategy: Any = None,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
         by: Any = None,
+        groups: Any = None,
         subset: Any = 9,
         name: str | None = None,
         ax: Any = None,
-        style: Style | None = None,
-        scale: Scale | None = None,
+        style: Any = None,
+        scale: Any = None,
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
@@ -212,7 +217,7 @@ class ReliabilityDisplay(drawing.Display):
             "auto" calls it only if there is no ``predict_proba``.
         name : str, default=None
             Name of the model; by default the name of the class of the estimator.
-        n_bins, strategy, kind, sample_weight, pos_label, by, subset, ax, style, scale, \
+        n_bins, strategy, kind, sample_weight, pos_label, by, groups, subset, ax, style, scale, \
 confidence_level, band, counts, legend, n_resamples, random_state, color, line_kw
             As for :meth:`from_predictions`.
 
@@ -225,7 +230,7 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         return cls.from_predictions(
             y, P, n_bins=n_bins, strategy=strategy, kind=kind, sample_weight=sample_weight,
             labels=None if kind == "multilabel" else classes, pos_label=pos_label, by=by,
-            subset=subset, name=type(estimator).__name__ if name is None else name, ax=ax,
+            groups=groups, subset=subset, name=name or type(estimator).__name__, ax=ax,
             style=style, scale=scale, confidence_level=confidence_level, band=band,
             counts=counts, legend=legend, n_resamples=n_resamples, random_state=random_state,
             color=color, line_kw=line_kw,
@@ -237,18 +242,19 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: Any = 15,
-        strategy: Strategy | None = None,
+        n_bins: NBins = 15,
+        strategy: Any = None,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
         by: Any = None,
+        groups: Any = None,
         subset: Any = 9,
         name: str | None = None,
         ax: Any = None,
-        style: Style | None = None,
-        scale: Scale | None = None,
+        style: Any = None,
+        scale: Any = None,
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
@@ -273,6 +279,9 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         by : array-like of shape (n_samples,), default=None
             Categories of the rows, such as centres. The diagram has a curve for each category,
             and with its error bars or band the curve of all rows.
+        groups : array-like of shape (n_samples,), default=None
+            Rows with the same value belong together, such as the visits of a patient. Error bars
+            and bands then allow for dependence within groups.
         subset, ax, style, scale, confidence_level, band, counts, legend, n_resamples, \
 random_state, color, line_kw
             As for :meth:`plot`.
@@ -290,26 +299,22 @@ random_state, color, line_kw
             As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`; for ``by`` with a panel
             for each class, or of another length.
         """
-        check_in_memory((y_true, y_proba, sample_weight))
+        check_in_memory((y_true, y_proba, sample_weight, groups))
         columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
         found, kind = list(columns.each()), columns.kind
         rows = [_curves.with_weight(column) for column in found]
         if strategy is None:
             is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))
             strategy = "quantile" if is_rare else "uniform"
-        curves = [_curves.curve_of_rows(column, n_bins, strategy) for column in rows]
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        curves = [_curves.curve_of_rows(column, n_bins, strategy, numbers) for column in rows]
+        each = kind in OF_EACH
+        curve = replace(concatenated(curves) if each else curves[0], kind=kind)
         event = None
-        if kind in OF_EACH:
-            labelled = [
-                replace(curve, label=np.full(len(curve.gap), column.label))
-                for curve, column in zip(curves, rows, strict=True)
-            ]
-            display = cls(replace(concatenated(labelled), kind=kind), name=name, rows=rows)
-        else:
-            if kind == "binary":
-                event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
-            curve = replace(curves[0], kind=kind)
-            display = cls(curve, name=name, rows=rows[0], event=event)
+        if kind == "binary":
+            event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
+        of_rows = rows if each else rows[0]
+        display = cls(curve, name=name, rows=of_rows, event=event, groups=numbers)
         if by is not None:
             for value, part in split(found, by, kind, sample_weight):
                 curve = replace(_curves.curve_of_rows(part, n_bins, strategy), kind=kind)
@@ -326,8 +331,8 @@ random_state, color, line_kw
         *,
         name: str | None = None,
         subset: Any = 9,
-        style: Style | None = None,
-        scale: Scale | None = None,
+        style: Any = None,
+        scale: Any = None,
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
@@ -544,7 +549,7 @@ random_state, color, line_kw
         if level is not None:
             kind, *how = resampling
             what = {"consistency": "band if calibrated", "confidence": "confidence band"}[kind]
-            ends = _curves.BANDS[kind](rows, smooth, level, *how)
+            ends = _curves.BANDS[kind](rows, smooth, level, *how, self.groups)
             self.band_ = _artists.draw_band(ax, ends, self.line_, f"{100 * level:g} % {what}")
 
     def _draw_parts(self, ax: Axes, options: dict[str, Any]) -> None:
@@ -611,8 +616,9 @@ random_state, color, line_kw
             fields = {k: v[labels == label] for k, v in vars(curve).items() if k not in KEPT}
             bins = ReliabilityCurve(**fields, kind="binary")
             found[label] = type(self)(
-                bins, name=event_name(label) or str(label), rows=rows.get(label)
-            )
+                bins, name=event_name(label) or str(label), rows=rows.get(label),
+                groups=self.groups,
+            )  # fmt: skip
             found[label]._is_panel = True  # noqa: SLF001
         if np.ndim(subset) == 0 and not isinstance(subset, str):
             check_integer("subset", subset)
@@ -645,9 +651,7 @@ def event_name(label: Any) -> str | None:
     return str(label) if isinstance(label, str) else f"class {label}"
 
 
-def split(
-    rows: list[Scored], by: Any, kind: str, sample_weight: Any
-) -> list[tuple[Any, Scored]]:
+def split(rows: list[Scored], by: Any, kind: str, sample_weight: Any) -> list[tuple[Any, Scored]]:
     """Return the rows of each category, in the order of the names of the categories."""
     if kind in OF_EACH:
         raise ValueError(

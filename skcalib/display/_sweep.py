@@ -15,6 +15,7 @@ from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_m
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_not_swapped, check_weights
 from skcalib._validation.labels import as_labels, encode
+from skcalib.metrics._curve import NBins
 from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
@@ -114,7 +115,7 @@ class TemperatureSweepDisplay(drawing.Display):
         y: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: Any = 15,
+        n_bins: NBins = 15,
         sample_weight: ArrayLike | None = None,
         features: Any = None,
         name: str | None = None,
@@ -148,8 +149,8 @@ class TemperatureSweepDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            As :meth:`from_predictions`, and for an estimator that is not fitted to logits, such as a
-            classifier of features.
+            As :meth:`from_predictions`, and for an estimator that is not fitted to logits, such as
+            a classifier of features.
         """
         params = {"n_bins": n_bins, "temperatures": temperatures}
         sweep, reference = sweep_of(calibrator, X, y, sample_weight, features, **params)
@@ -163,7 +164,7 @@ class TemperatureSweepDisplay(drawing.Display):
         X: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: Any = 15,
+        n_bins: NBins = 15,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
@@ -335,7 +336,7 @@ def _sweep(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
-    n_bins: Any,
+    n_bins: NBins,
     temperatures: ArrayLike | None = None,
 ) -> tuple[Floats, Floats, Floats, float]:
     """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""

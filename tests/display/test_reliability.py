@@ -8,7 +8,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from drawing import in_legend, partly_slow
+from drawing import band_of, in_legend, partly_slow
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -270,6 +270,44 @@ def test_bad_groups_are_refused(params, message):
     with pytest.raises(ValueError, match=message):
         draw(**params)
     assert not plt.get_fignums()
+
+
+COPIES = 6
+
+
+@pytest.mark.parametrize("weight", [None, W])
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("band", ["consistency", "confidence"])
+def test_copies_of_rows_in_groups_count_once(style, band, weight):
+    y, p = event(n=N)
+    y, p = y[np.argsort(p)], np.sort(p)
+    params = {"style": style, "band": band, "n_resamples": 9, "strategy": "quantile"}
+    once = draw(y, p, random_state=0, sample_weight=weight, **params)
+    copied = draw(
+        y.repeat(COPIES), p.repeat(COPIES), random_state=0,
+        sample_weight=None if weight is None else weight.repeat(COPIES),
+        groups=np.arange(N).repeat(COPIES), **params,
+    )  # fmt: skip
+    if style in ("bars", "dots"):
+        n, expected = copied.curve.n_effective, once.curve.n_effective
+        np.testing.assert_allclose(n, expected, rtol=0.12)
+        if weight is None:
+            np.testing.assert_allclose(n, expected)
+            np.testing.assert_allclose(copied.curve.interval(0.9), once.curve.interval(0.9))
+    else:
+        for found, wanted in zip(band_of(copied), band_of(once), strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+def test_few_groups_are_warned_of_and_independent_rows_lose_little():
+    y, p = event(n=4000)
+    groups = np.arange(4000) % 400
+    n = draw(y, p, groups=groups, n_bins=4).curve.n_effective
+    assert np.all((n <= 1000 + 100) & (n > 700))
+    with pytest.warns(UserWarning, match="hold for 20 groups and more, got 8"):
+        draw(y, p, groups=np.arange(4000) % 8)
+    assert draw(y, p, kind="classwise", groups=groups, ax=None).displays_[True].groups is not None
+    plt.close("all")
 
 
 # Axes, legends and looks --------------------------------------------------------------------------

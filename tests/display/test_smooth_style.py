@@ -26,9 +26,9 @@ from skcalib.display._curves import (
     MARGIN,
     STEP,
     confidence_band,
+    consistency_band,
     drawn_curve,
     pieces,
-    smooth_band,
 )
 from skcalib.metrics import smooth_calibration_error
 
@@ -220,7 +220,7 @@ def test_band_of_equal_scores_has_binomial_ends(w):
     # As many events as expected, so the kernel is narrow, and noise in another place would show.
     rows = scored(np.arange(n) < 20, np.full(n, score), None if w is None else np.full(n, w))
     curve = drawn_curve(rows)
-    x, *found = smooth_band(rows, curve, level, draws, 0)
+    x, *found = consistency_band(rows, curve, level, draws, 0)
     at = np.abs(x - score).argmin()
     for tail, end in zip(((1 - level) / 2, (1 + level) / 2), found, strict=True):
         hits = n * (end[at] + score - x[at])
@@ -236,7 +236,7 @@ def test_band_has_the_variance_of_weighted_rows():
     p, w = np.repeat([0.3, 0.6], 300), rng.exponential(size=600)
     rows = scored(rng.uniform(size=600) < 0.2, p, w)
     curve = drawn_curve(rows)
-    x, low, high = smooth_band(rows, curve, 0.95, 1000, 0)
+    x, low, high = consistency_band(rows, curve, 0.95, 1000, 0)
     K = literal_kernel(x, p, curve.bandwidth)
     deviation = np.sqrt((K**2) @ (w**2 * p * (1 - p))) / (K @ w)
     np.testing.assert_allclose(high - low, 2 * 1.96 * deviation, rtol=0.15)
