@@ -42,8 +42,8 @@ class NetBenefitDisplay(CurveDisplay):
     groups : ndarray of shape (n_samples,), default=None
         Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
-        Risks, events and weights (or None) of the rows as arrays of shape (n_samples,), from which
-        the band is drawn.
+        Risks, events and weights (or None) of the rows as arrays of shape (n_samples,), for
+        the band.
 
     Attributes
     ----------

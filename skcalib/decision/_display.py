@@ -19,10 +19,10 @@ from ._selective import Accepted, curve_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of places at which curves and their bands are drawn.
+# Number of places of curves and bands.
 PLACES = 400
 
-# Risks of a smaller share of the rows, which are noisy, do not set the scale.
+# Risks of a smaller share of the rows are noisy, and do not set the scale.
 LEAST_COVERAGE = 0.05
 
 
@@ -48,7 +48,7 @@ class RiskCoverageDisplay(CurveDisplay):
         Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
         Scores of the rows, whether they are right, and weights (or None) as arrays of shape
-        (n_samples,), from which the band is drawn.
+        (n_samples,), for the band.
 
     Attributes
     ----------

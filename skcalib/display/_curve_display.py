@@ -31,7 +31,7 @@ Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 class CurveDisplay(drawing.Display):
     """A line for each model with its bootstrap band.
 
-    Derived classes return what to draw in ``_line``, and set limits in ``_arrange``.
+    Derived classes return the line in ``_line``, and set limits in ``_arrange``.
     """
 
     line_: Line2D
@@ -119,7 +119,7 @@ class CurveDisplay(drawing.Display):
 
     @abstractmethod
     def _line(self) -> Line:
-        """Return what to draw."""
+        """Return the line."""
 
     @abstractmethod
     def _arrange(self, number: int, top: float) -> None:

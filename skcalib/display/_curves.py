@@ -1,7 +1,4 @@
-"""Rows of a diagram: their bins, the limits of axes, curves without bins and their bands.
-
-The isotonic curve is the regression of the events on the scores, the smooth one a kernel estimate.
-"""
+"""Bins of the rows of a diagram, limits of logit axes, and curves without bins with their bands."""
 
 from __future__ import annotations
 
@@ -30,18 +27,18 @@ RARE = 0.02
 # Limits of logit axes are no nearer to 0 and 1 than this.
 NEAREST = 1e-6
 
-# Cells between the points at which a curve is drawn, and beyond the first and last score.
+# Cells between the points of a smooth curve, and cells beyond the first and last score.
 STEP, MARGIN = 32, 64
 
-# Effective number of rows within reach of the kernel below which there is no curve.
+# Smooth curves end where fewer effective rows are within reach of the kernel.
 FEWEST = 3
 
-# Number of scores at which the band is computed.
+# Number of scores of a band.
 POINTS = 200
 
 
 def with_weight(rows: Scored) -> Scored:
-    """The rows with a positive weight: others are neither counted nor drawn."""
+    """Return the rows with a positive weight; other rows are neither counted nor drawn."""
     w = rows.weight
     if w is None or (len(w) and w.all()):
         return rows
@@ -54,7 +51,7 @@ def with_weight(rows: Scored) -> Scored:
 
 
 def _of_events(rows: Scored) -> dict[str, Any]:
-    """Arguments of measures that take the rows as those of a binary model."""
+    """Return the arguments of measures for the events and scores of the rows."""
     weight = {"sample_weight": rows.weight, "labels": [False, True]}
     return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
 
@@ -70,12 +67,12 @@ def curve_of_rows(
 
 
 def ece_of(curve: ReliabilityCurve) -> float:
-    """The expected calibration error of the bins."""
+    """Return the expected calibration error of the bins."""
     return float(FORMULAS["expected_calibration_error"](curve))
 
 
 def miscalibration_of(rows: Scored) -> float:
-    """The miscalibration of the Brier score of the rows."""
+    """Return the miscalibration component of the Brier score of the rows."""
     return float(score_decomposition(score="brier_score", **_of_events(rows)).miscalibration)
 
 
@@ -114,7 +111,7 @@ def row_counts(
 
 
 def isotonic_curve(rows: Scored) -> tuple[Floats, Floats]:
-    """Corners of the isotonic regression of the events on the scores."""
+    """Return the corners of the isotonic regression of the events on the scores."""
     return _corners(ranked(rows.score, rows.event, rows.weight))
 
 
@@ -203,7 +200,7 @@ BANDS: dict[str, Any] = {"consistency": consistency_band, "confidence": confiden
 
 
 def _points(scores: Floats) -> Floats:
-    """Half of the points are quantiles of the scores, half are evenly spaced between them."""
+    """Return scores for a band: half are quantiles of the scores, half are evenly spaced."""
     some = np.linspace(0, len(scores) - 1, POINTS // 2).round().astype(np.intp)
     return np.union1d(scores[some], np.linspace(scores[0], scores[-1], POINTS // 2))
 
@@ -215,7 +212,7 @@ def _corners(rows: Ranked) -> tuple[Floats, Floats]:
 
 
 def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
-    """Cells at which the curve is drawn: one array for each piece of it.
+    """Return the cells of the curve: one array for each piece.
 
     Pieces end where two neighbouring scores are more than two bandwidths apart, and where too few
     rows are within reach of the kernel.
@@ -223,15 +220,15 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     occupied = np.flatnonzero(np.bincount(_cells(scores), minlength=kernel.N_CELLS))
     breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * kernel.N_CELLS)
     starts, ends = occupied[np.append(0, breaks + 1)], occupied[np.append(breaks, -1)]
-    among = np.zeros(kernel.N_CELLS, dtype=bool)
+    is_near = np.zeros(kernel.N_CELLS, dtype=bool)
     for first, last in zip(starts, ends, strict=True):
-        among[max(first - MARGIN, 0) : last + MARGIN + 1] = True
-    edges = np.flatnonzero(np.diff(among & (curve.n_rows >= FEWEST), prepend=False, append=False))
+        is_near[max(first - MARGIN, 0) : last + MARGIN + 1] = True
+    edges = np.flatnonzero(np.diff(is_near & (curve.n_rows >= FEWEST), prepend=False, append=False))
     return [_between(first, end - 1) for first, end in edges.reshape(-1, 2)]
 
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
-    """The curve at the places where it is drawn, with NaN between two pieces."""
+    """Return the smooth curve at the scores where it is drawn, with NaN between two pieces."""
     whole = smooth_curve(rows)
     parts = pieces(rows.score, whole)
     ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]
@@ -242,10 +239,10 @@ def drawn_curve(rows: Scored) -> SmoothCurve:
 
 
 def _cells(scores: Floats) -> Indices:
-    """The cell in which each score lies."""
+    """Return the cell of each score."""
     return np.minimum(scores * kernel.N_CELLS, kernel.N_CELLS - 1).astype(np.intp)
 
 
 def _between(first: int, last: int) -> Indices:
-    """Some cells from the first to the last, and those two."""
+    """Return every 32nd cell from the first to the last cell, and these two."""
     return np.union1d([first, last], np.arange(first - first % -STEP, last + 1, STEP))

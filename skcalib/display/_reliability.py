@@ -361,7 +361,7 @@ random_state, color, line_kw
             with ``by``, and else bars.
         scale : {"linear", "logit"}, default=None
             Scale of both axes. ``"logit"`` magnifies the neighbourhoods of 0 and 1 and requires
-            dots or ``"corp"``, for which it is the default if the base rate is below 2 per cent.
+            dots or ``"corp"``. It is their default if the base rate is below 2 per cent.
         confidence_level : float or None, default=0.95
             Level of the error bars or of the band; None for neither.
         band : {"consistency", "confidence"}, default="consistency"

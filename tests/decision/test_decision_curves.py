@@ -1,4 +1,4 @@
-"""Curves of decisions: lines are the values, bands those of resampled rows, models side by side."""
+"""Curves of decisions: their values, their bands, several models on the same axes."""
 
 import matplotlib.pyplot as plt
 import numpy as np

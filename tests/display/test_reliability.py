@@ -1,4 +1,4 @@
-"""Reliability diagrams hold what the measures return, draw it, and refuse what they cannot draw."""
+"""Reliability diagrams store and draw the numbers of measures, and refuse other input."""
 
 import pickle
 from functools import partial
@@ -430,7 +430,7 @@ def test_names_are_drawn_as_they_are_written():
         assert not any(text.get_parse_math() for text in texts)
 
 
-def test_displays_are_printed_as_what_they_show():
+def test_representation_has_the_name_and_the_error():
     assert repr(draw(name="M")).startswith("<ReliabilityDisplay of M: 240 rows in 10 bins, ECE 0.")
 
 

@@ -1,4 +1,4 @@
-"""The smooth curve, its band and its artists: laws that tie them to the smECE and to the rows."""
+"""The smooth curve, its band and its artists agree with the smECE and with the rows."""
 
 from functools import partial
 
@@ -153,7 +153,7 @@ def test_weights_are_repetitions():
 
 
 def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
-    """Whatever the density of its scores, where a mean of the events alone would be bent."""
+    """The density of the scores has no effect; it would bend a mean of the events."""
     p = np.linspace(0, 1, 4001) ** 6
     curve = smooth_curve(Scored(None, p, p, None))  # the event is its own probability
     np.testing.assert_allclose(curve.value, curve.score, atol=1e-12)
@@ -306,7 +306,7 @@ def test_thickness_and_colour_follow_the_rows(y, p, w):
         ({"confidence_level": 1.0}, "confidence_level"),
     ],
 )
-def test_what_there_is_not_is_refused_before_anything_is_drawn(params, message):
+def test_bad_input_is_refused_before_anything_is_drawn(params, message):
     ax = Figure().subplots()
     with pytest.raises(ValueError, match=message):
         drawn(*sample(), ax=ax, **params)
