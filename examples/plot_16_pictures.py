@@ -42,11 +42,11 @@ plt.show()
 # %%
 # Without bins
 # ------------
-# The curve of ``style="corp"`` is the isotonic regression of the events on the scores. The curve of
-# ``style="smooth"`` is a kernel estimate, thick where it has many rows. The curve of a calibrated
-# model with the same scores would lie in the consistency band, which is wide where rows are few. The
-# curves of the network are outside of their bands where most of the rows are. The curves after
-# temperature scaling are inside nearly everywhere.
+# The curve of ``style="corp"`` is the isotonic regression of the events on the scores. The curve
+# of ``style="smooth"`` is a kernel estimate, thick where it has many rows. The curve of a
+# calibrated model with the same scores would lie in the consistency band, which is wide where rows
+# are few. The curves of the network are outside of their bands where most of the rows are. The
+# curves after temperature scaling are inside nearly everywhere.
 
 figure, axes = plt.subplots(2, 2, figsize=(8, 9.6), layout="constrained")
 for row, style in zip(axes, ["corp", "smooth"], strict=True):
