@@ -19,7 +19,6 @@ import tempfile
 import threading
 import time
 from functools import partial
-from operator import add
 from pathlib import Path
 
 import dask.array as da
@@ -192,8 +191,8 @@ def empty_round(n_chunks):
     few = da.zeros((n_chunks, CLASSES), chunks=(1, CLASSES)).persist()
     wait(few)
     like = np.zeros((0, CLASSES))
-    chunks = dask.Chunked(list(np.ravel(few.to_delayed())), (1,) * n_chunks, like)
-    return medians({"": partial(dask.DaskRows(chunks).reduce, add, len)}, 9)[""]
+    rows = dask.DaskRows([list(np.ravel(few.to_delayed()))], (1,) * n_chunks, [like])
+    return medians({"": partial(rows.sum, len)}, 9)[""]
 
 
 def made_rows(n_chunks):

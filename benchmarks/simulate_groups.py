@@ -95,7 +95,8 @@ def rejections(cell: Cell, gaps: str, draws: int, resamples: int, measure: str) 
 def print_level(draws: int, resamples: int) -> None:
     names = ["expected_calibration_error", "maximum_calibration_error", "spiegelhalter_z"]
     print("calibration_test: rejections at 5 %; power of the ECE if T = 1.5")
-    print(f"{'risks':14}{'groups':>7}{'rows':>5} {'labels':13}{'ECE':>7}{'MCE':>7}{'z':>7}{'power':>7}")
+    print(f"{'risks':14}{'groups':>7}{'rows':>5} {'labels':13}", end="")
+    print("".join(f"{title:>7}" for title in ("ECE", "MCE", "z", "power")))
     for cell in cells():
         print(f"{cell.risks:14}{cell.groups:7}{cell.size:5} {cell.dependence:13}", end="")
         for name in names:
@@ -133,7 +134,9 @@ def print_clinical(draws: int, _: int) -> None:
                 for groups in (how["groups"], None):
                     found = figure(y, P, groups=groups)
                     covered.append(found.low <= true <= found.high)
-            print(f"{np.mean(covered[::2]):7.3f}{np.mean(covered[1::2]):7.3f}", end="   ", flush=True)
+            print(
+                f"{np.mean(covered[::2]):7.3f}{np.mean(covered[1::2]):7.3f}", end="   ", flush=True
+            )
         print()
 
 
@@ -168,17 +171,24 @@ def mean_log_loss(y: np.ndarray, p: np.ndarray) -> float:
     return float(-np.mean(np.log(np.where(y == 1, p, 1 - p))))
 
 
+#: Groups, rows of a group, and labels. Groups of one row are tested as single rows.
+SETTINGS = [
+    (20, 6, "equal"),
+    (20, 30, "~correlated"),
+    (50, 6, "equal"),
+    (200, 3, "free"),
+    (200, 6, "equal"),
+    (200, 6, "shared"),
+    (200, 6, "~correlated"),
+    (2000, 3, "equal"),
+]
+
+
 def cells() -> Iterator[Cell]:
-    for risks in RISKS:
-        for groups, size in ((20, 6), (50, 6), (200, 1), (200, 3), (200, 6), (20, 30), (2000, 6)):
-            if size == 1:
-                yield Cell(risks, groups, size, "free")
-                continue
-            for dependence in ("equal", "~correlated") if groups != 200 else DEPENDENCES:
-                yield Cell(risks, groups, size, dependence)
+    """All settings of all risks."""
+    return (Cell(risks, *setting) for risks in RISKS for setting in SETTINGS)
 
 
-DEPENDENCES = ("equal", "shared", "correlated", "~correlated", "free")
 PARTS = {
     "level": print_level,
     "coverage": print_coverage,

@@ -17,6 +17,7 @@ from .scaling import (
     QuadraticScaling,
     SplineCalibration,
     TemperatureScaling,
+    Uncalibrated,
     VectorScaling,
 )
 from .selection import AutoCalibrator
@@ -42,6 +43,7 @@ __all__ = [
     "SplineCalibration",
     "TemperatureScaling",
     "TemperatureSweepDisplay",
+    "Uncalibrated",
     "VectorScaling",
     "VennAbersCalibration",
     "calibration_report",

@@ -87,7 +87,7 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
         return rows
     labels = checked_groups(X, groups)
     w = check_weights(sample_weight, len(labels))
-    return rows.grouped(labels if w is None else labels[w > 0])
+    return rows.in_memory().grouped(labels if w is None else labels[w > 0])
 
 
 def checked_groups(X: Any, groups: Any) -> Array:

@@ -19,8 +19,8 @@ import skcalib.decision
 import skcalib.experimental
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
-from skcalib._optimize.loss import raised
-from skcalib._rows.arrays import both_columns, log_softmax
+from skcalib._optimize.linear import log_features
+from skcalib._rows.arrays import both_columns
 from skcalib._rows.rows import MemoryRows
 from skcalib.scaling import TemperatureScaling
 from skcalib.scaling._linear import _LinearScaling
@@ -182,8 +182,6 @@ HARDER = [
     {"smooth_targets": False},
     {"alpha": 0, "increasing": True},
 ]
-# Calibrators without a ridge or a prior, for which only the ratios of weights matter.
-INDIFFERENT_TO_TOTAL_WEIGHT = [kind for kind in CALIBRATORS if kind()._weights_are_relative()]
 ORDER_KEEPING = [kind for kind in CALIBRATORS if kind._keeps_order]
 
 
@@ -212,7 +210,7 @@ def features_of(Z, y, w=None, scale=1.0):
 
 def log_probabilities_of(Z, y, w, scale):
     """Rows of log-probabilities of scaled logits as features."""
-    return MemoryRows(raised(log_softmax(scale * Z)), y, w)
+    return MemoryRows(log_features(1.0, 0.0, scale * Z), y, w)
 
 
 def mixed(P, c):

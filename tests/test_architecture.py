@@ -83,7 +83,7 @@ def test_imports_point_downwards_and_have_no_cycles():
 # the namespace of a tensor, as scikit-learn itself does, without a package of its own.
 PRIVATE_NAMES_OF_SCIKIT_LEARN = {
     "compose._folds": {"_safe_split", "_check_method_params"},
-    "_rows.arrays": {"_array_api", "_convert_to_numpy"},
+    "_rows.arrays": {"_array_api"},
 }
 
 

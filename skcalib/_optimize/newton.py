@@ -9,6 +9,8 @@ K times as many passes. It is used as ::
     scipy.optimize.minimize(fun, x0, jac=jac, hess=hess, method=newton)
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats, arrays as xa
+from skcalib._rows import Floats
 
 # Curvatures are no smaller than this share of those at the start, and correlations that far from
 # one.
@@ -71,22 +73,22 @@ def newton(
     low = None if bounds is None else np.reshape([low for low, _ in bounds], shape)
     least = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
     step, n_passes = _steps(x, gradient, hessian, least, low), 1
-    slope = xa.vecdot(gradient, step)
+    slope = np.einsum("kd,kd->k", gradient, step)
     length: Floats = np.ones(len(x)) if first_length is None else first_length(-slope)
     while not (done := -slope <= tol).all() and n_passes < maxiter:
         n_passes += 1
         trial = x + length[:, None] * step
         ahead = jac(trial.ravel()).reshape(shape)
-        rise = xa.vecdot(ahead, step)
+        rise = np.einsum("kd,kd->k", ahead, step)
         good = (rise <= -STEEPEST * slope) & ~done
         ended = good | done
-        shorter = np.maximum(slope / (slope - np.maximum(rise, xa.TINY)), 0.1)
+        shorter = np.maximum(slope / (slope - np.maximum(rise, np.finfo(float).tiny)), 0.1)
         length = np.where(ended, 1, length * np.minimum(shorter, 0.9))
         moved = good[:, None]
         hessian = np.where(moved[..., None], hess(trial).reshape(blocks), hessian)
         step = np.where(moved, _steps(trial, ahead, hessian, least, low), step)
         x, gradient = np.where(moved, trial, x), np.where(moved, ahead, gradient)
-        slope = xa.vecdot(gradient, step)
+        slope = np.einsum("kd,kd->k", gradient, step)
     return optimize.OptimizeResult(
         x=(x + np.where(done[:, None], step, 0)).ravel(),
         jac=gradient.ravel(),

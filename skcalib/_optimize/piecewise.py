@@ -10,6 +10,8 @@ as they are. With positive slopes it keeps the order of the scores, also in floa
 of the terms is non-decreasing after rounding, and so is their sum.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import optimize
 
-from skcalib._optimize.loss import mask_scores
+from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 
@@ -29,21 +31,16 @@ MAX_PASSES = 100
 
 
 def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
-    """The terms of the function without their slopes, each of the shape of the scores ``L``.
-
-    In NumPy all are in the same array, which the next one overwrites.
-    """
-    out = xa.namespace(L).empty_like(L)
+    """The terms of the function without their slopes, each of the shape of the scores ``L``."""
     for low, high in pairwise([-np.inf, *xa.on_host(knots).tolist(), np.inf]):
-        is_numpy = isinstance(L, np.ndarray)  # whose method takes less time than its function
-        yield L.clip(low, high, out) if is_numpy else xa.namespace(L).clip(L, low, high)
+        yield xa.namespace(L).clip(L, low, high)
 
 
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
     """Values of the function at the scores ``L``."""
     S = xa.namespace(L).zeros_like(L)
     for term, slope in zip(segments(L, knots), xa.like(slopes, L, L.dtype), strict=True):
-        S += xa.into("multiply", term, term, slope)
+        S = S + term * slope
     return S
 
 
@@ -53,26 +50,24 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
     ``L`` are finite log-probabilities. Computed in double precision, since variances on
     segments may be small differences of large numbers.
     """
-    L, w = xa.double(L), xa.ones_unless(w, L)
-    xp = xa.namespace(L)
-    P = mask_scores(piecewise(L, knots, slopes), L)
-    P -= xp.max(P, axis=1, keepdims=True)
-    loss = -xa.of_labels(P, y)
-    P = xa.into("exp", P, P)
-    total = xp.sum(P, axis=1, keepdims=True)
-    P /= total
-    loss = w @ (loss + xp.log(total[:, 0]))
+    L, w = L.astype(np.float64, copy=False), np.ones(len(y)) if w is None else w
+    each = np.arange(len(y))
+    S = mask_scores(piecewise(L, knots, slopes), L)
+    S -= S.max(axis=1, keepdims=True)
+    P = np.exp(S)
+    total = P.sum(axis=1)
+    P /= total[:, None]
+    loss = w @ (np.log(total) - S[each, y])
     means, firsts, squares = [], [], []
-    product = xp.empty_like(L)
-    of_terms = segments(L, knots), segments(xa.of_labels(L, y), knots)
-    for clipped, of_label, origin in zip(*of_terms, _origins(knots).tolist(), strict=True):
-        term = xa.into("subtract", clipped, clipped, origin)
-        product = xa.into("multiply", product, P, term)
-        means.append(xp.sum(product, axis=1))
-        firsts.append(w @ (means[-1] - (of_label - origin)))
-        squares.append(w @ xa.vecdot(product, term))
-    mean = xp.stack(means)
-    return xa.flat(loss, *firsts, mean @ w, *squares, (mean * w) @ mean.T)
+    for segment, origin in zip(segments(L, knots), _origins(knots).tolist(), strict=True):
+        term = segment - origin
+        product = P * term
+        means.append(product.sum(axis=1))
+        firsts.append(w @ (means[-1] - term[each, y]))
+        squares.append(w @ np.einsum("ij,ij->i", product, term))
+    mean = np.array(means)
+    products = (mean * w) @ mean.T
+    return np.concatenate([[loss], firsts, mean @ w, squares, products.ravel()])
 
 
 def _origins(knots: Floats) -> Floats:

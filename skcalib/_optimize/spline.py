@@ -33,9 +33,10 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import OptimizeResult
 from scipy.special import expit, log_expit
 
-from skcalib._optimize.leave_one_out import LEAST_REST, NOISE
+from skcalib._optimize.linear import LEAST_REST, NOISE
 from skcalib._optimize.logistic import fit_sigmoids
 from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
+from skcalib._rows.arrays import is_event
 
 # Cells between the least and the largest score of each class.
 N_CELLS = 512
@@ -94,31 +95,24 @@ def smooth_basis(n_knots: int) -> Floats:
 
 
 def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
-    """The functions 1, u and cubes above the knots but the last, linear outside of the interval.
-
-    The cubes are in the same array, which the next one overwrites.
-    """
+    """The functions 1, u, and a cube above each knot except the last, linear outside [0, 1]."""
     xp = xa.namespace(U)
     yield xp.ones_like(U)
     yield U
-    inside, above = xp.clip(U, 0.0, 1.0), xa.at_least(U - 1, 0)
-    distance, out = xp.empty_like(U), xp.empty_like(U)
+    inside = xp.clip(U, 0.0, 1.0)
+    above = xp.clip(U, 1.0, None) - 1
     for j in range(n_knots - 1):
         knot = j / (n_knots - 1)
-        distance = xa.into("subtract", distance, inside, knot)
-        distance = xa.at_least(distance, 0, distance)
-        out = xa.into("multiply", out, distance, distance)
-        out = xa.into("multiply", out, out, distance)
-        # The slope at the end of the interval.
-        out += xa.into("multiply", distance, above, 3 * (1 - knot) ** 2)
-        yield out
+        distance = xp.clip(inside, knot, None) - knot
+        # Beyond 1 the cube goes on with its slope there.
+        yield distance * distance * distance + 3 * (1 - knot) ** 2 * above
 
 
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
     """Splines with coefficients (J + 1, K) at the points ``U`` (m, K), one for each column."""
-    S, product = xa.namespace(U).zeros_like(U), xa.namespace(U).empty_like(U)
+    S = xa.namespace(U).zeros_like(U)
     for power, r in zip(powers(U, len(coefficients) - 1), coefficients, strict=True):
-        S += xa.into("multiply", product, power, xa.like(r, U))
+        S = S + power * xa.like(r, U)
     return S
 
 
@@ -159,7 +153,7 @@ def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | No
     cell = np.minimum((M - low) * per_cell, N_CELLS - 1).astype(np.intp)
     cell += np.arange(K) * N_CELLS
     W = there.astype(np.float64) if w is None else there * w[:, None]
-    sums = W, W * xa.is_event(y, K), W * M
+    sums = W, W * is_event(y, K), W * M
     counts = [np.bincount(cell.ravel(), S.ravel(), K * N_CELLS) for S in sums]
     return np.array(counts, dtype=np.float64).reshape(3, K, N_CELLS)
 
@@ -203,7 +197,7 @@ class CellSigmoids:
 
         Each time a weight of one is left out, whatever the weights of the rows are. Without it one
         Newton step moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the
-        leverage ``a`` (see :mod:`skcalib._optimize.leave_one_out`).
+        leverage ``a`` (see :mod:`skcalib._optimize.linear`).
         """
         (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)
@@ -309,7 +303,7 @@ def _on_cells(
     """The splines with outer knots ``low`` and ``high`` on the cells of a class, unpenalized."""
     n_knots = coefficients.shape[1]
     U = (cells.scores - low) / (high - low)
-    F = np.column_stack([power.copy() for power in powers(U, n_knots)]) @ coefficients
+    F = np.column_stack(list(powers(U, n_knots))) @ coefficients
     F[np.abs(F) < SMALLEST_VALUE] = 0
     F[:, :-1] *= high - low
     targets = (1 - share) * cells.positives + share / 2 * cells.weight
@@ -353,10 +347,8 @@ def _gradient(
     there = np.isfinite(M)
     low, high = edges
     U = (np.where(there, M, low) - low) / (high - low)
-    R = evaluate(U, coefficients)
-    expit(R, out=R)
-    R -= share / 2
-    R -= (1 - share) * xa.is_event(y, M.shape[1])
+    R = expit(evaluate(U, coefficients)) - share / 2
+    R -= (1 - share) * is_event(y, M.shape[1])
     R *= there if w is None else there * w[:, None]
     n_knots = len(coefficients) - 1
     return np.array([np.einsum("ij,ij->j", power, R) for power in powers(U, n_knots)])

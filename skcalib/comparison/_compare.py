@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import _nested as nested, binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, ArrayLike, arrays as xa, as_numpy, check_in_memory, checked_rows
+from skcalib._rows import Array, ArrayLike, Rows, arrays as xa, as_numpy, check_in_memory, checked_rows
 from skcalib._rows.inputs import if_in_memory
 from skcalib._splits import Split, checked_groups, checked_splits
 from skcalib._validation.features import columns_of, taken
@@ -33,7 +33,8 @@ from skcalib.metrics._named_scorers import (
     measures_of,
 )
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._candidates import Uncalibrated, by_name, taking_masked
+from skcalib.scaling import Uncalibrated
+from skcalib.selection._candidates import by_name, taking_masked
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
 
@@ -136,7 +137,7 @@ def compare_calibrators(
     >>> found.names
     ['MatrixScaling', 'BBQ', 'uncalibrated']
     """
-    checked = Uncalibrated(classes=classes).fit(logits, y, sample_weight)
+    checked = _CheckedInput(classes=classes).fit(logits, y, sample_weight)
     Z, labels, w = if_in_memory(_arrays, logits, y, sample_weight)
     groups = None if groups is None else checked_groups(logits, groups)
     rows = Sample(Z, labels, w, _checked_features(features, logits))
@@ -166,6 +167,15 @@ def compare_calibrators(
     greater = tuple(measure.name for measure in measures if measure.sign > 0)
     comparison = _collected(list(members), found, greater, keep=test is not None)
     return replace(comparison, base_rate_log_loss=_base_rate_log_loss(judged or rows))
+
+
+class _CheckedInput(Uncalibrated):
+    """Checked logits and labels, and whether some classes are masked."""
+
+    masked_: bool
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        return {"masked_": rows.masked}
 
 
 def _base_rate_log_loss(rows: Sample) -> float:

@@ -31,12 +31,17 @@ def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | No
     labels = labels if w is None else labels[w > 0]
     numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
     n_groups = int(numbers.max()) + 1
+    warn_of_few_groups(n_groups)
+    return None if n_groups == len(numbers) else numbers
+
+
+def warn_of_few_groups(n_groups: int) -> None:
+    """Warn if there are too few groups to estimate how much they vary."""
     if n_groups < FEW_GROUPS:
         warn(
             f"Intervals and tests with groups hold for {FEW_GROUPS} groups and more, got "
             f"{n_groups}: intervals may be too narrow. Collect rows of more groups."
         )
-    return None if n_groups == len(numbers) else numbers
 
 
 def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:

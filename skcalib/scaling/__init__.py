@@ -9,6 +9,7 @@ from ._platt import PlattScaling
 from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
 from ._temperature import EnsembleTemperatureScaling, TemperatureScaling
+from ._uncalibrated import Uncalibrated
 
 __all__ = [
     "BetaCalibration",
@@ -20,5 +21,6 @@ __all__ = [
     "QuadraticScaling",
     "SplineCalibration",
     "TemperatureScaling",
+    "Uncalibrated",
     "VectorScaling",
 ]

@@ -1,5 +1,7 @@
 """Beta calibration: a sigmoid of two logarithms for each class."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 
@@ -122,39 +124,30 @@ class BetaCalibration(_OneVsRestScaling):
         forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])
         prior = Prior(np.array([1.0, 1, 0]), self.alpha * forms.T @ forms)
         low = np.array([0, 0, -np.inf])
-        theta, n_passes = fit_maps(odds, partial(_expand, temperature), prior, low)
-        a, b, intercept = theta.T
+        _, solution = fit_maps(odds, partial(_expand, temperature), prior, low)
+        a, b, intercept = solution.x.T
         return {
             "alpha_": float(self.alpha),
             "a_": a / temperature,
             "b_": b / temperature,
             "intercept_": intercept,
-            "n_iter_": n_passes,
+            "n_iter_": solution.nfev + 1,  # one pass sums the weights
         }
 
     def _scores(self, U: Floats) -> Floats:
         mean, difference = (self.a_ + self.b_) / 2, self.b_ - self.a_
-        scaled = self.temperature_ * mean, self.temperature_ * difference
-        S = _bend(self.temperature_, U)
-        S = xa.into("multiply", S, S, scaled[1])
-        S += scaled[0] * U
-        S += self.intercept_
-        return S
+        T = self.temperature_
+        return (T * difference) * _bend(T, U) + (T * mean) * U + self.intercept_
 
 
 def _bend(temperature: float, U: Floats) -> Floats:
     r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
-    distance = xa.namespace(U).abs(xa.double(U))
-    bent: Floats = -temperature * distance
-    bent = xa.into("expm1", bent, bent)
-    bent = xa.into("divide", bent, bent, 2.0)
-    bent = xa.into("log1p", bent, bent)
-    bent /= temperature
-    bent += xa.into("divide", distance, distance, 2.0)
-    return bent
+    xp = xa.namespace(U)
+    distance = xp.abs(xa.double(U))
+    return xp.log1p(xp.expm1(-temperature * distance) / 2) / temperature + distance / 2
 
 
 def _expand(temperature: float, U: Floats) -> list[Floats]:
-    """Features whose parameters are a and b, times T."""
+    """Features with the parameters a and b, times T."""
     bend = _bend(temperature, U)
     return [U / 2 - bend, U / 2 + bend]

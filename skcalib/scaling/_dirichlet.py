@@ -1,11 +1,12 @@
 """Dirichlet calibration."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._optimize.loss import Regularization
-from skcalib._optimize.maps import MatrixMap
+from skcalib._optimize.maps import MatrixMap, Regularization
 from skcalib._rows import ArrayLike, Rows
 
 from ._linear import _LinearScaling

@@ -1,14 +1,13 @@
-"""Matrix scaling, and averages of vector and matrix maps."""
+"""Matrix scaling."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from __future__ import annotations
 
-import numpy as np
+from typing import Literal
 
 from skcalib._optimize.maps import MatrixMap
-from skcalib._rows import ArrayLike, Floats
-from skcalib.scaling._linear import VectorScaling, _LinearScaling
-from skcalib.scaling._temperature import TemperatureScaling
+from skcalib._rows import ArrayLike
+
+from ._linear import _LinearScaling
 
 
 class MatrixScaling(_LinearScaling):
@@ -153,39 +152,3 @@ class MatrixScaling(_LinearScaling):
         self.normalize = normalize
         self.max_iter = max_iter
         self.tol = tol
-
-
-def _family_of(calibrator: Any) -> tuple[Any, ...] | None:
-    """What the features of a linear map that is to be fitted depend on, if others may share them.
-
-    Without regularization features are not the same where logits are no better than chance.
-    """
-    if type(calibrator) not in {VectorScaling, MatrixScaling} or not calibrator.normalize:
-        return None
-    return None if calibrator.alpha == 0 else (calibrator.smoothing,)
-
-
-def _features_of(calibrator: Any) -> tuple[float, float] | None:
-    """Temperature and smoothing, if it is a fitted linear map of log-probabilities with these."""
-    linear = isinstance(calibrator, _LinearScaling) and calibrator.normalize_
-    if not (linear or isinstance(calibrator, TemperatureScaling)):
-        return None
-    return calibrator.temperature_, calibrator.smoothing_
-
-
-def _averaged(calibrators: Sequence[Any], weights: Floats) -> _LinearScaling:
-    """The fitted calibrator with the mean scores of fitted ones that have equal features."""
-    first, weights = calibrators[0], weights / weights.sum()
-    K = len(first.classes_)
-    coefs = [getattr(c, "coef_", np.ones(K)) for c in calibrators]
-    intercepts = [getattr(c, "intercept_", np.zeros(K)) for c in calibrators]
-    has_matrix = any(coef.ndim == 2 for coef in coefs)
-    found = MatrixScaling() if has_matrix else VectorScaling()
-    if has_matrix:
-        coefs = [coef if coef.ndim == 2 else np.diag(coef) for coef in coefs]
-    found.coef_ = np.tensordot(weights, coefs, 1)
-    found.intercept_ = weights @ np.array(intercepts)
-    found.temperature_, found.smoothing_ = first.temperature_, first.smoothing_
-    found.normalize_ = True
-    found.classes_, found.n_features_in_ = first.classes_, first.n_features_in_
-    return found

@@ -1,5 +1,7 @@
 """Order-preserving scaling."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any, Literal
 
@@ -8,7 +10,7 @@ from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
 from skcalib._optimize import temperature
-from skcalib._optimize.loss import LOWEST_FEATURE, log_features
+from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_blas_thread
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
@@ -194,7 +196,7 @@ class OrderPreservingScaling(BaseCalibrator):
         return xa.in_columns_of(Z, super()._unmixed(L))
 
     def _calibrate(self, L: Floats) -> Floats:
-        return piecewise(xa.at_least(L, LOWEST_FEATURE, L), self.knots_, self.slopes_)
+        return piecewise(xa.namespace(L).clip(L, LOWEST_FEATURE, None), self.knots_, self.slopes_)
 
 
 def _knots(rows: Rows, n_knots: int) -> Floats:
@@ -211,10 +213,10 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
 
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
-    xp, cells = xa.namespace(L), N_CELLS - xa.double(L) * (N_CELLS / LOWEST_KNOT)
-    cells = xa.astype(xa.into("clip", cells, cells, 0, N_CELLS - 1), getattr(xp, "intp", xp.int64))
-    P = xp.exp(xa.double(L))
-    return xa.bincount(cells, P if w is None else P * w[:, None], N_CELLS)
+    L = L.astype(np.float64, copy=False)
+    cells = np.clip(N_CELLS - L * (N_CELLS / LOWEST_KNOT), 0, N_CELLS - 1).astype(np.intp)
+    P = np.exp(L) if w is None else np.exp(L) * w[:, None]
+    return np.bincount(cells.ravel(), P.ravel(), N_CELLS)
 
 
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:

@@ -1,5 +1,7 @@
 """Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 from skcalib._optimize.logistic import Prior
 from skcalib._rows import Floats, Rows, arrays as xa
 
-from ._one_vs_rest import FARTHEST, _OneVsRestScaling, fit_maps
+from ._one_vs_rest import FARTHEST, _OneVsRestScaling, finite_range, fit_maps
 
 # The unit of the slope is at least this: a class may have all but equal log-odds, in the rows.
 NARROWEST = 0.1
@@ -126,17 +128,18 @@ class QuadraticScaling(_OneVsRestScaling):
     n_iter_: int
 
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
-        highest, lowest = odds.sum(_farthest, merge=np.maximum)
+        highest, lowest = odds.sum(finite_range, merge=np.maximum)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
         # The parameter of this many squares is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
         information, *moments = odds.sum(_information)
-        centre, square = moments / np.maximum(information, xa.TINY)
+        centre, square = moments / np.maximum(information, np.finfo(float).tiny)
         if self.alpha == 0:  # no prior, whose units separable rows would carry to rounding errors
             centre, square = 0 * centre, 1 + 0 * square
         spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
         prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), self.alpha * np.eye(3))
-        theta, n_passes = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
+        _, solution = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
+        theta = solution.x
         slope, quadratic = theta[:, 0] / spread, theta[:, 1] / (spread**2 * unit)
         return {
             "alpha_": float(self.alpha),
@@ -144,42 +147,31 @@ class QuadraticScaling(_OneVsRestScaling):
             "coef_": slope - 2 * quadratic * centre,
             "quadratic_": quadratic,
             "limits_": limits,
-            "n_iter_": n_passes,
+            "n_iter_": solution.nfev + 1,  # one pass sums the weights
         }
 
     def _scores(self, U: Floats) -> Floats:
-        S = _square(self.limits_, U)
-        S = xa.into("multiply", S, S, self.quadratic_)
-        S += self.coef_ * U
-        S += self.intercept_
-        return S
+        return self.quadratic_ * _square(self.limits_, U) + self.coef_ * U + self.intercept_
 
 
 def _square(limits: Floats, U: Floats) -> Floats:
     """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
     limits = xa.like(limits, U)
     C = xa.namespace(U).clip(U, limits[0, ...], limits[1, ...])
-    S = 2 * U
-    S -= C
-    return xa.into("multiply", S, S, C)
+    return (2 * U - C) * C
 
 
 def _expand(limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats) -> list[Floats]:
-    """Features whose parameters have priors of the same precision."""
-    V = (U - xa.like(centre, U)) / xa.like(spread, U)
+    """Features in units in which all parameters have the same prior precision."""
+    V = (U - centre) / spread
     return [V, _square((limits - centre) / spread, V) / unit]
 
 
 def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
-    """Sums of ``p (1 - p)``, and of this times log-odds and their squares: (3, n_maps)."""
-    xp, U = xa.namespace(U), xa.double(U)
-    U = xp.where(xp.isfinite(U), U, FARTHEST)  # where they have no information
-    E = xp.exp(-xp.abs(U))
+    """Sums of ``p (1 - p)``, and of its products with log-odds and their squares: (3, n_maps)."""
+    U = U.astype(np.float64, copy=False)
+    U = np.where(np.isfinite(U), U, FARTHEST)  # without information
+    E = np.exp(-np.abs(U))
     Q = E / (1 + E) ** 2
-    return xa.stacked(*(xa.weighted_sum(A, w) for A in (Q, Q * U, Q * U * U)))
-
-
-def _farthest(U: Floats, *_: Any) -> Floats:
-    """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
-    xp, finite = xa.namespace(U), xa.namespace(U).isfinite(U)
-    return xa.stacked(*(xp.max(xp.where(finite, V, -np.inf), axis=0) for V in (U, -U)))
+    terms = np.stack([Q, Q * U, Q * U * U])
+    return terms.sum(axis=1) if w is None else w @ terms

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._optimize.leave_one_out import ALPHAS, log_prior
+from skcalib._optimize.linear import ALPHAS, log_prior
 from skcalib._optimize.spline import Splines, evaluate, powers_of_values
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
 from skcalib._validation.inputs import check_flag, check_integer

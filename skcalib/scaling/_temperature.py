@@ -8,7 +8,7 @@ import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._optimize import mixture
-from skcalib._optimize.temperature import divided, fit_inverse_temperature, warn_of_no_minimum
+from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
 from skcalib._rows import ArrayLike, Floats, Indices, Plan, Rows, arrays as xa
 from skcalib._validation.inputs import check_option, fitted_smoothing, warn_of_small_weights
 from skcalib._warnings import NotConvergedWarning, warn
@@ -150,7 +150,7 @@ class TemperatureScaling(BaseCalibrator):
         return {"temperature_": 1 / scale.value, "smoothing_": smoothing}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return divided(Z, self.temperature_)
+        return Z / self.temperature_
 
 
 class EnsembleTemperatureScaling(BaseCalibrator):
@@ -281,7 +281,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         """Logits of the mixture of the first two members."""
         xp, weights = xa.namespace(Z), xa.on_host(self.weights_)[:2]
         if weights[1] == 0 or weights[0] == 0:
-            return Z if weights[1] > 0 else divided(Z, self.temperature_)
+            return Z if weights[1] > 0 else Z / self.temperature_
         # Differences of the logarithms of two probabilities that are nearly equal are small.
         exact = xa.double(Z) if Z.shape[1] == 1 else Z
         members = [S - xp.log(total)[:, None] for S, _, total in _members(self.temperature_, exact)]
@@ -301,7 +301,7 @@ def _members(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Fl
     xp = xa.namespace(U)
     with np.errstate(over="ignore"):
         U = U - xp.max(U, axis=1, keepdims=True)
-        for S in (divided(U, temperature), U):
+        for S in (U / temperature, U):
             E = xp.exp(S)
             yield S, E, xp.sum(E, axis=1)
 

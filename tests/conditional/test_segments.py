@@ -141,7 +141,7 @@ def test_scorer():
 
     X = np.c_[P, np.nan_to_num(LENGTH)]
     model = LogisticRegression().fit(X, Y)
-    scorer = calibration_scorer("neg_multicalibration_error", pairs=True)
+    scorer = calibration_scorer(multicalibration_error, pairs=True)
     proba = model.predict_proba(X)
     for given in ({}, {"features": SUBJECT}):
         expected = multicalibration_error(

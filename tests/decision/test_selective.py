@@ -134,7 +134,7 @@ def test_interval_and_scorer():
         y, P, measure=area_under_risk_coverage, n_resamples=99, random_state=0
     )
     assert found.low < found.estimate == area < found.high
-    scorer = calibration_scorer("neg_area_under_risk_coverage", excess=True)
+    scorer = calibration_scorer(area_under_risk_coverage, excess=True)
     model = type("Model", (), {"classes_": np.arange(3), "predict_proba": lambda _, X: X})()
     assert scorer(model, P, y) == -area_under_risk_coverage(y, P, excess=True)
 
