@@ -1,4 +1,4 @@
-"""What tests of pictures share: combinations of parameters, legends and bands."""
+"""Combinations of parameters, legends and bands for tests of displays."""
 
 from itertools import product
 

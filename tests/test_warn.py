@@ -85,7 +85,7 @@ SITES = {
         ), UserWarning, "label 1",
     ),
     "sweep": (
-        lambda: TemperatureSweepDisplay.from_predictions(TWO, SEPARABLE), ConvergenceWarning, "no min"
+        lambda: TemperatureSweepDisplay.from_logits(SEPARABLE, TWO), ConvergenceWarning, "no min"
     ),
     "comparison": (
         lambda: compare_calibrators(

@@ -184,8 +184,8 @@ def predict(estimator: Any, X: Any, response_method: ResponseMethod) -> tuple[An
             f"{type(estimator).__name__}. Pass a fitted classifier that has it."
         )
     classes = estimator.classes_
-    output = getattr(estimator, name)(X)
+    output = on_host(getattr(estimator, name)(X))
     if name == "decision_function":
-        scores = np.asarray(on_host(output), dtype=np.float64)
+        scores = np.asarray(output, dtype=np.float64)
         output = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
     return of_outputs(output, classes), classes if isinstance(classes, list) else on_host(classes)

@@ -13,6 +13,7 @@ from skcalib._rows import ArrayLike
 from skcalib._rows.ranking import ranked
 from skcalib._validation.inputs import check_flag
 from skcalib.display._curve_display import REFERENCE, CurveDisplay, Line
+from skcalib.metrics._groups import group_numbers
 
 from ._net_benefit import benefits_of, checked_thresholds
 from ._regression import risks_of
@@ -38,9 +39,11 @@ class NetBenefitDisplay(CurveDisplay):
         The curve.
     name : str, default=None
         Name of the model.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
-        Risks, events and weights (or None) of the rows as arrays of shape (n_samples,), from which
-        the band is drawn.
+        Risks, events and weights (or None) of the rows as arrays of shape (n_samples,), for
+        the band.
 
     Attributes
     ----------
@@ -84,6 +87,7 @@ class NetBenefitDisplay(CurveDisplay):
         standardized: bool = False,
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
         confidence_level: float | None = 0.95,
@@ -108,7 +112,7 @@ class NetBenefitDisplay(CurveDisplay):
             :meth:`skcalib.ReliabilityDisplay.from_estimator`.
         name : str, default=None
             Name of the model; by default the name of the class of the estimator.
-        thresholds, standardized, sample_weight, pos_label, ax, confidence_level, legend, \
+        thresholds, standardized, sample_weight, pos_label, groups, ax, confidence_level, legend, \
 n_resamples, random_state, color, line_kw
             As for :meth:`from_predictions`.
 
@@ -120,8 +124,8 @@ n_resamples, random_state, color, line_kw
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(
             y, P, thresholds=thresholds, standardized=standardized, sample_weight=sample_weight,
-            labels=classes, pos_label=pos_label,
-            name=type(estimator).__name__ if name is None else name, ax=ax,
+            labels=classes, pos_label=pos_label, groups=groups,
+            name=name or type(estimator).__name__, ax=ax,
             confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
             random_state=random_state, color=color, line_kw=line_kw,
         )  # fmt: skip
@@ -137,6 +141,7 @@ n_resamples, random_state, color, line_kw
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
         confidence_level: float | None = 0.95,
@@ -152,6 +157,8 @@ n_resamples, random_state, color, line_kw
         ----------
         y_true, y_proba, thresholds, standardized, sample_weight, labels, pos_label
             As for :func:`skcalib.clinical.net_benefit_curve`.
+        groups : array-like of shape (n_samples,), default=None
+            Rows with the same value belong together; the band resamples whole groups.
         name : str, default=None
             Name of the model.
         ax, confidence_level, legend, n_resamples, random_state, color, line_kw
@@ -172,7 +179,8 @@ n_resamples, random_state, color, line_kw
         rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
         found = ranked(rows.score, rows.event, rows.weight)
         curve = benefits_of(found, t, standardized=standardized)
-        return cls(curve, name=name, rows=rows).plot(
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        return cls(curve, name=name, rows=rows, groups=numbers).plot(
             ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
             random_state=random_state, color=color, line_kw=line_kw,
         )  # fmt: skip

@@ -122,7 +122,7 @@ confidence_level, random_state, ax, n_segments, color
             y, P, X if features is None else features, categorical_features=categorical_features,
             pairs=pairs, kind=kind, sample_weight=sample_weight, labels=classes,
             pos_label=pos_label, n_resamples=n_resamples, confidence_level=confidence_level,
-            random_state=random_state, name=type(estimator).__name__ if name is None else name,
+            random_state=random_state, name=name or type(estimator).__name__,
             ax=ax, n_segments=n_segments, color=color,
         )  # fmt: skip
 

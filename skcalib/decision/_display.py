@@ -11,6 +11,7 @@ from skcalib._output.drawing import ResponseMethod
 from skcalib._rows import ArrayLike, Floats
 from skcalib._rows.ranking import ranked
 from skcalib.display._curve_display import CurveDisplay, Line
+from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import check_kind, scored_rows
 
 from ._selective import Accepted, curve_of
@@ -18,10 +19,10 @@ from ._selective import Accepted, curve_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of places at which curves and their bands are drawn.
+# Number of places of curves and bands.
 PLACES = 400
 
-# Risks of a smaller share of the rows, which are noisy, do not set the scale.
+# Risks of a smaller share of the rows are noisy, and do not set the scale.
 LEAST_COVERAGE = 0.05
 
 
@@ -43,9 +44,11 @@ class RiskCoverageDisplay(CurveDisplay):
         The curve.
     name : str, default=None
         Name of the model.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
         Scores of the rows, whether they are right, and weights (or None) as arrays of shape
-        (n_samples,), from which the band is drawn.
+        (n_samples,), for the band.
 
     Attributes
     ----------
@@ -87,6 +90,7 @@ class RiskCoverageDisplay(CurveDisplay):
         kind: Accepted = "top-label",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
         confidence_level: float | None = 0.95,
@@ -111,8 +115,8 @@ class RiskCoverageDisplay(CurveDisplay):
             :meth:`skcalib.ReliabilityDisplay.from_estimator`.
         name : str, default=None
             Name of the model; by default the name of the class of the estimator.
-        kind, sample_weight, pos_label, ax, confidence_level, legend, n_resamples, random_state, \
-color, line_kw
+        kind, sample_weight, pos_label, groups, ax, confidence_level, legend, n_resamples, \
+random_state, color, line_kw
             As for :meth:`from_predictions`.
 
         Returns
@@ -123,7 +127,7 @@ color, line_kw
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(
             y, P, kind=kind, sample_weight=sample_weight, labels=classes, pos_label=pos_label,
-            name=type(estimator).__name__ if name is None else name, ax=ax,
+            groups=groups, name=name or type(estimator).__name__, ax=ax,
             confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
             random_state=random_state, color=color, line_kw=line_kw,
         )  # fmt: skip
@@ -138,6 +142,7 @@ color, line_kw
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
         confidence_level: float | None = 0.95,
@@ -153,6 +158,8 @@ color, line_kw
         ----------
         y_true, y_proba, kind, sample_weight, labels, pos_label
             As for :func:`skcalib.decision.risk_coverage_curve`.
+        groups : array-like of shape (n_samples,), default=None
+            Rows with the same value belong together; the band resamples whole groups.
         name : str, default=None
             Name of the model.
         ax, confidence_level, legend, n_resamples, random_state, color, line_kw
@@ -172,7 +179,8 @@ color, line_kw
         _, columns = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         rows = next(columns)
         curve = curve_of(ranked(rows.score, rows.event, rows.weight))
-        return cls(curve, name=name, rows=rows).plot(
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        return cls(curve, name=name, rows=rows, groups=numbers).plot(
             ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
             random_state=random_state, color=color, line_kw=line_kw,
         )  # fmt: skip

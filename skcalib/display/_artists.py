@@ -151,7 +151,7 @@ def draw_counts(
         inset.set_ylabel("Rows", fontsize="small")
         ax.set_axes_locator(BelowCounts(ax))
     most = max(float(counts[0].max()), inset.get_ylim()[1])
-    drawn = inset.stairs(*counts, color=colour, fill=fill)
+    drawn = inset.stairs(*counts, color=colour, fill=fill, alpha=0.5 if fill else 1)
     inset.set_ylim(0, most)
     inset.set_yticks([most], [f"{most:,.0f}"], fontsize="small")
     return inset, drawn

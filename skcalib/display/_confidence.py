@@ -11,6 +11,7 @@ from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ResponseMethod
 from skcalib._rows import ArrayLike, check_in_memory
 from skcalib.metrics import ReliabilityCurve
+from skcalib.metrics._curve import NBins
 from skcalib.metrics._input import Kind, check_kind, columns_of
 
 from ._curves import curve_of_rows, with_weight
@@ -113,7 +114,7 @@ class ConfidenceDisplay(drawing.Display):
         y: ArrayLike,
         *,
         response_method: ResponseMethod = "auto",
-        n_bins: Any = 15,
+        n_bins: NBins = 15,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
@@ -147,7 +148,7 @@ class ConfidenceDisplay(drawing.Display):
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(
             y, P, n_bins=n_bins, kind=kind, sample_weight=sample_weight, labels=classes,
-            pos_label=pos_label, name=type(estimator).__name__ if name is None else name, ax=ax,
+            pos_label=pos_label, name=name or type(estimator).__name__, ax=ax,
             legend=legend, color=color,
         )  # fmt: skip
 
@@ -157,7 +158,7 @@ class ConfidenceDisplay(drawing.Display):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: Any = 15,
+        n_bins: NBins = 15,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,

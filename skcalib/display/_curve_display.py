@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from skcalib._output import drawing
-from skcalib._rows import Floats, Ranked
+from skcalib._rows import Floats, Indices, Ranked
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer, check_real
 from skcalib.metrics._resampling import bootstrap_band
@@ -31,15 +31,23 @@ Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 class CurveDisplay(drawing.Display):
     """A line for each model with its bootstrap band.
 
-    Derived classes return what to draw in ``_line``, and set limits in ``_arrange``.
+    Derived classes return the line in ``_line``, and set limits in ``_arrange``.
     """
 
     line_: Line2D
     band_: FillBetweenPolyCollection | None
     legend_: Legend | None
 
-    def __init__(self, curve: Any, *, name: str | None = None, rows: Scored | None = None) -> None:
+    def __init__(
+        self,
+        curve: Any,
+        *,
+        name: str | None = None,
+        rows: Scored | None = None,
+        groups: Indices | None = None,
+    ) -> None:
         self.curve = curve
+        self.groups = groups
         self.name = name
         self.rows = rows
 
@@ -98,7 +106,7 @@ class CurveDisplay(drawing.Display):
         self.line_, self.band_ = draw_line(ax, x, values(self.curve), label, look), None
         drawing.mark_diagram(self.line_, f"a curve of the {ylabel.lower()}")
         if confidence_level is not None and self.rows is not None:
-            resampling = confidence_level, n_resamples, random_state
+            resampling = confidence_level, n_resamples, random_state, self.groups
             ends = bootstrap_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
             label = f"{100 * confidence_level:g} % confidence band"
             self.band_ = draw_band(ax, (x, *ends), self.line_, label)
@@ -111,7 +119,7 @@ class CurveDisplay(drawing.Display):
 
     @abstractmethod
     def _line(self) -> Line:
-        """Return what to draw."""
+        """Return the line."""
 
     @abstractmethod
     def _arrange(self, number: int, top: float) -> None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ResponseMethod
-from skcalib._rows import ArrayLike, check_in_memory, on_host
-from skcalib._scores.bins import Strategy
+from skcalib._rows import ArrayLike, Indices, check_in_memory, on_host
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 from skcalib._validation.labels import shown
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import concatenated
+from skcalib.metrics._curve import NBins, concatenated
+from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import OF_EACH, Kind, columns_of
 
 from . import _artists, _curves
@@ -30,8 +30,25 @@ Style = Literal["bars", "dots", "corp", "smooth"]
 Scale = Literal["linear", "logit"]
 Band = Literal["consistency", "confidence"]
 
+# Attributes that hold the artists of a model.
+ARTISTS = (
+    "bars_", "gaps_", "line_", "dots_", "strokes_", "intervals_", "band_", "counts_ax_", "counts_",
+)  # fmt: skip
+
 # Up to this many values of ``by`` have an entry in the legend.
 MANY = 9
+
+
+class Options(NamedTuple):
+    """How a model is drawn, as in the parameters of ``plot``."""
+
+    style: str
+    scale: str
+    level: float | None
+    band: str
+    n_resamples: int
+    random_state: Any
+    look: dict[str, Any]
 
 
 class ReliabilityDisplay(drawing.Display):
@@ -71,6 +88,8 @@ class ReliabilityDisplay(drawing.Display):
         by ``style="corp"`` and ``style="smooth"``. With several classes one tuple per class.
     event : str, default=None
         Name of the event, for the label of the axis of a binary diagram.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for bands.
 
     Attributes
     ----------
@@ -150,6 +169,7 @@ class ReliabilityDisplay(drawing.Display):
         name: str | None = None,
         rows: Scored | Sequence[Scored] | None = None,
         event: str | None = None,
+        groups: Indices | None = None,
     ) -> None:
         self.curve = curve
         self.name = name
@@ -157,6 +177,7 @@ class ReliabilityDisplay(drawing.Display):
         if isinstance(rows, Scored):
             self.rows = _curves.with_weight(rows)
         self.event = event
+        self.groups = groups
         self._parts: dict[Any, ReliabilityDisplay] = {}
         self._is_panel = False
 
@@ -173,21 +194,22 @@ class ReliabilityDisplay(drawing.Display):
     def from_estimator(
         cls,
         estimator: Any,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike,
         *,
         response_method: ResponseMethod = "auto",
-        n_bins: Any = 15,
-        strategy: Strategy | None = None,
+        n_bins: NBins = 15,
+        strategy: Any = None,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
         by: Any = None,
+        groups: Any = None,
         subset: Any = 9,
         name: str | None = None,
         ax: Any = None,
-        style: Style | None = None,
-        scale: Scale | None = None,
+        style: Any = None,
+        scale: Any = None,
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
@@ -212,7 +234,7 @@ class ReliabilityDisplay(drawing.Display):
             "auto" calls it only if there is no ``predict_proba``.
         name : str, default=None
             Name of the model; by default the name of the class of the estimator.
-        n_bins, strategy, kind, sample_weight, pos_label, by, subset, ax, style, scale, \
+        n_bins, strategy, kind, sample_weight, pos_label, by, groups, subset, ax, style, scale, \
 confidence_level, band, counts, legend, n_resamples, random_state, color, line_kw
             As for :meth:`from_predictions`.
 
@@ -225,7 +247,7 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         return cls.from_predictions(
             y, P, n_bins=n_bins, strategy=strategy, kind=kind, sample_weight=sample_weight,
             labels=None if kind == "multilabel" else classes, pos_label=pos_label, by=by,
-            subset=subset, name=type(estimator).__name__ if name is None else name, ax=ax,
+            groups=groups, subset=subset, name=name or type(estimator).__name__, ax=ax,
             style=style, scale=scale, confidence_level=confidence_level, band=band,
             counts=counts, legend=legend, n_resamples=n_resamples, random_state=random_state,
             color=color, line_kw=line_kw,
@@ -237,18 +259,19 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: Any = 15,
-        strategy: Strategy | None = None,
+        n_bins: NBins = 15,
+        strategy: Any = None,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
         by: Any = None,
+        groups: Any = None,
         subset: Any = 9,
         name: str | None = None,
         ax: Any = None,
-        style: Style | None = None,
-        scale: Scale | None = None,
+        style: Any = None,
+        scale: Any = None,
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
@@ -273,6 +296,9 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         by : array-like of shape (n_samples,), default=None
             Categories of the rows, such as centres. The diagram has a curve for each category,
             and with its error bars or band the curve of all rows.
+        groups : array-like of shape (n_samples,), default=None
+            Rows with the same value belong together, such as the visits of a patient. Error bars
+            and bands then allow for dependence within groups.
         subset, ax, style, scale, confidence_level, band, counts, legend, n_resamples, \
 random_state, color, line_kw
             As for :meth:`plot`.
@@ -290,26 +316,22 @@ random_state, color, line_kw
             As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`; for ``by`` with a panel
             for each class, or of another length.
         """
-        check_in_memory((y_true, y_proba, sample_weight))
+        check_in_memory((y_true, y_proba, sample_weight, groups))
         columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
         found, kind = list(columns.each()), columns.kind
         rows = [_curves.with_weight(column) for column in found]
         if strategy is None:
             is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))
             strategy = "quantile" if is_rare else "uniform"
-        curves = [_curves.curve_of_rows(column, n_bins, strategy) for column in rows]
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        curves = [_curves.curve_of_rows(column, n_bins, strategy, numbers) for column in rows]
+        each = kind in OF_EACH
+        curve = replace(concatenated(curves) if each else curves[0], kind=kind)
         event = None
-        if kind in OF_EACH:
-            labelled = [
-                replace(curve, label=np.full(len(curve.gap), column.label))
-                for curve, column in zip(curves, rows, strict=True)
-            ]
-            display = cls(replace(concatenated(labelled), kind=kind), name=name, rows=rows)
-        else:
-            if kind == "binary":
-                event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
-            curve = replace(curves[0], kind=kind)
-            display = cls(curve, name=name, rows=rows[0], event=event)
+        if kind == "binary":
+            event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
+        of_rows = rows if each else rows[0]
+        display = cls(curve, name=name, rows=of_rows, event=event, groups=numbers)
         if by is not None:
             for value, part in split(found, by, kind, sample_weight):
                 curve = replace(_curves.curve_of_rows(part, n_bins, strategy), kind=kind)
@@ -326,8 +348,8 @@ random_state, color, line_kw
         *,
         name: str | None = None,
         subset: Any = 9,
-        style: Style | None = None,
-        scale: Scale | None = None,
+        style: Any = None,
+        scale: Any = None,
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
@@ -356,7 +378,7 @@ random_state, color, line_kw
             with ``by``, and else bars.
         scale : {"linear", "logit"}, default=None
             Scale of both axes. ``"logit"`` magnifies the neighbourhoods of 0 and 1 and requires
-            dots or ``"corp"``, for which it is the default if the base rate is below 2 per cent.
+            dots or ``"corp"``. It is their default if the base rate is below 2 per cent.
         confidence_level : float or None, default=0.95
             Level of the error bars or of the band; None for neither.
         band : {"consistency", "confidence"}, default="consistency"
@@ -389,21 +411,18 @@ random_state, color, line_kw
             diagram, or if ``subset`` names unknown classes.
         """
         style, scale = self._style(style, scale)
-        self._check(style, scale, confidence_level, band, n_resamples)
         look = ({} if color is None else {"color": color}) | dict(line_kw or {})
-        options: dict[str, Any] = {
-            "style": style, "scale": scale, "level": confidence_level, "look": look,
-            "resampling": (band, n_resamples, random_state),
-        }  # fmt: skip
+        options = Options(style, scale, confidence_level, band, n_resamples, random_state, look)
+        self._check(options)
         name = self.name if name is None else name
         if self.curve.kind in OF_EACH:
             return self._plot_classes(ax, subset, name, legend, options)
         drawing.check_axes(ax)
         if ax is not None:
-            self._check_others(ax, style, scale)
+            self._check_others(ax, options)
         ax = self._prepare(ax, (5.2, 6.2), legend)
         self.axes_, self.displays_ = [ax], self._parts
-        self._draw(ax, name or ("All" if self._parts else None), counts=counts, **options)
+        self._draw(ax, name or ("All" if self._parts else None), options, counts=counts)
         self._draw_parts(ax, options)
         self.legend_ = drawing.draw_legend(ax, _handles([ax]), legend=legend)
         return self
@@ -420,16 +439,16 @@ random_state, color, line_kw
             scale = "logit" if is_rare and style in ("dots", "corp") else "linear"
         return style, scale
 
-    def _check(self, style: str, scale: str, level: Any, band: str, n_resamples: Any) -> None:
+    def _check(self, options: Options) -> None:
         """Raise a ValueError for options that are unknown or do not suit one another."""
-        check_integer("n_resamples", n_resamples)
-        check_option("style", style, Style)
-        check_option("scale", scale, Scale)
-        check_option("band", band, Band)
-        if level is not None:
+        style = options.style
+        check_integer("n_resamples", options.n_resamples)
+        for name, known in (("style", Style), ("scale", Scale), ("band", Band)):
+            check_option(name, getattr(options, name), known)
+        if options.level is not None:
             remedy = "Pass None to draw neither error bars nor a band."
-            check_real("confidence_level", level, high=1, remedy=remedy)
-        if scale == "logit" and style in ("bars", "smooth"):
+            check_real("confidence_level", options.level, high=1, remedy=remedy)
+        if options.scale == "logit" and style in ("bars", "smooth"):
             reason = "bars begin at 0" if style == "bars" else "the kernel has one width"
             raise ValueError(
                 f"scale='logit' requires style='dots' or 'corp', because {reason}, got "
@@ -446,51 +465,56 @@ random_state, color, line_kw
                 "style='bars'. Pass style='dots', 'corp' or 'smooth'."
             )
 
-    def _check_others(self, ax: Axes, style: str, scale: str) -> None:
+    def _check_others(self, ax: Axes, options: Options) -> None:
         """Raise a ValueError if the model does not suit the models that the axes hold."""
-        if "bars" in (style, *drawing.diagrams_on(ax)) and drawing.diagrams_on(ax):
+        others = drawing.diagrams_on(ax)
+        if others and "bars" in (options.style, *others):
             raise ValueError(
                 "Bars of two models would hide each other: ax must hold no other diagram, got "
                 "axes with one. Pass style='dots', 'corp' or 'smooth' for each, or other axes."
             )
-        drawing.check_same_diagram(ax, self._diagram(style, scale))
+        drawing.check_same_diagram(ax, self._diagram(options))
 
-    def _diagram(self, style: str, scale: str) -> str:
+    def _diagram(self, options: Options) -> str:
         """Describe the diagram, for the comparison with others on the same axes."""
-        if style == "bars":
-            return style
-        return f"a reliability diagram with kind={self.curve.kind!r} and scale={scale!r}"
+        if options.style == "bars":
+            return "bars"
+        return f"a reliability diagram with kind={self.curve.kind!r} and scale={options.scale!r}"
 
-    def _draw(
-        self, ax: Axes, name: str | None, *, style: str, scale: str, level: float | None,
-        look: dict[str, Any], resampling: tuple[str, int, Any], counts: bool,
-    ) -> None:  # fmt: skip
+    def _draw(self, ax: Axes, name: str | None, options: Options, *, counts: bool) -> None:
         """Draw the model on axes, without a legend."""
         number, before = len(drawing.diagrams_on(ax)), ax.get_xlim()
         self.ax_, self.figure_ = ax, ax.figure
+        for attribute in ARTISTS:
+            setattr(self, attribute, None)
         ax.set_autoscale_on(False)
         _set_scale(ax, "linear")  # adding artists at 0 and 1 overflows on logit axes
         self.diagonal_ = _artists.draw_diagonal(ax)
-        if style == "bars":
-            self._draw_bars(ax, name, level, look)
+        if options.style == "bars":
+            artist, colour = self._draw_bars(ax, name, options), drawing.foreground(ax)
         else:
-            self._draw_line(ax, name, number, style, level, look, resampling)
-        artist: Any = self.bars_[0] if self.bars_ else self.line_
-        drawing.mark_diagram(artist, self._diagram(style, scale))
+            name = f"Model {number + 1}" if name is None and number else name
+            draw_line = self._draw_dots if options.style == "dots" else self._draw_curve
+            artist = self.line_ = draw_line(ax, name, number, options)
+            colour = artist.get_color()
+        if options.style in ("bars", "dots") and options.level is not None:
+            middle = options.style == "bars"
+            self.intervals_ = _artists.draw_intervals(
+                ax, self.curve, options.level, colour, in_middle=middle
+            )
+        drawing.mark_diagram(artist, self._diagram(options))
         limits = (0.0, 1.0)
-        if scale == "logit":
+        if options.scale == "logit":
             low, high = _curves.logit_limits(self.curve)
             limits = (min(low, before[0]), max(high, before[1])) if number else (low, high)
-        self.counts_ax_ = self.counts_ = None
         if counts:
-            colour = self.line_.get_color() if self.line_ else drawing.foreground(ax, 0.5)
-            drawn = _curves.row_counts(self.curve, self.rows, limits, scale)
+            drawn = _curves.row_counts(self.curve, self.rows, limits, options.scale)
             self.counts_ax_, self.counts_ = _artists.draw_counts(
-                ax, drawn, colour, fill=style == "bars"
+                ax, drawn, colour, fill=options.style == "bars"
             )
         across, up = self._axis_labels()
         drawing.draw_as_written(ax.set_xlabel(across), ax.set_ylabel(up))
-        _set_scale(ax, scale)
+        _set_scale(ax, options.scale)
         ax.set(xlim=limits, ylim=limits, box_aspect=1, anchor="N")
 
     def _axis_labels(self) -> tuple[str, str]:
@@ -505,63 +529,51 @@ random_state, color, line_kw
             name = self._axis_labels()[1].split()[-1].capitalize()
         return drawing.legend_label(name) + f" ({score})" * (not self._is_panel)
 
-    def _draw_bars(self, ax: Axes, name: str | None, level: Any, look: dict[str, Any]) -> None:
-        self.line_ = self.dots_ = self.strokes_ = self.intervals_ = self.band_ = None
+    def _draw_bars(self, ax: Axes, name: str | None, options: Options) -> Any:
         label = self._label(None, f"ECE {briefly(self.expected_calibration_error)}")
-        self.bars_, self.gaps_ = _artists.draw_bars(ax, self.curve, label, look)
-        if level is not None:
-            colour = drawing.foreground(ax)
-            self.intervals_ = _artists.draw_intervals(ax, self.curve, level, colour, in_middle=True)
+        self.bars_, self.gaps_ = _artists.draw_bars(ax, self.curve, label, options.look)
         drawing.draw_title(ax, name)
+        return self.bars_[0]
 
-    def _draw_line(
-        self, ax: Axes, name: str | None, number: int, style: str, level: float | None,
-        look: dict[str, Any], resampling: tuple[str, int, Any],
-    ) -> None:  # fmt: skip
-        self.bars_ = self.gaps_ = self.dots_ = self.strokes_ = self.intervals_ = self.band_ = None
-        name = f"Model {number + 1}" if name is None and number else name
-        curve, rows, smooth = self.curve, self.rows, None
-        if style == "dots":
-            label = self._label(name, f"ECE {briefly(self.expected_calibration_error)}")
-            self.line_, self.dots_ = _artists.draw_dots(ax, curve, label, number, look)
-            if level is not None:
-                self.intervals_ = _artists.draw_intervals(
-                    ax, curve, level, self.line_.get_color(), in_middle=False
-                )
-            return
-        if style == "corp":
-            loss = briefly(_curves.miscalibration_of(rows))
-            label = self._label(name, f"calibration loss {loss}")
+    def _draw_dots(self, ax: Axes, name: str | None, number: int, options: Options) -> Any:
+        label = self._label(name, f"ECE {briefly(self.expected_calibration_error)}")
+        line, self.dots_ = _artists.draw_dots(ax, self.curve, label, number, options.look)
+        return line
+
+    def _draw_curve(self, ax: Axes, name: str | None, number: int, options: Options) -> Any:  # noqa: ARG002
+        """Draw an isotonic or a smooth curve, and its band."""
+        rows, smooth, look = self.rows, None, options.look
+        if options.style == "corp":
+            loss = f"calibration loss {briefly(_curves.miscalibration_of(rows))}"
             x, y = _curves.isotonic_curve(rows)
-            self.line_ = _artists.draw_line(ax, x, y, label, look)
+            line = _artists.draw_line(ax, x, y, self._label(name, loss), look)
         else:
             smooth = _curves.drawn_curve(rows)
             label = self._label(name, f"smECE {briefly(smooth.error)}")
-            y = np.clip(smooth.value, 0, 1)
-            self.line_ = _artists.draw_line(ax, smooth.score, y, label, look)
+            line = _artists.draw_line(ax, smooth.score, np.clip(smooth.value, 0, 1), label, look)
             if "linewidth" not in look:
-                self.strokes_ = _artists.draw_strokes(ax, smooth, self.line_)
-        if level is not None:
-            kind, *how = resampling
-            what = {"consistency": "band if calibrated", "confidence": "confidence band"}[kind]
-            ends = _curves.BANDS[kind](rows, smooth, level, *how)
-            self.band_ = _artists.draw_band(ax, ends, self.line_, f"{100 * level:g} % {what}")
+                self.strokes_ = _artists.draw_strokes(ax, smooth, line)
+        if options.level is not None:
+            what = "band if calibrated" if options.band == "consistency" else "confidence band"
+            ends = _curves.BANDS[options.band](
+                rows, smooth, options.level, options.n_resamples, options.random_state, self.groups
+            )
+            label = f"{100 * options.level:g} % {what}"
+            self.band_ = _artists.draw_band(ax, ends, line, label)
+        return line
 
-    def _draw_parts(self, ax: Axes, options: dict[str, Any]) -> None:
+    def _draw_parts(self, ax: Axes, options: Options) -> None:
         """Draw the curves of the values of ``by``, thin and without bands."""
-        are_many = len(self._parts) > MANY
-        look: dict[str, Any] = {"linewidth": 1.0}
+        are_many, look = len(self._parts) > MANY, {"linewidth": 1.0}
         if are_many:
             look["color"] = drawing.foreground(ax, 0.4)
         for number, part in enumerate(self._parts.values()):
-            part._draw(  # noqa: SLF001
-                ax, part.name, counts=False, **(options | {"level": None, "look": look})
-            )
-            if are_many:
-                part.line_.set_label("_nolegend_" if number else f"{len(self._parts)} groups")  # type: ignore[union-attr]
+            part._draw(ax, part.name, options._replace(level=None, look=look), counts=False)  # noqa: SLF001
+            if are_many and part.line_ is not None:
+                part.line_.set_label("_nolegend_" if number else f"{len(self._parts)} groups")
 
     def _plot_classes(
-        self, ax: Any, subset: Any, name: str | None, legend: Any, options: dict[str, Any]
+        self, ax: Any, subset: Any, name: str | None, legend: Any, options: Options
     ) -> Self:
         """Draw a panel for each class."""
         drawing.check_legend(legend)
@@ -578,7 +590,7 @@ random_state, color, line_kw
         self.axes_, self.displays_ = list(axes.flat[:n]), panels
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for k, (panel, one) in enumerate(zip(panels.values(), self.axes_, strict=True)):
-            panel._draw(one, None, counts=False, **options)  # noqa: SLF001
+            panel._draw(one, None, options, counts=False)  # noqa: SLF001
             drawing.draw_title(one, panel._title())  # noqa: SLF001
             is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
             one.set(xlabel=one.get_xlabel() * is_lowest, ylabel=one.get_ylabel() * is_first)
@@ -611,8 +623,9 @@ random_state, color, line_kw
             fields = {k: v[labels == label] for k, v in vars(curve).items() if k not in KEPT}
             bins = ReliabilityCurve(**fields, kind="binary")
             found[label] = type(self)(
-                bins, name=event_name(label) or str(label), rows=rows.get(label)
-            )
+                bins, name=event_name(label) or str(label), rows=rows.get(label),
+                groups=self.groups,
+            )  # fmt: skip
             found[label]._is_panel = True  # noqa: SLF001
         if np.ndim(subset) == 0 and not isinstance(subset, str):
             check_integer("subset", subset)

@@ -13,8 +13,9 @@ from skcalib._nested import check_takes_logits, given_for
 from skcalib._output import briefly, drawing
 from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_not_swapped, check_weights
+from skcalib._validation.inputs import check_not_swapped, check_probabilities, check_weights
 from skcalib._validation.labels import as_labels, encode
+from skcalib.metrics._curve import NBins
 from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
@@ -34,7 +35,7 @@ class TemperatureSweepDisplay(drawing.Display):
     has its minimum elsewhere, and it is discontinuous, because rows move from bin to bin. A marker
     shows its minimum.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create a display.
+    Use :meth:`from_estimator`, :meth:`from_logits` or :meth:`from_predictions` to create a display.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class TemperatureSweepDisplay(drawing.Display):
     >>> from skcalib import TemperatureSweepDisplay
     >>> from skcalib.datasets import make_logits
     >>> logits, y = make_logits(2000, 3, temperature=2.0, random_state=0)
-    >>> display = TemperatureSweepDisplay.from_predictions(y, logits)
+    >>> display = TemperatureSweepDisplay.from_logits(logits, y)
     >>> round(display.best_temperature, 1)
     2.0
     """
@@ -114,7 +115,7 @@ class TemperatureSweepDisplay(drawing.Display):
         y: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: Any = 15,
+        n_bins: NBins = 15,
         sample_weight: ArrayLike | None = None,
         features: Any = None,
         name: str | None = None,
@@ -132,9 +133,9 @@ class TemperatureSweepDisplay(drawing.Display):
         y : array-like of shape (n_samples,)
             Labels.
         temperatures, n_bins, sample_weight
-            As for :meth:`from_predictions`.
+            As for :meth:`from_logits`.
         features : array-like or data frame of shape (n_samples, n_columns), default=None
-            Features of the rows, for a calibrator whose predictions depend on them.
+            Features of the rows, for a calibrator that takes ``features``.
         name : str, default=None
             Name of the calibrator; by default the name of its class.
         ax, legend
@@ -148,8 +149,8 @@ class TemperatureSweepDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            As :meth:`from_predictions`, and for an estimator that is not fitted to logits, such as a
-            classifier of features.
+            As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as
+            a classifier of features.
         """
         params = {"n_bins": n_bins, "temperatures": temperatures}
         sweep, reference = sweep_of(calibrator, X, y, sample_weight, features, **params)
@@ -157,26 +158,26 @@ class TemperatureSweepDisplay(drawing.Display):
         return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
 
     @classmethod
-    def from_predictions(
+    def from_logits(
         cls,
-        y_true: ArrayLike,
         X: ArrayLike,
+        y: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: Any = 15,
+        n_bins: NBins = 15,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
         legend: bool | str = True,
     ) -> Self:
-        """Draw the sweep of labels and logits.
+        """Draw the sweep of logits and labels.
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            Labels.
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits, as for the calibrators.
+        y : array-like of shape (n_samples,)
+            Labels.
         temperatures : array-like of shape (n,), default=None
             Positive numbers. By default 1, the best temperature, and a grid around them with even
             steps on a logarithmic scale.
@@ -198,16 +199,61 @@ class TemperatureSweepDisplay(drawing.Display):
         ------
         ValueError
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, for temperatures that are not
-            positive and finite, and for ``n_bins`` that is not an integer of at least 1.
+            positive and finite, and for invalid bins.
 
         Warns
         -----
         ConvergenceWarning
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, if the log loss has no minimum.
         """
-        check_not_swapped(y_true=y_true, X=X)
-        found = _sweep(X, y_true, sample_weight, labels, n_bins, temperatures)
+        found = _sweep(X, y, sample_weight, labels, n_bins, temperatures)
         return cls(*found).plot(ax, legend=legend)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        temperatures: ArrayLike | None = None,
+        n_bins: NBins = 15,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+        legend: bool | str = True,
+    ) -> Self:
+        """Draw the sweep of labels and probabilities, with their logarithms as logits.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels.
+        y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+            Probabilities: one column per class in the order of ``labels``, or the probability of
+            the second class alone.
+        temperatures, n_bins, sample_weight, labels, ax, legend
+            As for :meth:`from_logits`.
+
+        Returns
+        -------
+        TemperatureSweepDisplay
+            With the sweep drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_logits`, and for numbers that are no probabilities.
+        """
+        check_not_swapped(y_true=y_true, y_proba=y_proba)
+        check_in_memory((y_true, y_proba, sample_weight))
+        P = np.asarray(on_host(y_proba), dtype=np.float64)
+        P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
+        check_probabilities(P)
+        X = np.log(np.maximum(P, np.finfo(np.float64).tiny))
+        return cls.from_logits(
+            X, y_true, temperatures=temperatures, n_bins=n_bins, sample_weight=sample_weight,
+            labels=labels, ax=ax, legend=legend,
+        )  # fmt: skip
 
     def _summary(self) -> str:
         least = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"
@@ -293,7 +339,7 @@ class TemperatureSweepDisplay(drawing.Display):
         upper.set_ylabel("Log loss")
         lower.set_ylabel("ECE")
         lower.set_ylim(bottom=0)
-        if not is_pair:  # colours show which scale belongs to which curve
+        if not is_pair:  # colours show the scale of each curve
             upper.yaxis.label.set_color(self.log_loss_line_.get_color())
             lower.yaxis.label.set_color(self.ece_line_.get_color())
             lower.grid(visible=False)
@@ -319,7 +365,7 @@ def sweep_of(
     features: Any = None,
     **params: Any,
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
-    """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
+    """Return the sweep of logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
@@ -335,20 +381,20 @@ def _sweep(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
-    n_bins: Any,
+    n_bins: NBins,
     temperatures: ArrayLike | None = None,
 ) -> tuple[Floats, Floats, Floats, float]:
-    """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""
+    """Return temperatures, log losses, ECEs, and the temperature of the lowest log loss."""
     logits, y = as_numpy(logits, "X"), on_host(y)
     scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))
     label = encode(column_or_1d(as_labels(y)), on_host(scaling.classes_))
-    # Probabilities in the precision of the logits, as those of a calibrator.
+    # Probabilities have the precision of the logits, as in calibrators.
     dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
     Z = both_columns(np.asarray(logits, dtype=np.float64))
-    # Below the largest logit of the row: the confidence is then one over a sum.
+    # Logits less the largest logit of the row: the confidence is then one over a sum.
     below = Z - Z.max(axis=1, keepdims=True)
     of_label = below[np.arange(len(Z)), label]
     event = label == 1 if Z.shape[1] == 2 else Z.argmax(axis=1) == label
@@ -357,7 +403,7 @@ def _sweep(
         total = MemoryRows(below).map(lambda z, t=t: np.exp(z / t).sum(axis=1))
         p = (np.exp(of_label / t) / total).astype(dtype)
         losses[k] = np.average(log_losses_of(p), weights=w)
-        # Of two classes the second is the event, as of measures.
+        # The second of two classes is the event, as in measures.
         score = np.exp(below[:, 1] / t) / total if Z.shape[1] == 2 else 1 / total
         rows = Scored(None, score, event, w)
         errors[k] = ece_of(curve_of_rows(rows, n_bins, "uniform"))

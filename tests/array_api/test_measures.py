@@ -174,9 +174,9 @@ def test_displays(lib):
     grid = skcalib.ReliabilityDisplay.from_predictions(labels, P, kind="classwise")
     assert len(grid.displays_) == 3
     found = skcalib.TemperatureSweepDisplay.from_estimator(fitted, X, labels, sample_weight=w)
-    want = skcalib.TemperatureSweepDisplay.from_predictions(y, Z, sample_weight=np.arange(150.0))
+    want = skcalib.TemperatureSweepDisplay.from_logits(Z, y, sample_weight=np.arange(150.0))
     np.testing.assert_allclose(found.log_loss, want.log_loss, rtol=0, atol=1e-9)
-    sweep = skcalib.TemperatureSweepDisplay.from_predictions(labels, X)
+    sweep = skcalib.TemperatureSweepDisplay.from_logits(X, labels)
     assert sweep.best_temperature == pytest.approx(plain.temperature_)
     assert len(skcalib.calibration_report(fitted, X, labels).figure_.axes) == 7
 

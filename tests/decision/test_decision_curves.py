@@ -1,4 +1,4 @@
-"""Curves of decisions: lines are the values, bands those of resampled rows, models side by side."""
+"""Curves of decisions: their values, their bands, several models on the same axes."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -51,6 +51,19 @@ def test_band_has_the_standard_error_of_a_mean_at_full_coverage():
     assert drawn(confidence_level=None).band_ is None
     without_rows = RiskCoverageDisplay(display.curve).plot(Figure().subplots())
     assert without_rows.band_ is None
+
+
+@pytest.mark.parametrize("display", [RiskCoverageDisplay, NetBenefitDisplay])
+def test_bands_resample_whole_groups(display):
+    p = np.sort(P[:, 0])
+    y, groups = np.random.default_rng(0).uniform(size=300) < p, np.arange(300).repeat(6)
+    params = {"ax": None, "n_resamples": 9, "random_state": 0}
+    params |= {"kind": "binary"} if display is RiskCoverageDisplay else {}
+    once = display.from_predictions(y, p, **params)
+    copied = display.from_predictions(y.repeat(6), p.repeat(6), groups=groups, **params)
+    bands = [shown.band_.get_paths()[0].vertices for shown in (once, copied)]
+    np.testing.assert_allclose(*bands, atol=1e-12)
+    plt.close("all")
 
 
 def test_models_on_the_same_axes():

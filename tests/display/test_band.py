@@ -1,4 +1,4 @@
-"""The band of a calibrated model: where its curve would lie, worked out in other ways."""
+"""Consistency bands agree with binomial quantiles and with simulated regressions."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ def drawn(y, p, **params):
 
 
 SCORES = np.array([0.1, 0.35, 0.6, 0.85])
-EACH = 400  # rows of each score: so many that frequencies never change places
+EACH = 400  # rows of each score, so that the order of the frequencies never changes
 
 
 def chances(score, weights, at):
@@ -39,7 +39,7 @@ def chances(score, weights, at):
     [((1, 1), 0.5), ((1, 1), 0.95), ((1, 9), 0.9), ((0, 2), 0.5), ((0, 2), 0.95)],
 )
 def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
-    """Of scores far apart, where no frequency is pooled with another, they are known exactly."""
+    """Quantiles are known exactly for scores far apart, where no frequencies are pooled."""
     p = np.repeat(SCORES, EACH)
     w = None if weights == (1, 1) else np.tile(weights, 2 * EACH)
     n = 3000
@@ -63,7 +63,7 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
     ],
 )  # fmt: skip
 def test_band_is_that_of_simulated_regressions(rng, kind, weighted, n):
-    """Of the rows with weight."""
+    """Rows without weight have no effect."""
     p = rng.uniform(size=n).round(2)
     y = np.arange(n) % 2
     w = np.append(1, rng.integers(4, size=n - 1)) if weighted else None
@@ -87,7 +87,7 @@ def test_band_is_that_of_simulated_regressions(rng, kind, weighted, n):
 
 
 def test_band_has_places_all_along_the_scores():
-    """Where there are hardly any rows it is as wide as elsewhere, so it needs corners there."""
+    """The band needs corners where rows are few, because it is wide there."""
     p = np.append(np.linspace(0.01, 0.02, 500), 0.99)
     x, _, _ = band_of(drawn(np.arange(501) % 2, p, n_resamples=3))
     assert np.diff(x).max() < 0.011

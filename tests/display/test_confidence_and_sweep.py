@@ -71,15 +71,14 @@ def test_shares_end_at_one_and_shared_axes_show_all_bars():
 
 @pytest.mark.parametrize("display", [ConfidenceDisplay, TemperatureSweepDisplay])
 def test_wrong_axes_and_legends_are_refused(display):
-    second = P if display is ConfidenceDisplay else Z
     for ax, message in (
         (Figure(), "got a Figure. Pass ax=figure.subplots"), (plt, "the module matplotlib.pyplot"),
         (Figure().subplots(1, 3), "a sequence of length 3. Pass one of them"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
-            display.from_predictions(Y, second, ax=ax)
+            display.from_predictions(Y, P, ax=ax)
     with pytest.raises(ValueError, match="legend must be True, False or a location"):
-        display.from_predictions(Y, second, legend="no")
+        display.from_predictions(Y, P, legend="no")
     assert not plt.get_fignums()
 
 
@@ -114,7 +113,7 @@ def test_sweep_is_made_of_everything_it_is_given(given, way):
     X = scale * Z
     given = {"ax": list(Figure().subplots(2)), "sample_weight": w, **bins}
     if way == "rows":
-        display = TemperatureSweepDisplay.from_predictions(Y, X, **given)
+        display = TemperatureSweepDisplay.from_logits(X, Y, **given)
         assert display.reference is display.reference_line_ is None
     else:
         vector = VectorScaling().fit(X[:200], Y[:200])
@@ -167,8 +166,8 @@ def test_legend_names_each_line_and_the_lowest_error_once(pair):
 
 @pytest.mark.parametrize("temperatures", [[5, 6], [0.1, 0.2], [1, 2]])
 def test_vertical_lines_are_within_the_axes(temperatures):
-    display = TemperatureSweepDisplay.from_predictions(
-        Y, Z, temperatures=temperatures, ax=Figure().subplots(2)
+    display = TemperatureSweepDisplay.from_logits(
+        Z, Y, temperatures=temperatures, ax=Figure().subplots(2)
     )
     low, high = display.ax_.get_xlim()
     for line in (*display.start_lines_, *display.best_lines_):
@@ -179,7 +178,7 @@ def test_vertical_lines_are_within_the_axes(temperatures):
 @pytest.mark.parametrize("width", [3, 12])
 def test_temperatures_on_the_axis_do_not_overlap(width):
     figure = Figure(figsize=(width, 4), layout="constrained")
-    display = TemperatureSweepDisplay.from_predictions(Y, Z, ax=figure.subplots())
+    display = TemperatureSweepDisplay.from_logits(Z, Y, ax=figure.subplots())
     figure.draw_without_rendering()
     labels = display.ax_.get_xticklabels()
     boxes = [label.get_window_extent() for label in labels]
@@ -191,7 +190,7 @@ def test_sweep_of_two_classes():
     X, y = make_logits(500, 2, random_state=0)
     y = np.array(["no", "yes"])[y]
     both, one = (
-        TemperatureSweepDisplay.from_predictions(y, x, ax=Figure().subplots(2))
+        TemperatureSweepDisplay.from_logits(x, y, ax=Figure().subplots(2))
         for x in (X, X[:, 1:] - X[:, :1])
     )
     np.testing.assert_allclose(one.log_loss, both.log_loss, rtol=1e-6)
@@ -201,10 +200,10 @@ def test_sweep_of_two_classes():
 def test_sweep_with_classes_in_another_order():
     names = np.array(["c", "b", "a"])
     calibrator = VectorScaling(classes=names).fit(Z, names[Y])
-    make = TemperatureSweepDisplay.from_predictions
+    make = TemperatureSweepDisplay.from_logits
     one = TemperatureSweepDisplay.from_estimator(calibrator, Z, names[Y], name="V")
-    other = make(names[Y], Z, labels=names)
-    expected = make(Y, Z)
+    other = make(Z, names[Y], labels=names)
+    expected = make(Z, Y)
     for display in (one, other):
         np.testing.assert_allclose(display.log_loss, expected.log_loss)
     assert one.reference == pytest.approx(log_loss(Y, calibrator.predict_proba(Z)))
@@ -217,4 +216,23 @@ def test_sweep_with_classes_in_another_order():
 def test_bad_temperatures_are_refused(temperatures):
     message = r"temperatures must hold at least two distinct .*Pass None"
     with pytest.raises(ValueError, match=message):
-        TemperatureSweepDisplay.from_predictions(Y, Z, temperatures=temperatures)
+        TemperatureSweepDisplay.from_logits(Z, Y, temperatures=temperatures)
+
+
+def test_sweep_of_probabilities_is_the_sweep_of_their_logarithms():
+    make, params = TemperatureSweepDisplay.from_predictions, {"n_bins": 5, "sample_weight": W}
+    one = make(NAMES[Y], P, labels=NAMES, ax=Figure().subplots(2), **params)
+    other = TemperatureSweepDisplay.from_logits(Z, Y, ax=Figure().subplots(2), **params)
+    np.testing.assert_allclose(one.log_loss, other.log_loss)
+    np.testing.assert_allclose(one.expected_calibration_error, other.expected_calibration_error)
+    p, y = P[:, 0], Y == 0
+    columns, column = (
+        make(y, x, temperatures=[1, 2], ax=Figure().subplots(2))
+        for x in (np.column_stack([1 - p, p]), p)
+    )
+    np.testing.assert_allclose(columns.log_loss, column.log_loss)
+    assert columns.log_loss[0] == pytest.approx(log_loss(y, p))
+    certain = np.where(np.arange(300) == 0, 0.0, p)
+    assert np.isfinite(make(y, certain, ax=Figure().subplots(2)).log_loss).all()
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        make(Y, Z)

@@ -1,4 +1,4 @@
-"""Reliability diagrams hold what the measures return, draw it, and refuse what they cannot draw."""
+"""Reliability diagrams store and draw the numbers of measures, and refuse other input."""
 
 import pickle
 from functools import partial
@@ -8,7 +8,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from drawing import in_legend, partly_slow
+from drawing import band_of, in_legend, partly_slow
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -22,6 +22,7 @@ from sklearn.svm import LinearSVC
 
 from skcalib import ReliabilityDisplay
 from skcalib._scores.columns import Scored
+from skcalib.display._curves import curve_of_rows
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 N = 240
@@ -272,6 +273,63 @@ def test_bad_groups_are_refused(params, message):
     assert not plt.get_fignums()
 
 
+COPIES = 6
+
+
+@pytest.mark.parametrize("weight", [None, W])
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("band", ["consistency", "confidence"])
+def test_copies_of_rows_in_groups_count_once(style, band, weight):
+    y, p = event(n=N)
+    y, p = y[np.argsort(p)], np.sort(p)
+    params = {"style": style, "band": band, "n_resamples": 9, "strategy": "quantile"}
+    once = draw(y, p, random_state=0, sample_weight=weight, **params)
+    copied = draw(
+        y.repeat(COPIES), p.repeat(COPIES), random_state=0,
+        sample_weight=None if weight is None else weight.repeat(COPIES),
+        groups=np.arange(N).repeat(COPIES), **params,
+    )  # fmt: skip
+    if style in ("bars", "dots"):
+        n, expected = copied.curve.n_effective, once.curve.n_effective
+        np.testing.assert_allclose(n, expected, rtol=0.12)
+        if weight is None:
+            np.testing.assert_allclose(n, expected)
+            np.testing.assert_allclose(copied.curve.interval(0.9), once.curve.interval(0.9))
+    else:
+        for found, wanted in zip(band_of(copied), band_of(once), strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+def test_few_groups_are_warned_of_and_independent_rows_lose_little():
+    y, p = event(n=4000)
+    groups = np.arange(4000) % 400
+    n = draw(y, p, groups=groups, n_bins=4).curve.n_effective
+    assert np.all((n <= 1000 + 100) & (n > 700))
+    with pytest.warns(UserWarning, match="hold for 20 groups and more, got 8"):
+        draw(y, p, groups=np.arange(4000) % 8)
+    assert draw(y, p, kind="classwise", groups=groups, ax=None).displays_[True].groups is not None
+    plt.close("all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_groups", [20, 200])
+@pytest.mark.parametrize("labels", ["equal rows", "dependent", "independent"])
+def test_error_bars_with_groups_cover_the_frequency(n_groups, labels):
+    """95 to 99 per cent of the bins, where error bars without groups cover 60 to 97 per cent."""
+    rng, covered = np.random.default_rng(0), []
+    groups = np.arange(n_groups).repeat(6)
+    for _ in range(100):
+        p = rng.uniform(size=n_groups)[groups] if labels == "equal rows" else rng.uniform(
+            size=len(groups)
+        )  # fmt: skip
+        u = rng.uniform(size=len(groups))
+        rows = Scored(None, p, (u if labels == "independent" else u[groups]) < p, None)
+        curve = curve_of_rows(rows, 5, "uniform", groups)
+        low, high = curve.interval(0.95)
+        covered += ((low <= curve.confidence) & (curve.confidence <= high)).tolist()
+    assert 0.93 < np.mean(covered)
+
+
 # Axes, legends and looks --------------------------------------------------------------------------
 
 
@@ -392,7 +450,7 @@ def test_names_are_drawn_as_they_are_written():
         assert not any(text.get_parse_math() for text in texts)
 
 
-def test_displays_are_printed_as_what_they_show():
+def test_representation_has_the_name_and_the_error():
     assert repr(draw(name="M")).startswith("<ReliabilityDisplay of M: 240 rows in 10 bins, ECE 0.")
 
 

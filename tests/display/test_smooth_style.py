@@ -1,4 +1,4 @@
-"""The smooth curve, its band and its artists: laws that tie them to the smECE and to the rows."""
+"""The smooth curve, its band and its artists agree with the smECE and with the rows."""
 
 from functools import partial
 
@@ -26,9 +26,9 @@ from skcalib.display._curves import (
     MARGIN,
     STEP,
     confidence_band,
+    consistency_band,
     drawn_curve,
     pieces,
-    smooth_band,
 )
 from skcalib.metrics import smooth_calibration_error
 
@@ -153,7 +153,7 @@ def test_weights_are_repetitions():
 
 
 def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
-    """Whatever the density of its scores, where a mean of the events alone would be bent."""
+    """The density of the scores has no effect; it would bend a mean of the events."""
     p = np.linspace(0, 1, 4001) ** 6
     curve = smooth_curve(Scored(None, p, p, None))  # the event is its own probability
     np.testing.assert_allclose(curve.value, curve.score, atol=1e-12)
@@ -220,7 +220,7 @@ def test_band_of_equal_scores_has_binomial_ends(w):
     # As many events as expected, so the kernel is narrow, and noise in another place would show.
     rows = scored(np.arange(n) < 20, np.full(n, score), None if w is None else np.full(n, w))
     curve = drawn_curve(rows)
-    x, *found = smooth_band(rows, curve, level, draws, 0)
+    x, *found = consistency_band(rows, curve, level, draws, 0)
     at = np.abs(x - score).argmin()
     for tail, end in zip(((1 - level) / 2, (1 + level) / 2), found, strict=True):
         hits = n * (end[at] + score - x[at])
@@ -236,7 +236,7 @@ def test_band_has_the_variance_of_weighted_rows():
     p, w = np.repeat([0.3, 0.6], 300), rng.exponential(size=600)
     rows = scored(rng.uniform(size=600) < 0.2, p, w)
     curve = drawn_curve(rows)
-    x, low, high = smooth_band(rows, curve, 0.95, 1000, 0)
+    x, low, high = consistency_band(rows, curve, 0.95, 1000, 0)
     K = literal_kernel(x, p, curve.bandwidth)
     deviation = np.sqrt((K**2) @ (w**2 * p * (1 - p))) / (K @ w)
     np.testing.assert_allclose(high - low, 2 * 1.96 * deviation, rtol=0.15)
@@ -306,7 +306,7 @@ def test_thickness_and_colour_follow_the_rows(y, p, w):
         ({"confidence_level": 1.0}, "confidence_level"),
     ],
 )
-def test_what_there_is_not_is_refused_before_anything_is_drawn(params, message):
+def test_bad_input_is_refused_before_anything_is_drawn(params, message):
     ax = Figure().subplots()
     with pytest.raises(ValueError, match=message):
         drawn(*sample(), ax=ax, **params)

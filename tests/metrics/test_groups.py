@@ -145,7 +145,9 @@ def test_more_groups_than_are_flipped():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(9000), 2)
     y = (rng.uniform(size=9000)[groups] < 0.509).astype(int)
-    found = calibration_test(y, np.full(18_000, 0.5), groups=groups, n_resamples=999, random_state=0)
+    found = calibration_test(
+        y, np.full(18_000, 0.5), groups=groups, n_resamples=999, random_state=0
+    )
     exact = 2 * binom.sf(abs(y[::2].sum() - 4500) + 4499, 9000, 0.5)
     assert 0.02 < exact < 0.9
     assert found.pvalue == pytest.approx(exact, abs=0.05)
@@ -208,7 +210,9 @@ def test_mean_of_equal_rows_is_as_uncertain_as_that_of_single_rows():
 def test_benefit_of_equal_rows_is_as_uncertain_as_that_of_single_rows():
     y, p = sample(60)
     for standardized in (False, True):
-        curve = partial(clinical.net_benefit_curve, standardized=standardized, thresholds=[0.1, 0.3])
+        curve = partial(
+            clinical.net_benefit_curve, standardized=standardized, thresholds=[0.1, 0.3]
+        )
         one, six = curve(y, p), curve(y[SIX], p[SIX], groups=SIX)
         np.testing.assert_allclose(six.net_benefit, one.net_benefit)
         np.testing.assert_allclose(six.high - six.low, one.high - one.low, rtol=0.04)

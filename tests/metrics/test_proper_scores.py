@@ -95,8 +95,8 @@ def test_comparison_report_sweep_and_scikit_learn_agree(n_classes, dtype):
 
 def test_curve_of_the_sweep_is_scikit_learns_log_loss_at_every_temperature():
     Z, y, w = rows_of(3)
-    sweep = TemperatureSweepDisplay.from_predictions(
-        y, Z, sample_weight=w, temperatures=[0.5, 1, 4], ax=plt.figure().subplots()
+    sweep = TemperatureSweepDisplay.from_logits(
+        Z, y, sample_weight=w, temperatures=[0.5, 1, 4], ax=plt.figure().subplots()
     )
     expected = [log_loss(y, softmax(Z / t, axis=1), sample_weight=w) for t in (0.5, 1, 4)]
     assert_allclose(sweep.log_loss, expected, rtol=1e-9)
