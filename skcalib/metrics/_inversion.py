@@ -7,8 +7,8 @@ or quadratic mean size of gaps). The gaps observed are :math:`g = \gamma + \epsi
 
 .. math:: \langle \lambda, \epsilon \rangle \le \psi(g) - \psi(\gamma) \le \psi(\epsilon) ,
 
-whatever the true gaps are. The right side, whose noise is drawn, gives the lower end; the left
-one, a sum over rows, the upper end. Arrays of bins are of shape (n_columns, n_bins), and those of
+for all true gaps. The right side, with noise that is drawn, gives the lower end; the left side, a
+sum over rows, gives the upper end. Arrays of bins are of shape (n_columns, n_bins), and arrays of
 draws of shape (n_draws, n_columns, n_bins).
 """
 
@@ -154,9 +154,8 @@ class Simulation(NamedTuple):
         bins, _, weight, n, _, units, _ = self.cells
         of_cells = slopes(self.bins, formula, self.pooled)[1].ravel()[bins].mean(axis=0)
         off = of_cells - np.average(of_cells, weights=weight)
-        return float(
-            np.sqrt(np.sum(sums_by_group(weight * off / np.sqrt(n), units) ** 2)) / weight.sum()
-        )
+        sums = sums_by_group(weight * off / np.sqrt(n), units)
+        return float(np.sqrt(sums @ sums) / weight.sum())
 
 
 def least_true_error(
