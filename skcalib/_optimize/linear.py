@@ -385,9 +385,8 @@ def choose_strength(
 ) -> Choice:
     """The strength of the least sum of approximate leave-one-out losses minus its log prior.
 
-    ``rule`` gives the regularization of a strength. The search walks from the strongest with few
-    features, which often need it, otherwise from 3, to weaker strengths as long as the sum falls.
-    If the first step does not lower the sum, the search walks to stronger ones. It does not look
+    ``rule`` gives the regularization of a strength. The search walks from 1, the centre of the
+    prior, to weaker strengths as long as the sum falls, or else to stronger ones. It does not look
     beyond: with many parameters for the rows the estimates for much weaker strengths are too low.
     """
     weight, penalties = objective.rows.weight, -log_prior(ALPHAS)
@@ -397,7 +396,7 @@ def choose_strength(
         # A gradient norm of 3e-4 is enough to compare strengths.
         return Fit.of(at, max(tol, 3e-4), max_iter, near)
 
-    best = 0 if objective.few else 2
+    best = int(np.argmin(penalties))
     fit = fit_at(best, None)
     losses, nit = {best: fit.loss}, fit.solution.nit
     for step in (1, -1):
