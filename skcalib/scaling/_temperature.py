@@ -74,9 +74,8 @@ class TemperatureScaling(BaseCalibrator):
 
     Notes
     -----
-    With :math:`b = 1/T` the log loss is convex. The slope of a row is the mean of its logits under
-    :math:`\hat p` minus the logit of the label. :func:`scipy.optimize.root_scalar` finds the root
-    of the mean slope. The answer scales with the logits: :math:`T(c z) = c\, T(z)`.
+    The log loss is convex in :math:`1 / T`; :func:`scipy.optimize.root_scalar` finds the root of
+    its slope. The answer scales with the logits: :math:`T(c z) = c\, T(z)`.
 
     A few rows with a wrong label and logits of thousands may determine T. ``fit`` concludes this if
     the log loss exceeds the log loss of one confidence for all predictions. With smoothing, T then
