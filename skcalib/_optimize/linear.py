@@ -376,7 +376,7 @@ class Choice(NamedTuple):
     alpha: float
     alphas: Floats = np.empty(0)  #: in decreasing order
     losses: Floats = np.empty(0)  #: their estimated losses
-    fit: Fit | None = None
+    fit: Any = None  #: the Fit with this strength
     nit: int = 0  #: iterations of all fits
 
 

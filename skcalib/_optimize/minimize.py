@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.maps import Blocks
 from skcalib._rows import Floats
 
 # Number of iterations between new preconditioners. The next iteration renews it once more.
@@ -65,16 +64,16 @@ class PreconditionedLBFGS:
 
     def __init__(
         self,
-        preconditioner: Callable[[Floats], Blocks],
+        preconditioner: Callable[[Floats], Any],
         age: int = 0,
-        blocks: Blocks | None = None,
+        blocks: Any = None,
     ) -> None:
         self.preconditioner = preconditioner
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=20)
         self.age = age
-        self.blocks: Blocks
+        self.blocks: Any = blocks
         if blocks is not None:
-            self.age, self.blocks = 2, blocks
+            self.age = 2
 
     def __call__(
         self,

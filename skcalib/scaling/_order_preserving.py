@@ -210,7 +210,7 @@ def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     L = L.astype(np.float64, copy=False)
     cells = np.clip(N_CELLS - L * (N_CELLS / LOWEST_KNOT), 0, N_CELLS - 1).astype(np.intp)
     P = np.exp(L) if w is None else np.exp(L) * w[:, None]
-    return np.bincount(cells.ravel(), P.ravel(), N_CELLS)
+    return np.asarray(np.bincount(cells.ravel(), P.ravel(), N_CELLS), np.float64)
 
 
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:

@@ -134,7 +134,8 @@ class QuadraticScaling(_OneVsRestScaling):
             centre, square = 0 * centre, 1 + 0 * square
         spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
         prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), self.alpha * np.eye(3))
-        _, solution = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
+        expand = partial(_expand, limits, unit, centre, spread)
+        solution = fit_maps(odds, expand, prior)[1]
         theta = solution.x
         slope, quadratic = theta[:, 0] / spread, theta[:, 1] / (spread**2 * unit)
         return {
