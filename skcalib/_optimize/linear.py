@@ -217,7 +217,7 @@ class Objective:
         x = self.identity
         if start is not None:  # perhaps from a fit with other strengths
             x = self.map_.balanced(start, self.regularization, self.n_classes)
-        if self.n_classes == 2 and self.ridge.all():
+        if self.n_classes == 2 and self.few and self.ridge.all():
             return self._newton(x, tol, max_iter)
         # A start next to the minimum needs one preconditioner.
         age = 0 if np.array_equal(x, self.identity) else 1
