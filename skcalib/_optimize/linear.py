@@ -53,6 +53,10 @@ LOWEST_FEATURE, MASKED_FEATURE = -1e3, -2e3
 # Up to this number of features all passes are in double precision.
 FEW_ELEMENTS = 1 << 15
 
+# Newton's method takes over problems with a ridge and up to this number of parameters that L-BFGS
+# has not solved after this number of iterations.
+MANY_PARAMETERS, PATIENCE = 512, 60
+
 # Up to this number of classes the leave-one-out loss uses the whole Hessian, which takes n K^4
 # operations for a matrix map; the blocks take n K^2.
 MANY_CLASSES = 5
@@ -224,6 +228,8 @@ class Objective:
         method = PreconditionedLBFGS(partial(self.map_.blocks, self), age, blocks)
         # Passes over many single precision features are much faster than in double precision.
         double, nit = np.dtype(np.float64), 0
+        may_change = self.ridge.all() and len(x) <= MANY_PARAMETERS
+        limit = min(PATIENCE, max_iter) if may_change else max_iter
         single = not self.few and self.rows.dtype != double
         for dtype in [self.rows.dtype, double] if single else [double]:
             solution = optimize.minimize(
@@ -234,7 +240,7 @@ class Objective:
                 method=method,
                 options={
                     "gtol": tol,
-                    "maxiter": max_iter - nit,
+                    "maxiter": limit - nit,
                     "lowest": self.separated,
                     "precision": dtype.char,
                 },
@@ -242,11 +248,14 @@ class Objective:
             x, nit = solution.x, nit + solution.nit
             if solution.success and tol >= 1e-4:  # exact enough in single precision
                 break
+        if may_change and not solution.success:
+            solution = self._newton(x, tol, max_iter - nit)
+            nit += solution.nit
         solution.nit = nit
         return solution
 
     def _newton(self, x: Floats, tol: float, max_iter: int) -> OptimizeResult:
-        """Newton's method with the whole Hessian: four or six parameters for two classes."""
+        """Newton's method with the whole Hessian."""
         value, gradient, hessian = parts_of(self.second_order, 3, x.shape)
         solution = optimize.minimize(
             value,
