@@ -22,7 +22,7 @@ from scipy import optimize
 
 from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import newton, parts_of
-from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
+from skcalib._rows import Floats, Indices, Rows, arrays as xa
 
 # The last Newton step takes so much off the mean loss. It squares the error: this is exact.
 TOLERANCE = 1e-10
@@ -99,7 +99,7 @@ class PiecewiseLoss:
     def at(self, slopes: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (p,) and Hessian (p, p) at ``slopes``."""
         p, off = len(slopes), slopes - 1
-        sums = self.rows.sum(partial(derivatives, self.knots, slopes), Plan(room=4))
+        sums = self.rows.sum(partial(derivatives, self.knots, slopes))
         mean = sums / self.rows.weight
         hessian = _hessian(self.knots, mean[p + 1 :]) + 2 * self.ridge * np.eye(p)
         value = float(mean[0] + self.ridge * off @ off)

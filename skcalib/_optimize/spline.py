@@ -332,7 +332,7 @@ class RowSplines:
         splines, units, theta = self.splines, self.splines.units, x @ self.basis.T
         coefficients = splines.coefficients @ (units * theta).T
         block = partial(_gradient, splines.edges, coefficients, splines.share)
-        sums = splines.rows.sum(block, Plan(room=4)) / [each.total for each in splines.of_cells]
+        sums = splines.rows.sum(block) / [each.total for each in splines.of_cells]
         gradient = units * (sums.T @ splines.coefficients)
         gradient += 2 * np.concatenate([each.ridge for each in splines.of_cells]) * theta
         pairs = zip(splines.of_cells, theta, strict=True)
