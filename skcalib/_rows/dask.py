@@ -1,14 +1,13 @@
 """Adapter of Dask collections: as input, as rows, and as output.
 
-Rows are checked chunk by chunk, and stay where they are. A sum is one task graph: a chunk is a
-task, the results are added in a tree, and only the sum is sent to the client. Outputs are lazy.
-Fits that need ranks or folds gather a random sample. Dask is imported only when a Dask collection
-is passed.
+Rows are checked chunk by chunk, and stay where they are. A sum has a task for each chunk, and the
+client adds the results. Outputs are lazy. Fits that need ranks or folds gather a random sample.
+Dask is imported only when a Dask collection is passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -19,8 +18,6 @@ from .arrays import Array, is_dask
 from .parallel import with_one_blas_thread
 from .rows import PLAIN, SAMPLE_ELEMENTS, MemoryRows, OfBlock, Plan, Rows
 
-# Number of results that one task adds.
-BRANCHES = 16
 # A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
 # classes with fewer than RARE_ROWS rows.
 MOST_ROWS, MOST_NUMBERS, RARE_ROWS = 1_000_000, 1 << 27, 1000
@@ -66,7 +63,7 @@ class DaskRows(Rows):
             rows = MemoryRows(*arrays)
             return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
 
-        return computed(tree(partial(reduce, merge), calls(reduced, self._chunks())))
+        return reduce(merge, computed(calls(reduced, self._chunks())))
 
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> DaskRows:
         """Rows with a single array, for :meth:`with_logits`."""
@@ -103,8 +100,8 @@ class DaskRows(Rows):
 
     def _gathered(self, f: Callable[..., Any]) -> MemoryRows:
         """Arrays ``f(k, *arrays)`` of each chunk k in the memory of this process."""
-        pieces = calls(f, ((k, *chunk) for k, chunk in enumerate(self._chunks())))
-        columns = zip(*computed(calls(list, [(pieces,)])[0]), strict=True)
+        pieces = computed(calls(f, ((k, *chunk) for k, chunk in enumerate(self._chunks()))))
+        columns = zip(*pieces, strict=True)
         arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
         return MemoryRows(*arrays, classes=self.classes, masked=self.masked)
 
@@ -141,14 +138,6 @@ def _call(f: Callable[..., Any], *arguments: Any) -> Any:
     return f(*arguments)
 
 
-def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
-    """The task that merges the results of others, a few at a time and in their order."""
-    while True:
-        tasks = calls(merge, [(tasks[k : k + BRANCHES],) for k in range(0, len(tasks), BRANCHES)])
-        if len(tasks) == 1:
-            return tasks[0]
-
-
 def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
     """Tasks, persisted in the memory of the workers if there is a cluster, or if they are ``few``.
 
@@ -163,24 +152,16 @@ def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
         return list(dask.persist(*tasks)) if tasks and (on_cluster or few) else tasks
 
 
-def computed(task: Any) -> Any:
-    """The result of a task; raises a ChunkError with a short message if the task fails."""
+def computed(tasks: list[Any]) -> Sequence[Any]:
+    """Results of tasks; raises a ChunkError if a task fails."""
+    import dask
+
     try:
-        return task.compute()
+        results: Sequence[Any] = dask.compute(*tasks)
     except Exception as error:  # reading a chunk may raise anything
-        kind, message = type(error).__name__, str(error)
-        reason = f"Dask could not compute a chunk of rows: {kind}: {message}"
-        if kind == "KilledWorker":
-            reason = (
-                "Several workers died while computing the same chunk, which probably needs more "
-                "memory than a worker has. Use smaller chunks, or workers with more memory."
-            )
-        elif "Cancelled" in kind or message.startswith("Missing dependency"):
-            reason = (
-                "The rows were persisted by a Dask client that is closed, or was restarted. Load "
-                "them again with the client that is open, or call persist() on them there."
-            )
-        raise ChunkError(reason) from error
+        kind = type(error).__name__
+        raise ChunkError(f"Dask could not compute a chunk of rows: {kind}: {error}") from error
+    return results
 
 
 # --------------------------------------------------------------------------------------
@@ -229,7 +210,7 @@ def checked_chunks(
     check_chunk = partial(_checked, check, list(inputs), list(columns))
     chunks = kept(calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *some) for k, some in blocks)))
     # The arrays stay on the workers.
-    report = computed(tree(partial(reduce, _merged_reports), [chunk[0] for chunk in chunks]))
+    report = reduce(_merged_reports, computed([chunk[0] for chunk in chunks]))
     if report.fault is not None:
         raise ValueError(report.fault)
     if report.found is None:

@@ -436,24 +436,6 @@ def test_a_chunk_that_cannot_be_made_is_reported():
         TemperatureScaling().fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "message"),
-    [
-        ("KilledWorker", "", "more memory than a worker has"),
-        ("FutureCancelledError", "", "client that is closed"),
-        ("ValueError", "Missing dependency ('x', 4)", "client that is closed"),
-    ],
-)
-def test_faults_of_the_cluster_are_sentences(kind, text, message):
-    class Task:
-        @staticmethod
-        def compute():
-            raise type(kind, (Exception,), {})(text)
-
-    with pytest.raises(RuntimeError, match=message):
-        _dask.computed(Task())
-
-
 def test_bad_rows_of_a_prediction_are_named():
     Z, y, X, _ = three()
     calibrator = TemperatureScaling().fit(Z, y)
