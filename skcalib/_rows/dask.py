@@ -153,11 +153,13 @@ def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
 
 
 def computed(tasks: list[Any]) -> Sequence[Any]:
-    """Results of tasks; raises a ChunkError if a task fails."""
+    """Results of tasks; raises a ChunkError if a task fails, except for invalid input."""
     import dask
 
     try:
         results: Sequence[Any] = dask.compute(*tasks)
+    except ValueError:
+        raise
     except Exception as error:  # reading a chunk may raise anything
         kind = type(error).__name__
         raise ChunkError(f"Dask could not compute a chunk of rows: {kind}: {error}") from error
@@ -169,12 +171,11 @@ def computed(tasks: list[Any]) -> Sequence[Any]:
 
 
 class _Report(NamedTuple):
-    """Result of checking chunks, which is sent to the client."""
+    """Result of checking a chunk, which is sent to the client."""
 
-    found: Any = None  #: sum of the statistics of chunks with rows, or None
-    lengths: tuple[int, ...] = (0,)
-    like: tuple[Array | None, ...] = ()  #: arrays with no rows
-    fault: str | None = None  #: error message of the first invalid chunk
+    found: Any  #: statistics of the rows, or None if there are none
+    n_rows: int
+    like: tuple[Array | None, ...]  #: arrays with no rows
 
 
 def checked_chunks(
@@ -200,56 +201,52 @@ def checked_chunks(
     Raises
     ------
     ValueError
-        For the first invalid chunk, which the message names, and for chunks that do not match.
+        For an invalid chunk, which the message names, and for chunks that do not match.
     """
     columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
-    _check_chunks_fit({name: inputs[name] for name in columns}, columns)
-    first = next(iter(columns))
+    first, *others = columns
+    for name in others:
+        if len(columns[name]) != len(columns[first]):
+            raise ValueError(
+                f"{first} and {name} must have the same chunks of rows, got "
+                f"{len(columns[first])} and {len(columns[name])} chunks. Use "
+                f"{name}.rechunk(({first}.chunks[0],)), or take both from one data frame."
+            )
     part = "partitions" if is_frame(inputs[first]) else "blocks"
     blocks = enumerate(zip(*columns.values(), strict=True))
     check_chunk = partial(_checked, check, list(inputs), list(columns))
     chunks = kept(calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *some) for k, some in blocks)))
-    # The arrays stay on the workers.
-    report = reduce(_merged_reports, computed([chunk[0] for chunk in chunks]))
-    if report.fault is not None:
-        raise ValueError(report.fault)
-    if report.found is None:
+    reports = computed([chunk[0] for chunk in chunks])  # the arrays stay on the workers
+    if all(report.found is None for report in reports):
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
-    filled = [chunk[1] for chunk, n in zip(chunks, report.lengths, strict=True) if n]
-    lengths = tuple(n for n in report.lengths if n)
-    tasks = [
-        None if like is None else kept([arrays[k] for arrays in filled])
-        for k, like in enumerate(report.like)
-    ]
-    return DaskRows(tasks, lengths, list(report.like)), report.found
+    found = reduce(add, (report.found for report in reports if report.found is not None))
+    filled = [(c[1], r) for c, r in zip(chunks, reports, strict=True) if r.n_rows]
+    like = list(filled[0][1].like if filled else reports[0].like)
+    tasks = [None if a is None else kept([c[k] for c, _ in filled]) for k, a in enumerate(like)]
+    return DaskRows(tasks, tuple(report.n_rows for _, report in filled), like), found
 
 
 def _checked(
     check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
 ) -> tuple[_Report, tuple[Array | None, ...]]:
-    """The task of a chunk: the result of the check, or an error message, and the arrays."""
+    """The task of a chunk: the report of the check, and the arrays."""
     lengths = list(map(len, blocks))
     if max(lengths) == 0:  # as after filtering a data frame
-        return _Report(), ()
+        return _Report(None, 0, ()), ()
     if min(lengths) < max(lengths):
-        fault = (
+        raise ValueError(
             f"{where}{' and '.join(names)} must have the same number of rows, got "
-            f"{' and '.join(map(str, lengths))}. Filter them together, in one data frame."
+            f"{' and '.join(map(str, lengths))}. Use the chunks of {names[0]} for all, or filter "
+            "them together, in one data frame."
         )
-        return _Report(fault=fault), ()
     given = dict(zip(names, blocks, strict=True))
     try:
         arrays, found = check(*(given.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
-        return _Report(fault=where + str(error)), ()
-    # Length of the result: the check may drop rows of zero weight.
+        raise ValueError(f"{where}{error}") from error
+    # The check may drop rows of zero weight, so the length is the length of its result.
     n_rows = next(len(a) for a in arrays if a is not None)
-    return _Report(found, (n_rows,), tuple(a if a is None else a[:0] for a in arrays)), arrays
-
-
-def _merged_reports(a: _Report, b: _Report) -> _Report:
-    found = b.found if a.found is None else a.found if b.found is None else a.found + b.found
-    return _Report(found, a.lengths + b.lengths, a.like or b.like, a.fault or b.fault)
+    return _Report(found, n_rows, tuple(a if a is None else a[:0] for a in arrays)), arrays
 
 
 def _tasks_of(name: str, x: Any) -> list[Any]:
@@ -288,30 +285,6 @@ def _check_whole_rows(name: str, x: Any) -> None:
             f"{name} must hold whole rows in each chunk, got chunks along its columns, "
             f"{x.chunks[1:]}. Use {name}.rechunk({{1: -1}})."
         )
-
-
-def _check_chunks_fit(inputs: dict[str, Any], columns: dict[str, list[Any]]) -> None:
-    """Raise a ValueError unless all have the same chunks of rows, as far as these are known."""
-    first, *others = columns
-    chunks = {
-        k: x.chunks[0] if hasattr(x, "chunks") else (np.nan,) * len(columns[k])
-        for k, x in inputs.items()
-    }
-    for name in others:
-        a, b = chunks[first], chunks[name]
-        if len(a) != len(b) or (a != b and not np.isnan((*a, *b)).any()):
-            raise ValueError(
-                f"{first} and {name} must have the same chunks of rows, got {_shown(a)} and "
-                f"{_shown(b)}. Use {name}.rechunk(({first}.chunks[0],)), or take both from one "
-                "data frame."
-            )
-
-
-def _shown(chunks: tuple[float, ...]) -> str:
-    if any(np.isnan(n) for n in chunks):
-        return f"{len(chunks)} of unknown length"
-    more = ", ..." if len(chunks) > 4 else ""
-    return f"{len(chunks)} of {', '.join(map(str, chunks[:4]))}{more} rows"
 
 
 # --------------------------------------------------------------------------------------
