@@ -160,10 +160,6 @@ class Rows(ABC):
         """
         return self.in_memory().ranked(of_block, n_columns, then, events=events)
 
-    def on_host(self) -> Self:
-        """The rows, which are always on the host: goes when no other package calls it."""
-        return self
-
     def sample(
         self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS, *, or_all: bool = False
     ) -> Any:

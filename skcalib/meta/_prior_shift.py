@@ -277,7 +277,6 @@ class PriorShift(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         inputs.check_option("method", self.method, METHODS)
-        rows = rows.on_host()
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(
