@@ -241,10 +241,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Any]:
         """Groups of some rows as an argument, where the calibrator is cross-validated as well.
 
-        A single group cannot be split, as if there were none.
+        Copies of a row, from several test sets, are a group. A single group cannot be split, as if
+        there were none.
         """
-        if groups is None or not has_fit_parameter(calibrator, "groups"):
+        if not has_fit_parameter(calibrator, "groups"):
             return {}
+        if groups is None:
+            return {"groups": rows} if len(np.unique(rows)) < len(rows) else {}
         of_rows = np.asarray(groups)[rows]
         return {"groups": of_rows} if len(np.unique(of_rows)) > 1 else {}
 

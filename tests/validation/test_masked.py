@@ -119,7 +119,7 @@ def test_two_classes_of_which_one_may_be_masked(kind):
         return
     kept = np.isfinite(X).all(axis=1)
     alone = kind().fit(X[kept], y[kept])
-    atol = 2e-2 if issubclass(kind, DefaultCalibrator) else 3e-3  # folds of other rows
+    atol = 3e-2 if issubclass(kind, DefaultCalibrator) else 3e-3  # folds of other rows
     np.testing.assert_allclose(alone.predict_proba(X[kept]), P[kept], atol=atol)
 
 
