@@ -128,10 +128,9 @@ def fit_maps(
     def fit(rows: Rows, start: Floats | None) -> tuple[RowSigmoids, OptimizeResult]:
         features = partial(_features, expand)
         sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=smooth_targets)
-        if start is None and prior is None:
-            start = sigmoids.constant
-        elif start is None:
-            start = np.resize(prior.mean, (K, prior.mean.shape[-1]))
+        if start is None:
+            mean = None if prior is None else prior.mean
+            start = sigmoids.constant if mean is None else np.resize(mean, (K, mean.shape[-1]))
         return sigmoids, fit_sigmoids(sigmoids, start, low)
 
     start = None
