@@ -105,18 +105,21 @@ class BaseCalibrator(
         if len(found.labels) == 1:
             only = labels.shown(found.labels)
             raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-        classes = labels.resolve_classes(found.labels, rows.n_columns, self.classes, X)
+        classes = labels.resolve_classes(
+            found.labels, rows.n_columns, self.classes, X, categories=found.categories
+        )
         rows = rows.relabelled(
             partial(labels.encode, classes=classes),
             classes=classes,
             weight=found.weight,
             masked=found.masked,
         )
+        labels.check_column_order(rows, named=self.classes is not None)
         if found.masked:
             self._check_takes_masked(masked=True)
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns)
+            inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
         inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows
 
@@ -230,8 +233,13 @@ class BaseCalibrator(
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
         Z = inputs.logits_for(self, X)
+        if not len(Z):  # no rows have outputs of the same type as one row
+            outputs: Array = getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
+            return outputs
         self._check_takes_masked(masked=inputs.check_finite(Z))
-        outputs: Array = MemoryRows(Z).map(getattr(self, method))
+        if len(Z) > 1:
+            inputs.warn_of_new_probabilities(Z)
+        outputs = MemoryRows(Z).map(getattr(self, method))
         return outputs
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:

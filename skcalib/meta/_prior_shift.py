@@ -358,7 +358,7 @@ class PriorShift(BaseCalibrator):
         rows, found = checked_rows(check, X=X, sample_weight=sample_weight)
         inputs.check_total_weight(found.weight)
         if found.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns)
+            inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
         return rows, found.weight
 
     def _calibrate(self, Z: Floats) -> Floats:
