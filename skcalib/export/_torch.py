@@ -8,7 +8,7 @@ import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import blockwise
-from skcalib.binning._histogram import _PerClass
+from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uniform
 

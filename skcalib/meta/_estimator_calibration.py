@@ -91,9 +91,8 @@ class EstimatorCalibration(BaseCalibrator):
     ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)``, has a single tree for all
     classes.
 
-    Row-chunked Dask collections of up to 100 000 rows and 8 million logits are gathered in the
-    memory of the client to fit the classifier, and of larger ones about so many rows at random,
-    which do not depend on the chunks. Outputs are lazy.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
 
     With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
     outputs are tensors like ``X``.

@@ -143,7 +143,7 @@ class PriorShift(BaseCalibrator):
 
     Row-chunked Dask collections send three numbers per row to the client in ``fit``, of up to two
     million rows; :meth:`adapt` passes over the chunks. With scikit-learn's ``array_api_dispatch``
-    tensors are shifted where they are, and fitted and adapted to on the host.
+    tensors are shifted where they are.
 
     References
     ----------
@@ -277,7 +277,6 @@ class PriorShift(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         inputs.check_option("method", self.method, METHODS)
-        rows = rows.on_host()
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(
@@ -359,7 +358,7 @@ class PriorShift(BaseCalibrator):
         rows, found = checked_rows(check, X=X, sample_weight=sample_weight)
         inputs.check_total_weight(found.weight)
         if found.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns)
+            inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
         return rows, found.weight
 
     def _calibrate(self, Z: Floats) -> Floats:

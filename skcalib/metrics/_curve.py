@@ -182,9 +182,8 @@ def reliability_curve(
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
-        be Dask collections with the same chunks of rows. With scikit-learn's
-        ``array_api_dispatch`` it may be a tensor, on whose device bins of equal width are summed;
-        labels and weights may be in another library, or on another device.
+        be Dask collections with the same chunks of rows, and bins of equal weight are bins of a
+        random sample of at most a million rows. Tensors are copied to the host.
     n_bins : int, default=15
         Number of bins on [0, 1].
     strategy : {"uniform", "quantile"}, default="uniform"

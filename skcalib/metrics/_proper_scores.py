@@ -95,7 +95,7 @@ def score_decomposition(
     Parameters
     ----------
     y_true, y_proba
-        As for :func:`reliability_curve`. The scores of tensors are ranked on their device.
+        As for :func:`reliability_curve`.
     score : {"log_loss", "brier_score"}, default="log_loss"
         The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
         scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.

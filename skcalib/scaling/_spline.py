@@ -154,7 +154,7 @@ class SplineCalibration(_OneVsRestScaling):
         return super()._fit(rows)
 
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
-        return with_one_blas_thread(self._fit_splines, odds.on_host())
+        return with_one_blas_thread(self._fit_splines, odds)
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))

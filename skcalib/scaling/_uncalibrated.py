@@ -56,3 +56,9 @@ class Uncalibrated(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z
+
+
+def unless_passthrough(calibrator: Any) -> Any:
+    """The calibrator; ``Uncalibrated()`` if it is "passthrough", as for steps of pipelines."""
+    is_passthrough = isinstance(calibrator, str) and calibrator == "passthrough"
+    return Uncalibrated() if is_passthrough else calibrator
