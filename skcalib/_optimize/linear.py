@@ -279,13 +279,13 @@ class Objective:
         weight, K = self.rows.weight, self.n_classes
         if K > MANY_CLASSES:
             leverages = (blocks or self.map_.blocks(self, theta)).leverages
-            change, room = change_by_class, 4
+            change, room = change_by_class, 1
         else:
             _, gradient, hessian = self.second_order(theta)
             # Without a ridge some directions change no score, such as equal offsets.
             inverse = np.linalg.pinv(hessian, 1e-14, hermitian=True)
             theta = theta - inverse @ gradient
-            leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, 4 * K
+            leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, K
         scores = self.scores_at(theta)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
