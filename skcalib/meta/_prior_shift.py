@@ -220,7 +220,6 @@ class PriorShift(BaseCalibrator):
         return cls(classes=classes)._stored(np.empty((0, width)), labels, fitted)  # noqa: SLF001
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        rows = rows.on_host()
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(

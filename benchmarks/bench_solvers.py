@@ -1,0 +1,153 @@
+"""Minimizers for each linear map: times as multiples of the time of the library's choice.
+
+The problems are the fits of vector and matrix scaling with ``alpha=1``, after temperature scaling.
+The library's choice is L-BFGS with a preconditioner as a ``method`` of ``scipy.optimize.minimize``,
+in single precision first if features are many, or Newton's method for two classes. The others are
+"trust-exact" with the whole Hessian, if the Hessian is small, and "L-BFGS-B" in coordinates in
+which the preconditioner at the identity is the unit matrix. Sigmoids of K classes are fitted at
+once by ``newton``, and class by class by methods of SciPy. Run::
+
+    python benchmarks/bench_solvers.py [--repeat 9] [--sizes 1000x2 5000x100] [--tol 1e-5]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from bench_methods import logits
+from scipy.optimize import minimize
+from timing import medians
+
+from skcalib._optimize.linear import Objective
+from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
+from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
+from skcalib._optimize.newton import parts_of
+from skcalib._optimize.temperature import fit_inverse_temperature
+from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.rows import MemoryRows
+from skcalib._scores.columns import margins
+from skcalib.scaling._linear import _objective
+
+# Methods that need the Hessian, or the inverse of the preconditioner, have no more parameters.
+MANY_PARAMETERS = 512
+
+SIZES = ["200x2", "1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
+
+
+def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objective:
+    """The objective that vector or matrix scaling minimizes."""
+    Z, y = logits(n, n_columns)
+    rows = MemoryRows(Z, y, None)
+    scale = fit_inverse_temperature(rows).value
+    objective = _objective(map_, rows, scale, 1 / (n + 1), normalize=True)
+    return replace(objective, regularization=Regularization.rule(objective.n_classes, n))
+
+
+def whitened(objective: Objective, tol: float) -> None:
+    """SciPy's own L-BFGS-B, in coordinates of the preconditioner, until the same gradient norm."""
+    x0 = objective.identity
+    blocks = objective.map_.blocks(objective, x0)
+    inverse = np.array([blocks.solve(g) for g in np.eye(len(x0))])
+    sizes, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
+    root = vectors * np.sqrt(np.maximum(sizes, 0))
+    last = {}
+
+    def fun(u: np.ndarray) -> tuple[float, np.ndarray]:
+        value, last["gradient"] = objective.value_gradient(x0 + root @ u)
+        return value, root.T @ last["gradient"]
+
+    def stop(_: np.ndarray) -> None:
+        if np.linalg.norm(last["gradient"]) <= tol:
+            raise StopIteration
+
+    options = {"ftol": 0, "gtol": 0, "maxiter": 200}
+    minimize(fun, 0 * x0, jac=True, method="L-BFGS-B", callback=stop, options=options)
+
+
+def trust_exact(objective: Objective, tol: float) -> None:
+    """SciPy's "trust-exact" with the whole Hessian."""
+    value, gradient, hessian = parts_of(objective.second_order, 3, objective.identity.shape)
+    options = {"gtol": tol, "initial_trust_radius": 100.0, "max_trust_radius": 1e100}
+    x0 = objective.identity
+    minimize(value, x0, jac=gradient, hess=hessian, method="trust-exact", options=options)
+
+
+def of_margins(Z: np.ndarray, _: np.ndarray) -> tuple[list[np.ndarray], None]:
+    return [margins(Z)], None
+
+
+def loss_of(one: RowSigmoids, theta: np.ndarray) -> float:
+    """Mean log loss of one sigmoid, for methods of scipy, which ask for it."""
+    rows = one.rows
+    S = rows.X[:, 0] * theta[0] + theta[1]
+    target = np.where(rows.y == 1, one.high, one.low)
+    return float(np.mean(np.logaddexp(0, S) - target * S))
+
+
+def class_by_class(sigmoids: list[RowSigmoids], method: str, tol: float) -> None:
+    """The sigmoid of each class by a method of scipy, with all derivatives that it takes."""
+    for one in sigmoids:
+        gradient, hessian = parts_of(one.derivatives, 2, (1, 2))  # of one pass
+        minimize(
+            partial(loss_of, one),
+            one.constant.ravel(),
+            jac=lambda x, gradient=gradient: gradient(x)[0],
+            hess=(lambda x, hessian=hessian: hessian(x)[0]) if method == "trust-exact" else None,
+            method=method,
+            options={"gtol": tol},
+        )
+
+
+def of_sigmoids(n: int, n_columns: int, tol: float) -> dict[str, Callable[[], object]]:
+    """Fits of Platt's sigmoids of all classes: at once, and class by class."""
+    Z, y = logits(n, n_columns)
+    M, K = margins(Z), 1 if n_columns == 2 else n_columns
+    every = RowSigmoids.of(MemoryRows(Z, y, None), of_margins, K, smooth=True)
+    # Rows of one class: its margin as log-odds, and whether it is the label.
+    labels = [(y == k + (K == 1)).astype(int) for k in range(K)]
+    rows = [MemoryRows(M[:, [k]], labels[k], None) for k in range(K)]
+    single = [RowSigmoids.of(of_one, of_margins, 1, smooth=True) for of_one in rows]
+    return {
+        "choice": lambda: fit_sigmoids(every, every.constant),
+        **{
+            method: partial(class_by_class, single, method, tol)
+            for method in ("trust-exact", "BFGS", "L-BFGS-B")
+        },
+    }
+
+
+def show(title: str, methods: dict[str, Callable[[], object]], repeat: int) -> None:
+    """A line with the time of the library's choice, and those of others as multiples."""
+    timed = {name: partial(with_one_blas_thread, f) for name, f in methods.items()}
+    seconds = medians(timed, repeat)
+    unit = seconds["choice"]
+    ratios = ", ".join(f"{name} {t / unit:.2f}" for name, t in seconds.items())
+    print(f"{title}, {1e3 * unit:.2f} ms; {ratios}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="ROWSxCOLUMNS")
+    parser.add_argument("--tol", type=float, default=1e-5)
+    args = parser.parse_args()
+    for map_ in (VectorMap(), MatrixMap()):
+        for size in args.sizes:
+            objective = objective_of(map_, *map(int, size.split("x")))
+            n_parameters = len(objective.identity)
+            methods = {"choice": lambda o=objective: o.minimize(args.tol, 200)}
+            if n_parameters <= MANY_PARAMETERS:
+                methods["trust-exact"] = lambda o=objective: trust_exact(o, args.tol)
+                methods["L-BFGS-B"] = lambda o=objective: whitened(o, args.tol)
+            show(f"{type(map_).__name__} {size}: {n_parameters} parameters", methods, args.repeat)
+    for size in args.sizes:
+        methods = of_sigmoids(*map(int, size.split("x")), args.tol)
+        show(f"sigmoids {size}", methods, args.repeat)
+
+
+if __name__ == "__main__":
+    main()
