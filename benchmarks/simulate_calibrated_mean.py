@@ -77,8 +77,8 @@ def simulated_groups(name: str, n_groups: int, n: int, n_all: int, draws: int) -
     for _ in range(draws):
         y = rng.uniform(size=n_all) < rates[among]
         s = SCORES[name](y, rng) + among
-        found = calibrated_mean(y[few], s[few], s, groups=among[few], groups_all=among)
-        for k, part in found.groups.items():
+        found = calibrated_mean(y[few], s[few], s, by=among[few], by_all=among)
+        for k, part in found.by.items():
             low, high = of_labels(y[few][among[few] == k])
             covered += part.low <= rates[k] <= part.high
             widths.append([part.high - part.low, high - low])

@@ -2,24 +2,19 @@
 
 import skcalib
 from skcalib._base import BaseCalibrator
-from skcalib.binning._histogram import _PerClass
+from skcalib.binning._per_class import _PerClass
 
-DEVICE, HOST = "on the device", "on the host"
-
-# Where they are fitted and applied, and whether gradients pass through their outputs.
-ON_DEVICE = (DEVICE, DEVICE, "yes")
-SPLINES = (f"{HOST}, but for the temperature", DEVICE, "yes")
-STEPS = (f"ranked {DEVICE}", DEVICE, "no")
-OF_OTHERS = (HOST, HOST, "no")
+# Where outputs are computed, and whether gradients pass through them.
+SMOOTH = ("on the device", "yes")
+STEPS = ("on the device", "no")
+ON_HOST = ("on the host", "no")
 
 
 def place(kind):
     """The row of a calibrator."""
     if not kind._on_device:  # noqa: SLF001
-        return OF_OTHERS
-    if issubclass(kind, _PerClass):
-        return STEPS
-    return SPLINES if kind is skcalib.SplineCalibration else ON_DEVICE
+        return ON_HOST
+    return STEPS if issubclass(kind, _PerClass) else SMOOTH
 
 
 def names(row):
@@ -35,9 +30,9 @@ def names(row):
 
 def table():
     """A row for each place."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 52 18 18 12", ""]
-    lines += ["   * - Calibrators", "     - Fitted", "     - Applied", "     - Gradients"]
-    for row in (ON_DEVICE, SPLINES, STEPS, OF_OTHERS):
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 64 20 16", ""]
+    lines += ["   * - Calibrators", "     - Outputs", "     - Gradients"]
+    for row in (SMOOTH, STEPS, ON_HOST):
         links = ", ".join(f":class:`~skcalib.{name}`" for name in names(row))
         lines += [f"   * - {links}", *(f"     - {cell}" for cell in row)]
     return "\n".join([*lines, ""])

@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skcalib.metrics import get_scorer
+from skcalib.metrics import calibration_scorer
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:600], y[:600]
@@ -27,7 +27,7 @@ names = ["neg_expected_calibration_error", "neg_log_loss", "accuracy"]
 search = GridSearchCV(
     make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
     {"logisticregression__C": strengths},
-    scoring={name: get_scorer(name) for name in names},
+    scoring={name: calibration_scorer(name) for name in names},
     refit="neg_log_loss",
     cv=StratifiedKFold(5, shuffle=True, random_state=0),
 ).fit(X, y)

@@ -29,7 +29,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.metrics import get_scorer
+from skcalib.metrics import calibration_scorer
 
 calibrators = [
     TemperatureScaling(),
@@ -46,8 +46,8 @@ calibrators = [
     HistogramBinning(n_bins=50),
 ]
 scoring = {
-    "log loss": get_scorer("neg_log_loss"),
-    "ECE": get_scorer("neg_expected_calibration_error"),
+    "log loss": calibration_scorer("neg_log_loss"),
+    "ECE": calibration_scorer("neg_expected_calibration_error"),
 }
 pixels, y = load_digits(return_X_y=True)
 

@@ -1,5 +1,7 @@
 """Calibrated probabilities for classifiers, as scikit-learn estimators."""
 
+from __future__ import annotations
+
 from ._version import __version__ as __version__
 from .binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from .comparison import compare_calibrators
@@ -17,6 +19,7 @@ from .scaling import (
     QuadraticScaling,
     SplineCalibration,
     TemperatureScaling,
+    Uncalibrated,
     VectorScaling,
 )
 from .selection import AutoCalibrator
@@ -42,6 +45,7 @@ __all__ = [
     "SplineCalibration",
     "TemperatureScaling",
     "TemperatureSweepDisplay",
+    "Uncalibrated",
     "VectorScaling",
     "VennAbersCalibration",
     "calibration_report",

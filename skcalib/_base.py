@@ -3,6 +3,8 @@
 It is meant to stay small: think twice before adding anything to it.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from copy import copy
 from functools import partial
@@ -12,24 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags, check_array
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays as xa
+from skcalib._rows import Array, Floats, MemoryRows, Rows, arrays as xa
+from skcalib._rows.arrays import on_host
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.inputs import as_array, as_numpy, checked_rows
 from skcalib._validation import inputs, labels
 
 from ._version import Versioned
-
-# What users call the functions of blocks that give outputs.
-METHODS = {
-    "_calibrated": "transform",
-    "_probabilities": "predict_proba",
-    "_log_probabilities": "predict_log_proba",
-    "_most_probable": "predict",
-    "_intervals": "predict_interval",
-}
 
 
 class BaseCalibrator(
@@ -41,17 +35,14 @@ class BaseCalibrator(
     :meth:`_calibrate`, which turns a block of logits into calibrated logits of the same shape.
     """
 
-    # Least number of rows in a block that is passed to _calibrate, if there are as many.
-    _rows_at_least: ClassVar[int] = 1
     # Whether masked classes are supported, which requires a separate map of each class.
     _takes_masked: ClassVar[bool] = True
     # Whether the order of the classes in each row, and so the accuracy, is preserved.
     _keeps_order: ClassVar[bool] = False
     # Whether predictions are those of the logits, even where another class is more probable.
     _keeps_predictions: ClassVar[bool] = False
-    # Whether the fit depends on how small all weights are, so that a warning tells of it.
-    _light_weights_matter: ClassVar[bool] = True
-    # Whether it computes with tensors in their own library; else a copy on the host is used.
+    # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
+    # host.
     _on_device: ClassVar[bool] = False
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
@@ -61,7 +52,7 @@ class BaseCalibrator(
     def _fit(self, rows: Rows) -> dict[str, Any]:
         """Fitted attributes by name, from rows of logits, class indices and positive weights.
 
-        A logit of -inf is that of a masked class, which is never the class of the label.
+        A logit of -inf masks the class in its row, and is never the logit of the label.
         """
 
     @abstractmethod
@@ -81,12 +72,9 @@ class BaseCalibrator(
             in the order of ``classes_``, or a single column with the log-odds of ``classes_[1]``.
             For probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row:
             its probability is 0. For a row-chunked Dask array or data frame, labels and weights
-            must be Dask collections with the same chunks of rows. With scikit-learn's
-            ``array_api_dispatch`` it may be a tensor, on whose device the fit is computed where
-            the calibrator can do so.
+            must be Dask collections with the same chunks of rows. Tensors are copied to the host.
         y : array-like of shape (n_samples,)
-            Labels. With a tensor in ``X``, they and the weights may be in another library, or on
-            another device.
+            Labels.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 is the row twice, a weight of 0 the row absent.
 
@@ -101,9 +89,8 @@ class BaseCalibrator(
             If ``X`` holds NaN, +inf or a row without a finite logit, if the number of its columns
             does not match the labels, if the columns are named by the labels in another order, if
             ``y`` holds fewer than two classes, missing labels, labels that are not in ``classes``
-            or that of a masked class, if weights are negative or all zero, if lengths, or the
-            chunks of Dask collections, differ, or if tensors need gradients or ``X`` is one that is
-            neither float32 nor float64. The calibrator is then unchanged.
+            or that of a masked class, if weights are negative or all zero, or if lengths, or the
+            chunks of Dask collections, differ. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
@@ -113,74 +100,39 @@ class BaseCalibrator(
         rows = self._checked(X, y, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))
 
-    def _checked(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: ArrayLike | None = None
-    ) -> Rows:
-        """Rows of logits, class indices and positive weights, with the classes.
-
-        Of a batch, for which these are ``known``, all labels may be equal.
-        """
+    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        """Rows of logits, class indices and positive weights, with the classes."""
         check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-        if len(found.labels) == 1 and known is None:
+        if len(found.labels) == 1:
             only = labels.shown(found.labels)
             raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-        named = self.classes if known is None else known
-        classes = labels.resolve_classes(found.labels, rows.n_columns, named, X)
+        classes = labels.resolve_classes(
+            found.labels, rows.n_columns, self.classes, X, categories=found.categories
+        )
         rows = rows.relabelled(
             partial(labels.encode, classes=classes),
             classes=classes,
             weight=found.weight,
             masked=found.masked,
         )
+        labels.check_column_order(rows, named=self.classes is not None)
         if found.masked:
             self._check_takes_masked(masked=True)
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns)
-        matter = self._light_weights_matter and not self._weights_are_relative()
-        if matter and known is None and found.weight < found.n_rows:
-            inputs.warn_of_small_weights(found.weight, found.n_rows)
-        return rows if self._on_device else rows.on_host()
-
-    def _checked_batch(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-    ) -> tuple[Any, Rows]:
-        """Logits of a batch, and its checked rows, in memory; the first may come before a fit."""
-        X, fitted_to = as_array(X), getattr(self, "_fitted_to", "NumPy")
-        found = "a Dask collection" if xa.is_dask(X) else xa.library(X)
-        if {found, fitted_to} != {"NumPy"}:
-            raise ValueError(
-                f"partial_fit takes rows in memory, in arrays of NumPy, got {found} for a "
-                f"calibrator of {fitted_to}. Convert rows, as by X.compute() or X.cpu().numpy(), "
-                "and a calibrator by copy.copy(calibrator)."
-            )
-        is_fitted = "classes_" in vars(self)
-        known = self.classes_ if is_fitted else self.classes
-        if is_fitted:
-            labels.check_column_names(X, self.classes_)
-            X = inputs.logits_for(self, X)
-        if classes is not None:  # those of scikit-learn's convention, labels of all batches
-            named, width = labels.exact(classes, "classes"), max(X.shape[1], 2)
-            given = named if known is None and named.size == width else known
-            known = labels.resolve_classes(labels.distinct_labels(named), X.shape[1], given, X)
-        return X, self._checked(X, y, sample_weight, known)
+            inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
+        inputs.warn_of_small_weights(found.weight, found.n_rows)
+        return rows
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        """The calibrator with fitted attributes, and the width and column names of ``X``."""
-        fitted = {"classes_": classes, "_fitted_to": "NumPy", **fitted}
+        """Set the fitted attributes, and the number and the names of the columns of ``X``."""
         if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
             validate_data(self, collection_row(X) if xa.is_dask(X) else X, skip_check_array=True)
-            # Everything follows X: those that are read from outside are where it is.
-            fitted |= {"_fitted_to": xa.library(X)} | {
-                name: xa.following(value, X)
-                for name, value in fitted.items()
-                if isinstance(value, np.ndarray)
-            }
-        for name, value in fitted.items():
+        for name, value in {"classes_": classes, **fitted}.items():
             setattr(self, name, value)
         return self
 
@@ -270,10 +222,9 @@ class BaseCalibrator(
         return accuracy(y, self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
-        """A method of blocks of logits, which are checked first, applied to all of them."""
+        """Check logits, and apply a method of blocks of logits to them."""
         inputs.check_fitted(self)
-        X = as_array(X, n_columns=self.n_features_in_)
-        self._check_library(X, method)
+        X = as_array(X, n_columns=self.n_features_in_, tensors=True)
         if xa.is_tensor(X):
             return self._outputs_of_tensor(method, X)
         labels.check_column_names(X, self.classes_)
@@ -284,13 +235,17 @@ class BaseCalibrator(
 
     def _outputs_of_rows(self, method: str, X: Any) -> Array:
         Z = inputs.logits_for(self, X)
+        if not len(Z):  # no rows have outputs of the same type as one row
+            outputs: Array = getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
+            return outputs
         self._check_takes_masked(masked=inputs.check_finite(Z))
-        plan = Plan(at_least=self._rows_at_least)
-        outputs: Array = MemoryRows(Z).map(getattr(self, method), plan)
+        if len(Z) > 1:
+            inputs.warn_of_new_probabilities(Z)
+        outputs = MemoryRows(Z).map(getattr(self, method))
         return outputs
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        """The same for a tensor, on its device; in NumPy where there is no other implementation."""
+        """Apply a method to a tensor, on its device if the calibrator can, or on the host."""
         if 0 in X.shape:
             check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -301,44 +256,16 @@ class BaseCalibrator(
             return getattr(self._moved_to(X), method)(X)
 
     def _moved_to(self, X: Any) -> Self:
-        """The calibrator with its arrays where the tensor is; itself if they are there."""
-        if getattr(self, "_fitted_to", "NumPy") != "NumPy":
-            return self
+        """Return a copy with fitted arrays in the library and on the device of a tensor."""
         moved = type(self).__new__(type(self))
         for name, value in vars(self).items():
             setattr(moved, name, xa.following(value, X) if isinstance(value, np.ndarray) else value)
         return moved
 
     def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
-        """Outputs for a tensor, and where it is, from arrays of NumPy, which a copy has."""
+        """Compute outputs for a tensor on the host, and return them where the tensor is."""
         xa.check_needs_no_gradients(X, "X")
-        outputs = copy(self)._outputs(xa.on_host(X), method, *more)  # noqa: SLF001
-        return xa.following(outputs, X)
-
-    def _check_library(self, X: Any, method: str) -> None:
-        """Raise a ValueError for logits in another library, or on another device, than in fit.
-
-        Calibrators that were fitted to arrays of NumPy, copied or loaded take those of all.
-        """
-        fitted_to, found = getattr(self, "_fitted_to", "NumPy"), xa.library(X)
-        if fitted_to not in {"NumPy", found}:
-            # The first words are those of scikit-learn.
-            raise ValueError(
-                f"Inputs passed to {type(self).__name__}.{METHODS[method]}() must use the same "
-                f"namespace and the same device as those passed to fit(), got {found} after "
-                f"{fitted_to}. Pass X as an array of that library on that device, with "
-                "array_api_dispatch on in this thread, or use copy.copy(calibrator), whose fitted "
-                "arrays are those of NumPy."
-            )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()  # with arrays of NumPy
-        return {**state, "_fitted_to": "NumPy"} if "_fitted_to" in state else state
+        return xa.following(self._outputs(on_host(X), method, *more), X)
 
     def _probabilities(self, Z: Floats) -> Floats:
         return xa.mixed_probabilities(self._unmixed(Z), self._uniform_share())
@@ -363,10 +290,6 @@ class BaseCalibrator(
     def _uniform_share(self) -> float:
         """The share of the uniform distribution in all probabilities."""
         return float(getattr(self, "smoothing_", 0.0))
-
-    def _weights_are_relative(self) -> bool:
-        """Whether the fit is invariant to multiplying all weights by the same number."""
-        return False
 
     def _check_takes_masked(self, *, masked: bool) -> None:
         if masked and not self._takes_masked:

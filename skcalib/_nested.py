@@ -1,5 +1,7 @@
 """Calibrators and classifiers inside other estimators, fitted to logits with weights."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
@@ -49,9 +51,9 @@ def check_classifier(estimator: Any, name: str) -> None:
 def may_have(estimator: Any, method: str) -> bool:
     """Whether a classifier has a method, or may have it once it is fitted.
 
-    A ``StackingClassifier``, or a pipeline that ends in one, has neither of the two before.
+    A ``StackingClassifier``, or a pipeline that ends in one, has no method before.
     """
-    known = ("decision_function", "predict_proba")
+    known = ("decision_function", "predict_logits", "predict_proba")
     fitted_first = not any(hasattr(estimator, name) for name in known)
     return hasattr(estimator, method) or (fitted_first and hasattr(type(estimator), method))
 
@@ -168,7 +170,7 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
     given those in memory, or some of many rows of Dask.
     """
     if not _has_own(calibrator, "fit"):
-        held = rows.in_memory(or_some=True)
+        held = rows.in_memory()
         return fit_calibrator(calibrator, held.X, rows.classes[held.y], held.w, rows.classes)
     return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
 

@@ -1,5 +1,7 @@
 """Splits of rows, or of groups of rows, into training and test rows, and their classes."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,7 +89,7 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
         return rows
     labels = checked_groups(X, groups)
     w = check_weights(sample_weight, len(labels))
-    return rows.grouped(labels if w is None else labels[w > 0])
+    return rows.in_memory().grouped(labels if w is None else labels[w > 0])
 
 
 def checked_groups(X: Any, groups: Any) -> Array:

@@ -175,7 +175,7 @@ def test_intervals_tests_and_monitors(answers, rows, seed):
 DRAWN = [
     skcalib.ReliabilityDisplay.from_predictions,
     skcalib.ConfidenceDisplay.from_predictions,
-    partial(skcalib.ReliabilityDisplay.from_predictions, kind="classwise", max_classes=2),
+    partial(skcalib.ReliabilityDisplay.from_predictions, kind="classwise", subset=2),
     partial(skcalib.ReliabilityDisplay.from_predictions, style="corp", n_resamples=5),
     partial(skcalib.ReliabilityDisplay.from_predictions, style="smooth", n_resamples=5),
 ]

@@ -27,7 +27,7 @@ from skcalib import (
 )
 from skcalib._warnings import NoMinimumWarning, give, recorded, warn
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, get_scorer
+from skcalib.metrics import expected_calibration_error, calibration_scorer
 
 X, Y = make_classification(120, n_informative=6, n_classes=3, random_state=0)
 Z, y = make_logits(200, 3, random_state=0)
@@ -154,7 +154,7 @@ def test_own_code_is_pointed_at_where_nobody_else_is():
 def test_scorers_are_quiet():
     """A fold that lacks a class is no reason to warn, for the estimator knows the classes."""
     calibrator = TemperatureScaling().fit(Z, y)
-    assert get_scorer("neg_expected_calibration_error")(calibrator, Z[y < 2], y[y < 2]) < 0
+    assert calibration_scorer("neg_expected_calibration_error")(calibrator, Z[y < 2], y[y < 2]) < 0
 
 
 def test_recorded_warnings_are_given_once_with_the_names_of_their_fits():

@@ -1,8 +1,10 @@
-"""A program that uses skcalib and is type-checked as strictly as can be: see .ci/run."""
+"""A program that uses skcalib, for strict checks of types by .ci/run."""
+
+from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, assert_type
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +43,8 @@ def measured(y: NDArray[np.intp], P: Floats, Q: Floats) -> None:
     """Measures are numbers, but for those of each class, and fields of results are numbers."""
     error: float = expected_calibration_error(y, P, n_bins=10, strategy="quantile")
     of_classes: Floats = expected_calibration_error(y, P, kind="classwise", average=None)
-    assert_type(smooth_calibration_error(y, P, labels=[0, 1, 2]), float)
+    smooth: float = smooth_calibration_error(y, P, labels=[0, 1, 2])
+    assert smooth >= 0
     assert len(smooth_calibration_error(y, P, average=None, kind="classwise")) == 3
     interval = calibration_error_interval(y, P, n_resamples=20, random_state=0)
     pvalue: float = calibration_test(y, P, n_resamples=20, random_state=0).pvalue

@@ -76,7 +76,7 @@ def compare(args: argparse.Namespace) -> None:
         rows, test = _load(args)
     classes = _classes_like(rows.y, args.classes)
     with activity("fitting and comparing calibrators"):
-        found = compare_calibrators(rows.X, rows.y, test=(test.X, test.y), classes=classes)
+        found = compare_calibrators(rows.X, rows.y, test=(test.X, test.y), labels=classes)
     best = next(name for name in found.names if name != "uncalibrated")
     calibrator = found.calibrators[best]
     if hasattr(rows.X, "columns"):  # so that --apply refuses columns in another order

@@ -1,20 +1,20 @@
 r"""Linear maps of features: scores, adjoints, Hessians, ridge penalties and preconditioners.
 
-Notation as in :mod:`skcalib._optimize.loss`: features ``F`` of shape (m, K), parameters ``theta``
+Notation as in :mod:`skcalib._optimize.linear`: features ``F`` of shape (m, K), parameters ``theta``
 (p,), scores of shape (m, K).
 
 Preconditioners are approximate inverses of the Hessian, with one block for each class. With
-:math:`q_k = p_k (1 - p_k)`, averaged over the rows, the block that belongs to the slopes and the
-offset of class k is
+:math:`q_k = p_k (1 - p_k)`, averaged over the rows, the block of the slopes and the offset of
+class k is
 
 .. math:: \mathrm E[q_k (f, 1) (f, 1)^\top] = b_k \begin{pmatrix}
     \Sigma_k + m_k m_k^\top & m_k \\ m_k^\top & 1 \end{pmatrix},
 
 with the mass :math:`b_k = \mathrm E[q_k]`, and the mean :math:`m_k` and the covariance
 :math:`\Sigma_k` of the features f under weights in proportion to :math:`q_k`. The blocks of a
-vector map have two rows and are inverted as they are. For a matrix map the covariance is taken to
-be the same for all classes, as in linear discriminant analysis, so that one eigendecomposition
-serves all blocks; means and masses are not, since they differ widely.
+vector map have two rows and are inverted directly. A matrix map uses one common covariance for all
+classes, as linear discriminant analysis does, so that one eigendecomposition serves all blocks.
+Means and masses differ between the classes.
 
 Adding the same numbers to the scores of all classes changes no probability. Preconditioners project
 this null space of the Hessian out, along the direction in which the ridge penalty is least.
@@ -22,21 +22,48 @@ this null space of the Hessian out, along the direction in which the ridge penal
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._optimize.loss import Objective, Regularization, centred_scores
-from skcalib._rows import Floats, Indices, Plan, arrays as xa
+from skcalib._rows import Floats, Indices
 
-# What is added to curvatures, relative to the largest one, and at least.
+# An objective of skcalib._optimize.linear, which imports this module.
+Objective = Any
+
+# Curvature that is added to all, relative to the largest, and at least.
 SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12
 
-# Number of rows of the sample that moments are estimated from: per class, and at least.
-ROWS_PER_CLASS, FEWEST_ROWS = 4, 1024
+
+class Regularization(NamedTuple):
+    """Strengths of the ridge penalty on the diagonal of a matrix, off it, and on the intercepts.
+
+    A vector map has no entries off the diagonal.
+    """
+
+    diagonal: float = 0.0
+    off_diagonal: float = 0.0
+    intercept: float = 0.0
+
+    @classmethod
+    def rule(cls, K: int, weight: float, alpha: float = 1.0) -> Regularization:
+        r"""Strengths in proportion to the number of classes (Berta et al., arXiv:2511.03685).
+
+        As a prior, the penalty counts as a constant number of rows, times ``alpha``. The K (K - 1)
+        entries off the diagonal are penalized K - 1 times as much as the diagonal. With less than
+        one row for two of these entries, their effective sample size is smaller than N:
+        :math:`N \cdot 2 N / (K (K - 1))`.
+        """
+        scale = alpha / weight
+        fewer = max(1.0, K * (K - 1) / (2 * weight))
+        return cls(scale * K, scale * K * (K - 1) * fewer, scale * K)
+
+    def of_matrix(self, K: int) -> Floats:
+        """Strengths of the entries of a matrix (K, K)."""
+        strengths = np.full((K, K), float(self.off_diagonal))
+        np.fill_diagonal(strengths, self.diagonal)
+        return strengths
 
 
 class Moments(NamedTuple):
@@ -87,7 +114,7 @@ class ClassBlocks:
         t = (b * inverse_offset)[:, None] * m
         gain_e, v_e = _rank_one_change(d - o, basis, inverse * basis)
         M = m @ basis
-        solved = inverse * M + (gain_e * xa.vecdot(v_e, M))[:, None] * v_e
+        solved = inverse * M + (gain_e * _dots(v_e, M))[:, None] * v_e
         change_m = _rank_one_change(b - b**2 * inverse_offset, M, solved)
         return cls(moments, share, inverse, [(gain_e, v_e), change_m], t, inverse_offset)
 
@@ -103,27 +130,30 @@ class ClassBlocks:
         G = (G - self.offset_per_slope * h[:, None]) @ self.moments.basis
         A = self.inverse_diagonal * G
         for gain, V in self.rank_one:
-            A += (gain * xa.vecdot(V, G))[:, None] * V
+            A += (gain * _dots(V, G))[:, None] * V
         A = A @ self.moments.basis.T
-        c = h * self.inverse_offset - xa.vecdot(self.offset_per_slope, A)
+        c = h * self.inverse_offset - _dots(self.offset_per_slope, A)
         A -= np.einsum("kj,kj->j", self.share, A)
         return np.concatenate([A.ravel(), c - c.mean()])
 
     def leverages(self, F: Floats) -> Floats:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
-        like = partial(xa.like, x=F, dtype=F.dtype)
         b, m, _, basis = self.moments
         (gain_e, V_e), (gain_m, V_m) = self.rank_one
-        # In terms of v = S^-1 m: what offsets add is linear in the product of v and the features.
+        # In terms of v = S^-1 m: the offsets add a linear function of the product of v and F.
         share = b * self.inverse_offset
-        middle = share * xa.vecdot(V_m, m @ basis)
+        middle = share * _dots(V_m, m @ basis)
         slope = share + gain_m * middle
-        G = F @ like(basis)
-        along = G @ like(V_m).T
-        Q = G**2 @ like(self.inverse_diagonal).T
-        Q += like(gain_e) * (G @ like(V_e).T) ** 2
-        Q += (like(gain_m) * along - like(2 * slope)) * along + like(middle * slope)
-        return xa.at_least(Q, 0, Q) + like(self.inverse_offset)
+        G = F @ basis
+        along = G @ V_m.T
+        Q = G**2 @ self.inverse_diagonal.T + gain_e * (G @ V_e.T) ** 2
+        Q += (gain_m * along - 2 * slope) * along + middle * slope
+        return np.maximum(Q, 0) + self.inverse_offset
+
+
+def _dots(A: Floats, B: Floats) -> Floats:
+    """Scalar product of each row of A and the same row of B."""
+    return np.einsum("ij,ij->i", A, B)
 
 
 def shares(regularization: Regularization, K: int) -> Floats:
@@ -137,51 +167,7 @@ def _rank_one_change(factor: Any, U: Floats, V: Floats) -> tuple[Floats, Floats]
 
     For each row u of U, and v of V.
     """
-    return -factor / (1 + factor * xa.vecdot(U, V)), V
-
-
-def pooled_moments(objective: Objective, theta: Floats) -> Moments:
-    """Masses, means and common covariance, which is the same for all classes."""
-    K = objective.n_classes
-
-    def moments(F: Floats, Q: Floats) -> Floats:
-        xp = xa.namespace(F)
-        second = (F * xp.sum(Q, axis=1, keepdims=True)).T @ F
-        return xa.concat([xp.sum(Q, axis=0)[None, :], Q.T @ F, second])
-
-    b, first, second = np.split(_mean_of_curvatures(moments, objective, theta), [1, K + 1])
-    mass = b[0] + np.finfo(float).tiny
-    mean = first / mass[:, None]
-    return Moments(mass, mean, *np.linalg.eigh((second - first.T @ mean) / mass.sum()))
-
-
-def _mean_of_curvatures(
-    f: Callable[[Floats, Floats], Floats], objective: Objective, theta: Floats
-) -> Floats:
-    """Mean of ``f`` of features and of ``q = p (1 - p)``, on a sample of rows without weights.
-
-    With weights on all rows, since a sample may leave out those that matter. Summed in double
-    precision, so that rounding does not make a block of the Hessian indefinite.
-    """
-    rows, map_, masks = objective.rows, objective.map_, objective.masks
-    parameters = theta.astype(objective.dtype, copy=False)
-    step = rows.n_rows // max(ROWS_PER_CLASS * objective.n_classes, FEWEST_ROWS)
-    if rows.w is None and step > 1:
-        objective = replace(objective, rows=rows.thinned(step))
-
-    def block(F: Floats, _: Any, w: Floats | None) -> Floats:
-        P = centred_scores(parameters, map_, F, None, masks=masks)
-        P = xa.double(xa.into("exp", P, P))
-        P /= xa.namespace(P).sum(P, axis=1, keepdims=True)
-        Q = P * (1 - P)
-        return f(xa.double(F), Q if w is None else Q * w[:, None])
-
-    return objective.mean(block, Plan(room=4))
-
-
-# Leverages of a vector map are taken to be larger by this factor: with a few rows per class one
-# Newton step is too short, and the estimated loss would favour hardly any regularization.
-CAUTION = 1.1
+    return -factor / (1 + factor * _dots(U, V)), V
 
 
 @dataclass(frozen=True)
@@ -203,7 +189,7 @@ class VectorBlocks:
         return cls(hessian, np.linalg.inv(hessian + added[:, :, None] * np.eye(n)))
 
     def under(self, objective: Objective) -> VectorBlocks:
-        """Those of the same curvatures under the ridge of another objective."""
+        """Blocks of the same curvatures under the ridge of another objective."""
         return VectorBlocks.of(self.hessian, objective.ridge)
 
     def solve(self, g: Floats) -> Floats:
@@ -215,14 +201,15 @@ class VectorBlocks:
         return step.ravel()
 
     def leverages(self, F: Floats) -> Floats:
-        """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K)."""
-        inverse = xa.like(CAUTION * self.inverse, F, F.dtype)
-        Q = F * inverse[:, 0, 0]
+        """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K).
+
+        The factor is a caution: with a few rows per class one Newton step is too short, and the
+        estimated loss would favour hardly any regularization.
+        """
+        inverse = 1.1 * self.inverse
         if inverse.shape[1] == 1:
-            return Q * F
-        Q += 2 * inverse[:, 0, 1]
-        Q *= F
-        return Q + inverse[:, 1, 1]
+            return inverse[:, 0, 0] * F * F
+        return (inverse[:, 0, 0] * F + 2 * inverse[:, 0, 1]) * F + inverse[:, 1, 1]
 
 
 @dataclass(frozen=True)
@@ -232,62 +219,61 @@ class VectorMap:
     fit_intercept: bool = True
 
     def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
-        """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
+        """Parameters (p,) that leave features of K classes unchanged, and the ridge of each."""
         n, strengths = 1 + self.fit_intercept, [regularization.diagonal, regularization.intercept]
         return np.repeat([1.0, 0.0][:n], K), np.repeat(strengths[:n], K)
 
-    def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:  # noqa: ARG002
-        """The parameters, since whatever the strengths the best offsets have a sum of zero."""
+    def balanced(self, theta: Floats, _: Regularization, __: int) -> Floats:
+        """The parameters: the best offsets sum to zero for all strengths."""
         return theta
 
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
         """Slopes (K,) and offsets (K,)."""
         return theta[:K], theta[K:] if self.fit_intercept else np.zeros(K)
 
-    def scores(self, theta: Floats, F: Floats, out: Floats | None = None) -> Floats:
+    def scores(self, theta: Floats, F: Floats) -> Floats:
         """Scores (m, K) of features ``F`` (m, K)."""
         K = F.shape[1]
-        out = xa.into("multiply", out, F, theta[:K])
+        S = F * theta[:K]
         if self.fit_intercept:
-            out += theta[K:]
-        return out
+            S += theta[K:]
+        return S
 
     def adjoint(self, R: Floats, F: Floats) -> Floats:
         """Gradient (p,) of ``<R, scores(theta, F)>``, for ``R`` (m, K)."""
-        slopes = xa.vecdot(R, F, axis=0)
-        return xa.flat(slopes, xa.namespace(R).sum(R, axis=0)) if self.fit_intercept else slopes
+        slopes = np.einsum("ij,ij->j", R, F)
+        return np.append(slopes, R.sum(axis=0)) if self.fit_intercept else slopes
 
     def hessian(self, P: Floats, F: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
-        n, K, xp = 1 + self.fit_intercept, F.shape[1], xa.namespace(F)
-        X = xp.stack([F.T, xp.ones_like(F.T)])[:n, ...]  # what slopes and offsets multiply
+        n, K = 1 + self.fit_intercept, F.shape[1]
+        X = np.stack([F.T, np.ones_like(F.T)])[:n]  # the factors of slopes and offsets
         G = P.T * X
-        WG, p = w * G, n * K
-        sums = xp.stack([xa.vecdot(WG[a, ...], X[b, ...]) for a in range(n) for b in range(n)])
-        # On the diagonals of the blocks (K, K) that slopes and offsets have.
-        own = xp.reshape(sums, (n, 1, n, K)) * xa.like(np.eye(K), F, F.dtype)[:, None, :]
-        return xp.reshape(own, (p, p)) - xp.reshape(WG, (p, -1)) @ xp.reshape(G, (p, -1)).T
+        WG, each = w * G, np.arange(K)
+        H = -WG.reshape(n * K, -1) @ G.reshape(n * K, -1).T
+        own = np.einsum("akm,bkm->kab", WG, X)  # each class with itself
+        H.reshape(n, K, n, K)[:, each, :, each] += own
+        return H
 
     def leverages(self, inverse: Floats, F: Floats) -> Floats:
         """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``F`` (m, K)."""
-        n, K, xp = 1 + self.fit_intercept, F.shape[1], xa.namespace(F)
-        blocks = xa.like(inverse.reshape(n, K, n, K), F)
-        X = xp.stack([F, xp.ones_like(F)])
-        return sum(
-            X[a, :, :, None] * blocks[a, :, b, :] * X[b, :, None, :]
-            for a in range(n)
-            for b in range(n)
-        )
+        n, K = 1 + self.fit_intercept, F.shape[1]
+        blocks = inverse.reshape(n, K, n, K)
+        A = F[:, :, None] * blocks[0, :, 0] * F[:, None, :]
+        if n == 2:
+            A += F[:, :, None] * blocks[0, :, 1] + blocks[1, :, 0] * F[:, None, :]
+            A += blocks[1, :, 1]
+        return A
 
     def blocks(self, objective: Objective, theta: Floats) -> VectorBlocks:
         """Inverses of the blocks of slope and offset, or slope alone, of each class."""
 
         def moments(F: Floats, Q: Floats) -> Floats:
-            xp, QF = xa.namespace(F), Q * F
-            return xp.stack([xa.vecdot(QF, F, axis=0), xp.sum(QF, axis=0), xp.sum(Q, axis=0)])
+            QF = Q * F
+            return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
 
         n = 1 + self.fit_intercept
-        square, mean, mass = _mean_of_curvatures(moments, objective, theta)
+        square, mean, mass = objective.mean_of_curvatures(moments, theta)
         hessian = np.array([[square, mean], [mean, mass]]).transpose(2, 0, 1)[:, :n, :n]
         return VectorBlocks.of(hessian, objective.ridge)
 
@@ -297,59 +283,69 @@ class MatrixMap:
     """Scores ``F A^T + c``, with parameters the rows of ``A`` (K, K) and then ``c`` (K,)."""
 
     def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
-        """Parameters (p,) that leave features of K classes as they are, and the ridge of each."""
-        identity = np.concatenate([np.eye(K).ravel(), np.zeros(K)])
-        offsets = np.full(K, regularization.intercept)
-        return identity, np.concatenate([regularization.of_matrix(K).ravel(), offsets])
+        """Parameters (p,) that leave features of K classes unchanged, and the ridge of each."""
+        identity = np.append(np.eye(K), np.zeros(K))
+        return identity, np.append(
+            regularization.of_matrix(K), np.full(K, regularization.intercept)
+        )
 
     def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:
         """Parameters (p,) of the same probabilities with the least ridge penalty.
 
-        Preconditioners leave what all classes share as it is at the start of a fit.
+        Preconditioners do not change the part that all classes share.
         """
         A, c = self.coefficients(theta, K)
-        A = A - np.sum(shares(regularization, K) * (A - np.eye(K)), axis=0)
-        return np.concatenate([A.ravel(), c])
+        return np.append(A - np.sum(shares(regularization, K) * (A - np.eye(K)), axis=0), c)
 
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
         """Matrix (K, K) and offsets (K,)."""
-        return xa.namespace(theta).reshape(theta[: K * K], (K, K)), theta[K * K :]
+        return theta[: K * K].reshape(K, K), theta[K * K :]
 
-    def scores(self, theta: Floats, F: Floats, out: Floats | None = None) -> Floats:
-        """Scores (m, K) of features ``F`` (m, K)."""
+    def scores(self, theta: Floats, F: Floats) -> Floats:
+        """Scores (m, K) of features ``F`` (m, K), in Fortran order."""
         A, c = self.coefficients(theta, F.shape[1])
-        out = xa.into("matmul", out, F, A.T)
-        out += c
-        return out
+        S = A @ F.T
+        S += c[:, None]
+        return S.T
 
     def adjoint(self, R: Floats, F: Floats) -> Floats:
         """Gradient (p,) of ``<R, scores(theta, F)>``, for ``R`` (m, K)."""
-        return xa.flat(R.T @ F, xa.namespace(R).sum(R, axis=0))
+        return np.append(R.T @ F, R.sum(axis=0))
 
     def hessian(self, P: Floats, F: Floats, w: Floats) -> Floats:
         """Sum over the rows of the Hessians (p, p) at probabilities ``P`` (m, K)."""
-        xp, K = xa.namespace(F), F.shape[1]
-        p = K * (K + 1)
-        X = xa.concat([F.T, xp.ones_like(F.T[:1, ...])])
+        K = F.shape[1]
+        p, each = K * (K + 1), np.arange(K)
+        X = np.concatenate([F.T, np.ones((1, len(F)))])
         G = P.T[:, None, :] * X
         WG = w * G
-        own = (WG @ X.T)[:, :, None, :] * xa.like(np.eye(K), F, F.dtype)[:, None, :, None]
-        H = xp.reshape(own, (p, p)) - xp.reshape(WG, (p, -1)) @ xp.reshape(G, (p, -1)).T
-        order = xa.like(np.argsort(_by_class(K)), F)
-        return xp.take(xp.take(H, order, axis=0), order, axis=1)
+        H = -WG.reshape(p, -1) @ G.reshape(p, -1).T
+        H.reshape(K, K + 1, K, K + 1)[each, :, each] += WG @ X.T  # each class with itself
+        order = np.argsort(_by_class(K))
+        return H[np.ix_(order, order)]
 
     def leverages(self, inverse: Floats, F: Floats) -> Floats:
         """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``F`` (m, K)."""
-        xp, (m, K) = xa.namespace(F), F.shape
-        order, shape = _by_class(K), (K, K + 1, K, K + 1)
-        blocks = inverse[np.ix_(order, order)].reshape(shape).transpose(1, 3, 0, 2)
-        X = xa.concat([F, xp.ones_like(F[:, :1])], axis=1)
-        squares = xp.reshape(X[:, :, None] * X[:, None, :], (m, -1))
-        return xp.reshape(squares @ xa.like(blocks.reshape(-1, K * K), F), (m, K, K))
+        (m, K), order = F.shape, _by_class(F.shape[1])
+        blocks = inverse[np.ix_(order, order)].reshape(K, K + 1, K, K + 1).transpose(1, 3, 0, 2)
+        X = np.append(F, np.ones((m, 1)), axis=1)
+        squares = (X[:, :, None] * X[:, None, :]).reshape(m, -1)
+        return (squares @ blocks.reshape(-1, K * K)).reshape(m, K, K)
 
     def blocks(self, objective: Objective, theta: Floats) -> ClassBlocks:
         """Inverses of the blocks of a row of the matrix and an offset, of each class."""
-        return ClassBlocks.of(pooled_moments(objective, theta), objective.regularization)
+        K = objective.n_classes
+
+        def moments(F: Floats, Q: Floats) -> Floats:
+            second = (F * Q.sum(axis=1, keepdims=True)).T @ F
+            return np.concatenate([Q.sum(axis=0)[None], Q.T @ F, second])
+
+        sums = objective.mean_of_curvatures(moments, theta)
+        b, first, second = np.split(sums, [1, K + 1])
+        mass = b[0] + np.finfo(float).tiny
+        mean = first / mass[:, None]
+        spread, basis = np.linalg.eigh((second - first.T @ mean) / mass.sum())
+        return ClassBlocks.of(Moments(mass, mean, spread, basis), objective.regularization)
 
 
 # Inverses of the blocks of the Hessian that belong to each class.

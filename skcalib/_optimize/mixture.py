@@ -1,41 +1,32 @@
-r"""Mixtures of probabilities with one another, and their weights.
+r"""Mixtures of probabilities, and their weights by maximum likelihood.
 
-A mixture of M probabilities :math:`q_{im}` of the label of row i, with weights :math:`\pi_m \ge 0`
-that sum to one, has the log loss
+A mixture of M candidates gives the label of row i the probability :math:`\sum_m \pi_m q_{im}`. The
+weights minimize
 
 .. math:: L(\pi) = -\frac1N \Bigl(\sum_i w_i \log \sum_m \pi_m q_{im}
-    + \sum_m a_m \log \pi_m\Bigr) ,
+    + \sum_m a_m \log \pi_m\Bigr)
 
-convex in :math:`\pi`. Pseudo-rows :math:`a_m`, each a row whose label only member m gives any
-probability to, are those of a Dirichlet prior; N is the sum of both weights. Since
-:math:`L(s \pi) = L(\pi) - \log s`, the minimum of :math:`L(\pi) + \sum_m \pi_m - 1` among all
-:math:`\pi \ge 0` sums to one, and so bounds are the only constraints. With the slopes g of that
-function it is above its minimum by at most :math:`g^\top \pi - \min_m g_m`, the duality gap.
+on the simplex. The Dirichlet prior acts like :math:`a_m` additional rows with a label that only
+candidate m can predict; N is the sum of all :math:`w_i` and :math:`a_m`. The problem is convex.
+
+Since :math:`L(s \pi) = L(\pi) - \log s`, the minimum of :math:`L(\pi) + \sum_m \pi_m - 1` over all
+:math:`\pi \ge 0` sums to one, so that bounds are the only constraints. With the gradient g of this
+function, the value is above the minimum by at most :math:`g^\top \pi - \min_m g_m`, the duality
+gap.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 from skcalib._rows.rows import OfBlock
 
-# Probabilities of labels in a mixture are at least this, the largest of the row being 1.
-SMALLEST_MIXED = 1e-100
-
-# Smaller weights are zero.
-SMALLEST_WEIGHT = 1e-12
-
 MAX_ITERATIONS = 100
-
-# Duality gap, in nats, at the end of the search, and where rounding hides what is left.
-SMALLEST_GAP, LARGEST_GAP = 1e-9, 2e-5
-
-# What makes the equations of a step regular; sufficient decrease, as a share of what the slope
-# promises, up to rounding; the shortest share of a step; and of a weight that a step leaves.
-RIDGE, ENOUGH, ROUNDING, SMALLEST_SHARE, LEAST_SHARE = 1e-13, 1e-4, 1e-14, 1e-6, 0.01
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:
@@ -50,10 +41,10 @@ def mixture(L: Floats, weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class MixtureLoss:
-    """Log loss of a mixture of M members plus the sum of their weights, less one.
+    """Log loss of a mixture of M candidates, plus the sum of their weights, minus one.
 
-    The rows have probabilities (n, M) of the labels, in any units per row, in place of logits, or
-    what ``of_block`` makes them from.
+    ``rows.X`` are the probabilities (n, M) of the labels, up to a factor per row, or ``of_block``
+    computes these probabilities from a block of ``rows``.
     """
 
     rows: Rows
@@ -66,15 +57,12 @@ class MixtureLoss:
         return self.rows.weight + float(self.pseudo_rows.sum())
 
     def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
-        """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass.
-
-        The gradient is one minus the Hessian times the weights: the shares of the members in the
-        probability of a row sum to one.
-        """
+        """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass."""
         of_block = partial(_logs_and_products, x, self.of_block)
         logs, *products = self.rows.sum(of_block, Plan(at_least=len(x)))
-        H, a = np.reshape(products, (len(x), len(x))), self.pseudo_rows
+        a, H = self.pseudo_rows, np.reshape(products, (len(x), len(x)))
         logs, H = logs + a[a > 0] @ np.log(x[a > 0]), (H + np.diag(a / x / x)) / self.weight
+        # The shares of the candidates in a row sum to one, so H @ x is minus the gradient of L.
         return float(x.sum() - 1 - logs / self.weight), 1 - H @ x, H
 
 
@@ -83,55 +71,80 @@ def _logs_and_products(
 ) -> Floats:
     """Log-likelihood of a block, and minus its second derivatives: (1 + M * M,)."""
     Q = Q if of_block is None else of_block(Q, y, w)
-    mixed = xa.at_least(Q @ xa.like(x, Q), SMALLEST_MIXED)
-    S = Q / mixed[:, None]
+    mixed = np.maximum(Q @ x, 1e-100)  # avoid division by zero
+    S, logs = Q / mixed[:, None], np.log(mixed)
     products = (S if w is None else S * w[:, None]).T @ S
-    return xa.flat(xa.weighted_sum(xa.namespace(Q).log(mixed), w), products)
+    return np.append(logs.sum() if w is None else w @ logs, products)
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
-    """Weights of least log loss, from a start that is positive and sums to one.
+    """Weights of lowest log loss, from a positive start that sums to one.
 
-    With weights ``x`` (M,) that sum to one, their loss ``fun``, the number of passes ``nfev``, and
-    whether the duality gap is small, ``success``. Each step of Newton's method ends where the
-    quadratic model is least among all weights that are not negative, or on the way there.
+    The result has the weights ``x`` (M,), their loss ``fun``, the number of passes ``nfev``, and
+    ``success`` if the duality gap is small. Each step of Newton's method minimizes the quadratic
+    model over all weights that are not negative.
     """
-    x, (value, slope, H), nfev = start, loss.second_order(start), 1
+    smallest = 1e-12  # smaller weights are zero
+    x, (value, gradient, H), nfev = start, loss.second_order(start), 1
     for _ in range(MAX_ITERATIONS):
-        gap = float(slope @ x - slope.min())
-        if gap <= SMALLEST_GAP:
+        gap = float(gradient @ x - gradient.min())
+        if gap <= 1e-9:
             break
-        # In these units rows of a single member have a curvature of one. With H = R' R the model is
-        # |R u - b|^2 / 2 up to a constant, where R' b is H x - slope. It does not see the growth
-        # towards zero, so no weight gets there in one step.
+        # In these units a row that only one candidate predicts has a curvature of one. With
+        # H = R' R the model is |R u - b|^2 / 2, up to a constant, where R' b is H x - gradient.
         unit = np.sqrt(x)
-        R = np.linalg.cholesky(H * unit * unit[:, None] + RIDGE * np.eye(len(x))).T
-        u, _ = optimize.nnls(R, np.linalg.solve(R.T, unit * (H @ x - slope)))
-        least, share = np.maximum(LEAST_SHARE * x, SMALLEST_WEIGHT), 1.0
-        step = np.maximum(u * unit, least) - x
-        while share > SMALLEST_SHARE:
+        R = np.linalg.cholesky(H * unit * unit[:, None] + 1e-13 * np.eye(len(x))).T
+        u, _ = optimize.nnls(R, np.linalg.solve(R.T, unit * (H @ x - gradient)))
+        # The model does not see that -log grows towards 0: no step divides a weight by over 100.
+        step = np.maximum(u * unit, np.maximum(0.01 * x, smallest)) - x
+        share = 1.0
+        while share > 1e-6:
             ahead = (x + share * step) / (x + share * step).sum()
-            found, nfev = loss.second_order(ahead), nfev + 1
-            if found[0] <= value + ENOUGH * share * float(slope @ step) + ROUNDING * (1 + value):
+            new, nfev = loss.second_order(ahead), nfev + 1
+            # A sufficient decrease, up to rounding errors.
+            if new[0] <= value + 1e-4 * share * float(gradient @ step) + 1e-14 * (1 + value):
                 break
             share /= 4
         else:
             break
-        x, (value, slope, H) = ahead, found
-    weights = np.where(x <= 2 * SMALLEST_WEIGHT, 0, x)
+        x, (value, gradient, H) = ahead, new
+    weights = np.where(x <= 2 * smallest, 0, x)
+    # Rounding errors can hide the last decrease: a gap of 2e-5 nats is small.
     return optimize.OptimizeResult(
-        x=weights / weights.sum(), fun=value, success=gap <= LARGEST_GAP, nfev=nfev
+        x=weights / weights.sum(), fun=value, success=gap <= 2e-5, nfev=nfev
     )
 
 
-def least_squares_weights(A: Floats, b: Floats) -> Floats:
-    """Weights x (M,) that sum to one at which ``|A x - b|^2`` is least.
+def fit_intercept(L: Floats, y: Indices, w: Floats | None) -> Floats:
+    r"""Intercept (K,) of log-probabilities ``L`` (n, K), by penalized maximum likelihood.
 
-    With columns ``C = A - b`` that is ``|C x|^2``. At the least of ``|C u|^2 + (sum(u) - 1)^2``
-    among all u that are not negative u is a multiple of x: only bounds are left.
+    It minimizes :math:`-\sum_i w_i \log \mathrm{softmax}(l_i + b)_{y_i} + \|b\|^2`. Without the
+    penalty, the probabilities of each class would sum to the weight of its rows. The penalty is a
+    standard normal prior for differences of two intercepts.
+    """
+    total = len(y) if w is None else w.sum()
+    counts = np.bincount(y, w, L.shape[1])
+
+    def objective(b: Floats) -> tuple[float, Floats]:
+        S = L + b
+        log_sums = special.logsumexp(S, axis=1)
+        losses = log_sums - S[np.arange(len(y)), y]
+        gradient = xa.weighted_sum(np.exp(S - log_sums[:, None]), w) - counts + 2 * b
+        return float(xa.weighted_sum(losses, w) + b @ b) / total, gradient / total
+
+    options = {"gtol": 1e-3 / total, "ftol": 0.0}
+    start = np.zeros(L.shape[1])
+    return optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+
+
+def least_squares_weights(A: Floats, b: Floats) -> Floats:
+    """Weights x (M,) that sum to one and minimize ``|A x - b|^2``.
+
+    With columns ``C = A - b`` this is ``|C x|^2``. The minimum of ``|C u|^2 + (sum(u) - 1)^2`` over
+    all u that are not negative is a multiple of x, so that bounds are the only constraints.
     """
     C = A - b[:, None]
-    C = np.vstack([C / max(float(np.abs(C).max()), xa.TINY), np.ones(A.shape[1])])
+    C = np.vstack([C / max(float(np.abs(C).max()), np.finfo(float).tiny), np.ones(A.shape[1])])
     target = np.append(np.zeros(len(b)), 1)
     options = {"method": "bvls", "tol": 1e-15, "max_iter": 100 * len(C)}
     u = np.maximum(optimize.lsq_linear(C, target, (0, np.inf), **options).x, 0)

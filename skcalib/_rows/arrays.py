@@ -1,15 +1,14 @@
 """Functions of arrays of any library that follows the array API standard, such as on a GPU.
 
-With ``sklearn.config_context(array_api_dispatch=True)`` arrays of other libraries are not converted
-to NumPy: functions of blocks compute with them in their own namespace and on their device. Such a
-function takes its operations from :func:`namespace`, which for NumPy's arrays is ``numpy``, where
-both have them by the same name, and else from here: operations that NumPy has not had from the
-beginning, or does faster in another way or in place. Those that bear a name of the standard do what
-it says. What is called a tensor is an array of any library but NumPy. Blocks are (m, K): rows of
-logits or probabilities. Other modules know this one as ``xa``.
+Predictions run in the library of their logits: NumPy, that of a tensor while scikit-learn's
+``array_api_dispatch`` is on, or an array that writes a graph of ONNX. They take operations from
+:func:`namespace`, and from here where libraries differ or NumPy has a faster way. A tensor is an
+array of any library except NumPy. Blocks are (m, K): rows of logits or probabilities. Other modules
+call this module ``xa``.
 """
 
-import warnings
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -74,13 +73,6 @@ def perhaps(condition: Any) -> bool:
     return bool(condition) if isinstance(condition, np.generic | bool) else True
 
 
-def library(x: Any) -> str:
-    """The library and the device of an array, for comparison and for messages."""
-    if not is_tensor(x):
-        return "NumPy"
-    return f"{_name(namespace(x))} on {x.device}"
-
-
 def _name(xp: Any) -> str:
     """What users call a namespace: that of JAX is jax.numpy, and others are wrapped."""
     return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
@@ -118,36 +110,16 @@ def on_host(x: Any) -> Any:
     return np.asarray(x)
 
 
-def into(name: str, out: Any, *args: Any) -> Any:
-    """An operation by its name; for NumPy its result is written to ``out``.
-
-    Results of tensors are always new: that lets gradients pass, and not all libraries can write.
-    """
-    if isinstance(out, np.ndarray):
-        return getattr(np, name)(*args, out=out)
-    return getattr(namespace(args[0]), name)(*args)
-
-
-def at_least(x: Any, low: float, out: Any = None) -> Any:
-    """Entries no less than a number; for NumPy written to ``out``, as by :func:`into`."""
+def at_least(x: Any, low: float) -> Any:
+    """Entries, or the number ``low`` where they are less."""
     if isinstance(x, np.ndarray):
-        return np.maximum(x, low, out=out)
+        return np.maximum(x, low)
     return namespace(x).clip(x, low, None)  # maximum of torch takes no number
 
 
-def at_most(x: Any, high: float, out: Any = None) -> Any:
-    """Entries no more than a number, likewise."""
-    if isinstance(x, np.ndarray):
-        return np.minimum(x, high, out=out)
-    return namespace(x).clip(x, None, high)
-
-
-def put(x: Any, value: Any, where: Any) -> Any:
-    """The array with a number, or entries that broadcast, at some places; NumPy's is changed."""
-    if isinstance(x, np.ndarray):
-        np.copyto(x, value, where=where)
-        return x
-    return namespace(x).where(where, value, x)
+def at_most(x: Any, high: float) -> Any:
+    """Entries, or the number ``high`` where they are larger."""
+    return np.minimum(x, high) if isinstance(x, np.ndarray) else namespace(x).clip(x, None, high)
 
 
 def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
@@ -184,11 +156,6 @@ def smallest_normal(x: Any) -> float:
     return float(namespace(x).finfo(x.dtype).smallest_normal)
 
 
-def largest_exponent(x: Any) -> float:
-    """A number whose exponential has a square and an inverse square in the precision of ``x``."""
-    return -float(np.log(float(namespace(x).finfo(x.dtype).smallest_normal))) / 2
-
-
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:
     """A context in which torch computes in the precision of a tensor, also within its autocast."""
     xp = namespace(x)
@@ -208,23 +175,6 @@ def check_tensor(x: Any, name: str) -> Any:
             f"as by {name}.to(torch.float32)."
         )
     return x
-
-
-def check_has_doubles(x: Any, name: str) -> None:
-    """Raise a ValueError for a tensor where there is no double precision, as on MPS of Apple."""
-    xp = namespace(x)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # JAX warns, and gives single precision
-            has_doubles = xp.zeros(1, dtype=xp.float64, device=x.device).dtype == xp.float64
-    except (TypeError, RuntimeError):
-        has_doubles = False
-    if not has_doubles:
-        raise ValueError(
-            f"{name} must be where there is double precision, in which sums over rows are "
-            f"computed, got an array in {library(x)}, which has none. Pass {name}.cpu(), or in JAX "
-            "turn on jax_enable_x64."
-        )
 
 
 def check_needs_no_gradients(x: Any, name: str) -> None:
@@ -261,13 +211,6 @@ def is_event(y: Array, n_maps: int) -> Array:
     return y[:, None] == (1 if n_maps == 1 else like(np.arange(n_maps), y))
 
 
-def stacked(*parts: Array) -> Array:
-    """Arrays of the same shape as one in double precision, with an axis more in front."""
-    if isinstance(parts[0], np.ndarray):
-        return np.array(parts, dtype=np.float64)
-    return namespace(parts[0]).stack([double(part) for part in parts])
-
-
 def softmax(S: Array) -> Array:
     """Probabilities of all classes (m, K), for their logits, or for log-odds (m, 1) of two.
 
@@ -277,9 +220,9 @@ def softmax(S: Array) -> Array:
     xp = namespace(both)
     if hasattr(xp, "softmax"):  # a single operation in torch and in ONNX
         return xp.softmax(both, axis=1)
-    P = both - xp.max(both, axis=1, keepdims=True)
-    P = into("exp", P, P)
-    return into("divide", P, P, xp.sum(P, axis=1, keepdims=True))
+    P = xp.exp(both - xp.max(both, axis=1, keepdims=True))
+    P /= xp.sum(P, axis=1, keepdims=True)
+    return P
 
 
 def log_softmax(S: Array) -> Array:
@@ -343,16 +286,11 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
             return astype(P, Z.dtype)
         with np.errstate(divide="ignore"):
             return np.log(P, out=P).astype(Z.dtype, copy=False)
-    # The odds of the more probable class less one, which is exact near 0 as well as far from it,
-    # in the precision of the logits if it holds the smoothing.
+    # The odds of the more probable class minus one are exact near 0 and far from it. The precision
+    # of the logits is enough if it holds the smoothing.
     distance = xp.abs(Z if smoothing / 2 > smallest_normal(Z) else double(Z))
-    below = into("negative", distance, distance)
-    excess = xp.expm1(below) * (smoothing - 1)
-    less = into("exp", below, below)
-    less = into("multiply", less, less, 1 - smoothing / 2)
-    less += max(smoothing / 2, TINY)
-    excess /= less
-    excess = into("log1p", excess, excess)
+    less = xp.exp(-distance) * (1 - smoothing / 2) + max(smoothing / 2, TINY)
+    excess = xp.log1p(xp.expm1(-distance) * (smoothing - 1) / less)
     return astype(xp.where(Z < 0, -excess, excess), Z.dtype)
 
 
@@ -360,52 +298,23 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
     """Probabilities (m, K) of the mixture, for logits (m, K), or (m, 1) for log-odds of two."""
     P = softmax(Z)
     if smoothing > 0:
-        P = _plus_uniform(into("multiply", P, P, 1 - smoothing), Z, smoothing)
+        P = _plus_uniform(P * (1 - smoothing), Z, smoothing)
     return P
 
 
 def of_labels(S: Array, y: Array) -> Array:
     """The entry of each row (m, K) in the column of its class index: (m,)."""
-    if isinstance(S, np.ndarray):
-        return S[np.arange(len(S)), y]
-    return namespace(S).take_along_axis(S, y[:, None], axis=1)[:, 0]
+    return S[np.arange(len(S)), y]
 
 
-def less_at_labels(S: Array, y: Array, amount: Any) -> Array:
-    """``S`` (m, K), which may be overwritten, less an amount (m,) or number in these columns."""
-    if isinstance(S, np.ndarray):
-        S[np.arange(len(S)), y] -= amount
-        return S
-    amount = amount if isinstance(amount, int | float) else astype(amount, S.dtype)[:, None]
-    return namespace(S).where(is_event(y, S.shape[1]), S - amount, S)
-
-
-def vecdot(A: Array, B: Array, axis: int = 1) -> Array:
-    """Scalar product of each row of ``A`` (m, K) with that of ``B``, or of each column."""
-    if isinstance(A, np.ndarray):
-        return np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", A, B)
-    return namespace(A).sum(A * B, axis=axis)
-
-
-def flat(*parts: Any) -> Array:
-    """Numbers and arrays of a block as one flat array in double precision."""
-    xp = namespace(parts[0])
-    if xp is np:
-        return np.concatenate(list(map(np.ravel, parts)), dtype=np.float64)
-    return xp.concat([xp.reshape(double(part), (-1,)) for part in parts])
-
-
-def ones_unless(w: Array | None, Z: Array) -> Array:
-    """The weights in double precision, or ones for the rows of ``Z`` (m, K)."""
-    return double(namespace(Z).ones_like(Z[:, 0]) if w is None else w)
+def vecdot(A: Array, B: Array) -> Array:
+    """Scalar product of each row of ``A`` (m, K) with the same row of ``B``."""
+    return np.einsum("ij,ij->i", A, B)
 
 
 def weighted_sum(values: Array, w: Array | None = None) -> Any:
     """Weighted sum in double precision of one value per row, or of each column of several."""
-    if isinstance(values, np.ndarray):
-        return values.sum(axis=0, dtype=np.float64) if w is None else w @ values
-    values = double(values)
-    return namespace(values).sum(values, axis=0) if w is None else double(w) @ values
+    return values.sum(axis=0, dtype=np.float64) if w is None else w @ values
 
 
 def searchsorted(edges: Floats, x: Array) -> Array:
@@ -416,19 +325,13 @@ def searchsorted(edges: Floats, x: Array) -> Array:
 
 
 def bincount(index: Array, values: Any, n: int) -> Floats:
-    """Sum on the host of the values at each index below ``n``, or their number: float64 (n,).
+    """Sum of the values at each index below ``n``, or their number if there are none: float64 (n,).
 
-    Values are those of arrays of the shape of the indices, or are broadcast to it.
+    Values have the shape of the indices, or are broadcast to it.
     """
-    xp = namespace(index)
     if values is not None:
-        values = double(values)
-        if values.shape != index.shape:  # a call that takes longer than the sums of a row
-            values = xp.broadcast_to(values, index.shape)
-        if isinstance(index, np.ndarray) and index.flags.f_contiguous:  # saves copies of both
-            index, values = index.T, values.T
-        values = xp.reshape(values, (-1,))
-    index = xp.reshape(index, (-1,))
-    if not hasattr(xp, "bincount"):  # which is not in the standard, but in most libraries
-        xp, index, values = np, on_host(index), on_host(values)
-    return np.asarray(on_host(xp.bincount(index, values, minlength=n)), np.float64)
+        values = np.broadcast_to(np.asarray(values, np.float64), index.shape)
+    if index.flags.f_contiguous:  # saves copies of both
+        index, values = index.T, None if values is None else values.T
+    values = None if values is None else values.ravel()
+    return np.bincount(index.ravel(), values, n).astype(np.float64, copy=False)

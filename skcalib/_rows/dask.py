@@ -1,42 +1,27 @@
-"""Dask collections as input, as rows, and as output.
+"""Adapter of Dask collections: as input, as rows, and as output.
 
-Rows are checked chunk by chunk, and stay where they are. Each pass over the data is one task graph:
-a chunk is a task, a sum is a tree of tasks, and only the sum is sent to the client. Outputs are
-lazy. Dask is imported only when a Dask collection is passed.
+Rows are checked chunk by chunk, and stay where they are. A sum has a task for each chunk, and the
+client adds the results. Outputs are lazy. Fits that need ranks or folds gather a random sample.
+Dask is imported only when a Dask collection is passed.
 """
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
-from itertools import pairwise
 from operator import add
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from .arrays import Array, Bools, is_dask
+from .arrays import Array, is_dask
 from .parallel import with_one_blas_thread
-from .ranking import Ranked, merged, ranked
-from .rows import PLAIN, SAMPLE_ELEMENTS, SOME_ROWS, MemoryRows, OfBlock, Plan, Rows, map_columns
+from .rows import PLAIN, SAMPLE_ELEMENTS, MemoryRows, OfBlock, Plan, Rows
 
-T = TypeVar("T")
-
-# Number of sums that one task adds.
-BRANCHES = 16
-# Number of cells, over all columns, of the grid of log-odds to which many distributed scores are
-# rounded: the summary of a chunk then takes at most 25 MB.
-CELLS = 1 << 20
+# A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
+# classes with fewer than RARE_ROWS rows.
+MOST_ROWS, MOST_NUMBERS, RARE_ROWS = 1_000_000, 1 << 27, 1000
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
-
-
-class Chunked:
-    """An array of shape (n, ...) with one Dask task for each chunk of consecutive rows."""
-
-    def __init__(self, tasks: list[Any], lengths: tuple[int, ...], like: Array) -> None:
-        self.tasks = kept(tasks)
-        self.lengths = lengths  #: rows of each chunk, none of which is empty
-        self.shape = sum(lengths), *like.shape[1:]
-        self.like = like[:0]
-        self.ndim, self.dtype = like.ndim, like.dtype
 
 
 class ChunkError(RuntimeError):
@@ -44,14 +29,33 @@ class ChunkError(RuntimeError):
 
 
 class DaskRows(Rows):
-    """Rows whose chunks are Dask tasks: a pass is a round trip to the workers."""
+    """Rows with one Dask task for each array of each chunk: a pass is a round trip to the workers.
+
+    ``X``, ``y`` and ``w`` are arrays without rows, which have the dtypes and the columns.
+    """
 
     is_local: ClassVar[bool] = False
 
+    def __init__(
+        self,
+        tasks: list[list[Any] | None],
+        lengths: tuple[int, ...],
+        like: list[Array | None],
+        **about: Any,
+    ) -> None:
+        super().__init__(*like, n_rows=sum(lengths), **about)
+        self.tasks, self.lengths = tasks, lengths
+
+    def _derived(self, k: int, tasks: list[Any], like: Array, **about: Any) -> Self:
+        """The rows with another array in the place k."""
+        every, likes = list(self.tasks), list(self.arrays)
+        every[k], likes[k] = tasks, like
+        return type(self)(every, self.lengths, likes, **self._about | about)
+
     def _chunks(self) -> Iterable[tuple[Any, ...]]:
         """Tasks of the chunks of the same rows, with None for arrays that are None."""
-        n = len(self.X.tasks)
-        return zip(*([None] * n if a is None else a.tasks for a in self.arrays), strict=True)
+        n = len(self.lengths)
+        return zip(*([None] * n if a is None else a for a in self.tasks), strict=True)
 
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Callable[..., Any] = add) -> Any:
         def reduced(*arrays: Array | None) -> Any:
@@ -59,104 +63,63 @@ class DaskRows(Rows):
             rows = MemoryRows(*arrays)
             return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
 
-        return computed(tree(partial(reduce, merge), calls(reduced, self._chunks())))
+        return reduce(merge, computed(calls(reduced, self._chunks())))
 
-    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Chunked:
+    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> DaskRows:
+        """Rows with a single array, for :meth:`with_logits`."""
         tasks = calls(lambda *arrays: MemoryRows(*arrays).map(f, plan, order), self._chunks())
         row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
         like = f(*row)
         few = self.n_rows * like.size <= SAMPLE_ELEMENTS
-        return Chunked(kept(tasks, few=few), self.X.lengths, like)
+        return DaskRows([kept(tasks, few=few)], self.lengths, [like[:0]])
 
-    def ranked(  # with the events, whether they are asked for or not
-        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], **_: bool
-    ) -> list[T]:
-        """As for rows in memory, at a resolution of :data:`CELLS` scores: see ``merged``."""
-        n_cells = CELLS // n_columns
-        summaries = calls(partial(_summaries, of_block, n_cells), self._chunks())
-        found: list[Ranked] = computed(tree(partial(_merged, n_cells), summaries))
-        return map_columns(lambda k: then(found[k]), len(found), len(found[0].scores))
+    def with_logits(self, X: Any) -> Self:
+        return self._derived(0, X.tasks[0], X.X)
 
     def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
-        y = Chunked(calls(f, zip(self.y.tasks)), self.y.lengths, np.zeros(0, np.intp))
-        return type(self)(self.X, y, *self.arrays[2:], **self._about | about)
+        y = kept(calls(f, zip(self.tasks[1] or [], strict=True)))
+        return self._derived(1, y, np.zeros(0, np.intp), **about)
 
-    @property
-    def n_parts(self) -> int:
-        return -(-self.n_rows // min(SOME_ROWS, SAMPLE_ELEMENTS // (2 * self._width)))
+    def thinned(self, step: int) -> MemoryRows:
+        return self._gathered(lambda _, *arrays: [a if a is None else a[::step] for a in arrays])
 
-    def in_memory(self, *, or_some: bool = False) -> Rows:
-        if or_some and self.n_parts > 1:
-            return self.part(0, self.n_parts).in_memory()
-        if self.n_rows * self._width > SAMPLE_ELEMENTS:
-            raise ValueError(
-                "All rows must be in memory for this fit, which gathers Dask collections of up to "
-                f"{SAMPLE_ELEMENTS:,} numbers, got {self.n_rows:,} rows of {self._width} columns. "
-                "Fit to a sample of the rows, as X[::k] or frame.sample(frac=...); outputs for all "
-                "rows are lazy."
-            )
-        return self._call(lambda rows: rows, 1)
+    def in_memory(self) -> MemoryRows:
+        """All rows, or a random sample if they are too many to gather.
 
-    def part(self, k: int, n_parts: int, seed: int = 0) -> Self:
-        """The k-th of equal parts of the rows at random, whatever their chunks."""
-        ends = np.cumsum(self.X.lengths).tolist()
-        of_chunks = [partial(part_of, k, n_parts, seed, *span) for span in pairwise([0, *ends])]
-        counts = [int(of_chunk().sum()) for of_chunk in of_chunks]
-        pairs = zip(of_chunks, self._chunks(), counts, strict=True)
-        chunks = kept(calls(_part_of_chunk, ((f, *some) for f, some, n in pairs if n)))
-        lengths = tuple(n for n in counts if n)
-        arrays = (
-            None if a is None else Chunked([chunk[j] for chunk in chunks], lengths, a.like)
-            for j, a in enumerate(self.arrays)
-        )
-        return type(self)(*arrays, classes=self.classes, masked=self.masked)
+        The sample has all rows of rare classes. If there are any, the other rows have larger
+        weights, so that the shares of the classes are their shares of all rows.
+        """
+        most = min(MOST_ROWS, MOST_NUMBERS // self._width)
+        if self.n_rows <= most:
+            return self._gathered(lambda _, *arrays: arrays)
+        n_classes = 1 if self.classes is None else len(self.classes)
+        counts = np.zeros(0) if self.y is None else self.sum(partial(_rows_of_classes, n_classes))
+        rare = (counts > 0) & (counts < min(RARE_ROWS, most // (2 * n_classes)))
+        n_rare = float(counts[rare].sum())
+        return self._gathered(partial(_sampled, (most - n_rare) / (self.n_rows - n_rare), rare))
 
-    def joined(self, other: Any) -> Self:
-        """The rows, and then those of another."""
-        pairs = zip(self.arrays, other.arrays, strict=True)
-        arrays = (
-            None if a is None else Chunked(a.tasks + b.tasks, a.lengths + b.lengths, a.like)
-            for a, b in pairs
-        )
-        return type(self)(*arrays, classes=self.classes, masked=self.masked)
-
-    def thinned(self, step: int) -> Self:  # noqa: ARG002
-        return self
-
-    def _call(self, f: Callable[[Rows], T], step: int) -> T:
-        pieces = calls(lambda *some: [a if a is None else a[::step] for a in some], self._chunks())
-        # Weights of a part of the rows have another sum.
-        about = {"classes": self.classes, "masked": self.masked}
-        found: T = computed(*calls(partial(_called_on_all, f, about), [(pieces,)]))
-        return found
+    def _gathered(self, f: Callable[..., Any]) -> MemoryRows:
+        """Arrays ``f(k, *arrays)`` of each chunk k in the memory of this process."""
+        pieces = computed(calls(f, ((k, *chunk) for k, chunk in enumerate(self._chunks()))))
+        columns = zip(*pieces, strict=True)
+        arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
+        return MemoryRows(*arrays, classes=self.classes, masked=self.masked)
 
 
-def _summaries(of_block: Any, n_cells: int, X: Array, y: Array, w: Any, *_: Any) -> list[Ranked]:
-    S, E = MemoryRows(X, y).stored(of_block)
-    return [merged([ranked(s, e, w)], n_cells) for s, e in zip(S, E, strict=True)]
+def _rows_of_classes(n_classes: int, _: Any, y: Array, *__: Any) -> Array:
+    return np.bincount(y, minlength=n_classes).astype(np.float64)
 
 
-def _merged(n_cells: int, chunks: list[list[Ranked]]) -> list[Ranked]:
-    return [merged(list(column), n_cells) for column in zip(*chunks, strict=True)]
-
-
-def part_of(k: int, n_parts: int, seed: int, start: int, stop: int) -> Bools:
-    """Which rows from one number to another are in the k-th of equal parts at random."""
-    # A draw for each row, to whose number the generator can jump.
-    draws = np.random.PCG64(seed).advance(start).random_raw(stop - start)
-    of_part: Bools = draws % n_parts == k
-    return of_part
-
-
-def _part_of_chunk(of_chunk: Callable[[], Bools], *blocks: Array | None) -> list[Array | None]:
-    chosen = of_chunk()
-    return [None if block is None else block[chosen] for block in blocks]
-
-
-def _called_on_all(f: Callable[[Rows], T], about: dict[str, Any], pieces: list[list[Any]]) -> T:
-    columns = zip(*pieces, strict=True)
-    arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
-    return f(MemoryRows(*arrays, **about))
+def _sampled(
+    share: float, rare: Array, k: int, X: Array, y: Array | None, w: Array | None, *_: Any
+) -> tuple[Array | None, ...]:
+    """All rows of rare classes, and a share of the others, in the chunk k."""
+    draws = np.random.default_rng(k).random(len(X))
+    if y is None or not rare.any():
+        return tuple(None if a is None else a[draws < share] for a in (X, y, w))
+    chosen = rare[y] | (draws < share)
+    weights = np.where(rare[y], 1.0, 1 / share) * (1.0 if w is None else w)
+    return X[chosen], y[chosen], weights[chosen]
 
 
 # --------------------------------------------------------------------------------------
@@ -175,14 +138,6 @@ def _call(f: Callable[..., Any], *arguments: Any) -> Any:
     return f(*arguments)
 
 
-def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
-    """The task that merges the results of others, a few at a time and in their order."""
-    while True:
-        tasks = calls(merge, [(tasks[k : k + BRANCHES],) for k in range(0, len(tasks), BRANCHES)])
-        if len(tasks) == 1:
-            return tasks[0]
-
-
 def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
     """Tasks, persisted in the memory of the workers if there is a cluster, or if they are ``few``.
 
@@ -197,24 +152,18 @@ def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
         return list(dask.persist(*tasks)) if tasks and (on_cluster or few) else tasks
 
 
-def computed(task: Any) -> Any:
-    """The result of a task; raises a ChunkError with a short message if the task fails."""
+def computed(tasks: list[Any]) -> Sequence[Any]:
+    """Results of tasks; raises a ChunkError if a task fails, except for invalid input."""
+    import dask
+
     try:
-        return task.compute()
+        results: Sequence[Any] = dask.compute(*tasks)
+    except ValueError:
+        raise
     except Exception as error:  # reading a chunk may raise anything
-        kind, message = type(error).__name__, str(error)
-        reason = f"Dask could not compute a chunk of rows: {kind}: {message}"
-        if kind == "KilledWorker":
-            reason = (
-                "Several workers died while computing the same chunk, which probably needs more "
-                "memory than a worker has. Use smaller chunks, or workers with more memory."
-            )
-        elif "Cancelled" in kind or message.startswith("Missing dependency"):
-            reason = (
-                "The rows were persisted by a Dask client that is closed, or was restarted. Load "
-                "them again with the client that is open, or call persist() on them there."
-            )
-        raise ChunkError(reason) from error
+        kind = type(error).__name__
+        raise ChunkError(f"Dask could not compute a chunk of rows: {kind}: {error}") from error
+    return results
 
 
 # --------------------------------------------------------------------------------------
@@ -222,12 +171,11 @@ def computed(task: Any) -> Any:
 
 
 class _Report(NamedTuple):
-    """Result of checking chunks, which is sent to the client."""
+    """Result of checking a chunk, which is sent to the client."""
 
-    found: Any = None  #: sum of the statistics of chunks with rows, or None
-    lengths: tuple[int, ...] = (0,)
-    like: tuple[Array | None, ...] = ()  #: arrays with no rows
-    fault: str | None = None  #: error message of the first invalid chunk
+    found: Any  #: statistics of the rows, or None if there are none
+    n_rows: int
+    like: tuple[Array | None, ...]  #: arrays with no rows
 
 
 def checked_chunks(
@@ -253,56 +201,52 @@ def checked_chunks(
     Raises
     ------
     ValueError
-        For the first invalid chunk, which the message names, and for chunks that do not match.
+        For an invalid chunk, which the message names, and for chunks that do not match.
     """
     columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
-    _check_chunks_fit({name: inputs[name] for name in columns}, columns)
-    first = next(iter(columns))
+    first, *others = columns
+    for name in others:
+        if len(columns[name]) != len(columns[first]):
+            raise ValueError(
+                f"{first} and {name} must have the same chunks of rows, got "
+                f"{len(columns[first])} and {len(columns[name])} chunks. Use "
+                f"{name}.rechunk(({first}.chunks[0],)), or take both from one data frame."
+            )
     part = "partitions" if is_frame(inputs[first]) else "blocks"
     blocks = enumerate(zip(*columns.values(), strict=True))
     check_chunk = partial(_checked, check, list(inputs), list(columns))
     chunks = kept(calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *some) for k, some in blocks)))
-    # The arrays stay on the workers.
-    report = computed(tree(partial(reduce, _merged_reports), [chunk[0] for chunk in chunks]))
-    if report.fault is not None:
-        raise ValueError(report.fault)
-    if report.found is None:
+    reports = computed([chunk[0] for chunk in chunks])  # the arrays stay on the workers
+    if all(report.found is None for report in reports):
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
-    filled = [chunk[1] for chunk, n in zip(chunks, report.lengths, strict=True) if n]
-    lengths = tuple(n for n in report.lengths if n)
-    arrays = (
-        None if like is None else Chunked([arrays[k] for arrays in filled], lengths, like)
-        for k, like in enumerate(report.like)
-    )
-    return DaskRows(*arrays), report.found
+    found = reduce(add, (report.found for report in reports if report.found is not None))
+    filled = [(c[1], r) for c, r in zip(chunks, reports, strict=True) if r.n_rows]
+    like = list(filled[0][1].like if filled else reports[0].like)
+    tasks = [None if a is None else kept([c[k] for c, _ in filled]) for k, a in enumerate(like)]
+    return DaskRows(tasks, tuple(report.n_rows for _, report in filled), like), found
 
 
 def _checked(
     check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
 ) -> tuple[_Report, tuple[Array | None, ...]]:
-    """The task of a chunk: the result of the check, or an error message, and the arrays."""
+    """The task of a chunk: the report of the check, and the arrays."""
     lengths = list(map(len, blocks))
     if max(lengths) == 0:  # as after filtering a data frame
-        return _Report(), ()
+        return _Report(None, 0, ()), ()
     if min(lengths) < max(lengths):
-        fault = (
+        raise ValueError(
             f"{where}{' and '.join(names)} must have the same number of rows, got "
-            f"{' and '.join(map(str, lengths))}. Filter them together, in one data frame."
+            f"{' and '.join(map(str, lengths))}. Use the chunks of {names[0]} for all, or filter "
+            "them together, in one data frame."
         )
-        return _Report(fault=fault), ()
     given = dict(zip(names, blocks, strict=True))
     try:
         arrays, found = check(*(given.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
-        return _Report(fault=where + str(error)), ()
-    # Length of the result: the check may drop rows of zero weight.
+        raise ValueError(f"{where}{error}") from error
+    # The check may drop rows of zero weight, so the length is the length of its result.
     n_rows = next(len(a) for a in arrays if a is not None)
-    return _Report(found, (n_rows,), tuple(a if a is None else a[:0] for a in arrays)), arrays
-
-
-def _merged_reports(a: _Report, b: _Report) -> _Report:
-    found = b.found if a.found is None else a.found if b.found is None else a.found + b.found
-    return _Report(found, a.lengths + b.lengths, a.like or b.like, a.fault or b.fault)
+    return _Report(found, n_rows, tuple(a if a is None else a[:0] for a in arrays)), arrays
 
 
 def _tasks_of(name: str, x: Any) -> list[Any]:
@@ -341,30 +285,6 @@ def _check_whole_rows(name: str, x: Any) -> None:
             f"{name} must hold whole rows in each chunk, got chunks along its columns, "
             f"{x.chunks[1:]}. Use {name}.rechunk({{1: -1}})."
         )
-
-
-def _check_chunks_fit(inputs: dict[str, Any], columns: dict[str, list[Any]]) -> None:
-    """Raise a ValueError unless all have the same chunks of rows, as far as these are known."""
-    first, *others = columns
-    chunks = {
-        k: x.chunks[0] if hasattr(x, "chunks") else (np.nan,) * len(columns[k])
-        for k, x in inputs.items()
-    }
-    for name in others:
-        a, b = chunks[first], chunks[name]
-        if len(a) != len(b) or (a != b and not np.isnan((*a, *b)).any()):
-            raise ValueError(
-                f"{first} and {name} must have the same chunks of rows, got {_shown(a)} and "
-                f"{_shown(b)}. Use {name}.rechunk(({first}.chunks[0],)), or take both from one "
-                "data frame."
-            )
-
-
-def _shown(chunks: tuple[float, ...]) -> str:
-    if any(np.isnan(n) for n in chunks):
-        return f"{len(chunks)} of unknown length"
-    more = ", ..." if len(chunks) > 4 else ""
-    return f"{len(chunks)} of {', '.join(map(str, chunks[:4]))}{more} rows"
 
 
 # --------------------------------------------------------------------------------------

@@ -1,93 +1,27 @@
-"""Rows of tensors, and the conversion of all input, array-likes to Dask collections, to rows."""
+"""Conversion of all input, array-likes to Dask collections, to arrays and rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
-from operator import add
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from . import arrays as xa
-from .arrays import Array, like, namespace, on_host
+from .arrays import Array, on_host
 from .dask import checked_chunks
-from .ranking import Ranked, ranked
-from .rows import PLAIN, MemoryRows, Merge, OfBlock, Plan, Rows
-
-# Number of elements of a temporary array: 2 GiB in double precision.
-MOST_ELEMENTS = 1 << 28
-
-T = TypeVar("T")
+from .rows import MemoryRows, Rows
 
 
-class TensorRows(Rows):
-    """Rows whose logits, class indices and weights are tensors on the same device.
-
-    Sums come to the host, where optimisers hold the few numbers that they search. Maps stay. Labels
-    are on the host until they are replaced by class indices.
-    """
-
-    is_local: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, Z: Any, *others: Any) -> Self:
-        """Rows of a tensor, and of labels and weights, if there are any, on the host."""
-        if len(others) < 2 or others[1] is None:
-            return cls(Z, *others)
-        labels, w = others
-        return cls(Z, labels, like(w, Z))
-
-    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
-        blocks, scratch = self._blocks(plan), [None] * plan.scratch
-        return reduce(merge, (np.asarray(on_host(f(*block, *scratch))) for block in blocks))
-
-    def _blocks(self, plan: Plan) -> Iterator[Sequence[Any]]:
-        """One block, or several if temporary arrays would not fit into the memory of a device."""
-        step = max(plan.at_least, MOST_ELEMENTS // (self._width * plan.room))
-        if step >= self.n_rows:
-            yield self.arrays
-            return
-        for low in range(0, self.n_rows, step):
-            rows = slice(low, min(low + step, self.n_rows))
-            yield [None if a is None else a[rows, ...] for a in self.arrays]
-
-    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        del order  # their layout is that of the library
-        return f(*self.arrays, *[None] * plan.scratch)
-
-    def ranked(
-        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
-    ) -> list[T]:
-        S, E = of_block(self.X, self.y)
-
-        def of_column(k: int) -> T:
-            order = namespace(S).argsort(S[:, k])
-            columns: Any = (
-                None if a is None else on_host(namespace(a).take(a, order))
-                for a in (S[:, k], E[:, k] if events else None, self.w)
-            )
-            return then(ranked(*columns, are_sorted=True))
-
-        return [of_column(k) for k in range(n_columns)]
-
-    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
-        y = like(f(on_host(self.y)), self.X)
-        return type(self)(self.X, y, *self.arrays[2:], **self._about | about)
-
-    def in_memory(self, *, or_some: bool = False) -> MemoryRows:  # noqa: ARG002
-        return MemoryRows(*map(on_host, self.arrays), **self._about)
-
-    def on_host(self) -> MemoryRows:
-        return self.in_memory()
-
-    def thinned(self, step: int) -> Self:
-        arrays = (None if a is None else a[::step, ...] for a in self.arrays)
-        return type(self)(*arrays, classes=self.classes, masked=self.masked)
-
-
-def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: bool = False) -> Any:
+def as_array(
+    x: Any,
+    name: str = "X",
+    *,
+    n_columns: int | None = None,
+    flat: bool = False,
+    tensors: bool = False,
+) -> Any:
     """Logits or probabilities as an array; data frames and Dask collections are not converted.
-
-    Nor are tensors, if scikit-learn's ``array_api_dispatch`` is on.
 
     Parameters
     ----------
@@ -99,6 +33,8 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
         Required number of columns, if it is known.
     flat : bool
         Whether one dimension is allowed.
+    tensors : bool
+        Whether tensors stay tensors while scikit-learn's ``array_api_dispatch`` is on.
 
     Returns
     -------
@@ -108,10 +44,16 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
     Raises
     ------
     ValueError
-        For tensors that cannot be converted to NumPy, and for an invalid number of dimensions.
+        For arrays that cannot be converted to NumPy, and for an invalid number of dimensions.
     """
+    if isinstance(x, list | tuple):
+        _check_not_batches(x, name)
+    names = column_names(x)
+    if len(set(names)) < len(names):
+        raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
     if type(x) is not np.ndarray:
-        x = xa.check_tensor(x, name) if not xa.is_dask(x) and xa.is_tensor(x) else as_numpy(x, name)
+        kept = tensors and not xa.is_dask(x) and xa.is_tensor(x)
+        x = xa.check_tensor(x, name) if kept else as_numpy(x, name)
     n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "__len__") else 0)
     if n_dimensions > 2:
         raise ValueError(
@@ -124,11 +66,33 @@ def as_array(x: Any, name: str = "X", *, n_columns: int | None = None, flat: boo
             f"{name} must have one or two dimensions, got none. Pass a list, also for one row."
         )
     if n_dimensions == 1 and not flat:
-        shape = "a single row of logits, X.reshape(1, -1)"
-        if n_columns in {None, 1}:
-            shape = "log-odds of two classes make a single column, X.reshape(-1, 1)"
-        raise ValueError(f"{name} must have two dimensions, got one. Reshape your data: {shape}.")
+        if n_columns in {None, 1}:  # log-odds of two classes
+            return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
+        raise ValueError(
+            f"{name} must have two dimensions, got one. Reshape your data: a single row of logits "
+            f"is {name}.reshape(1, -1)."
+        )
     return x
+
+
+def column_names(x: Any) -> list[Any]:
+    """Names of the columns of a data frame or a pyarrow table; none of other objects."""
+    names = getattr(x, "column_names", None)
+    return list(getattr(x, "columns", ()) if names is None else names)
+
+
+def _check_not_batches(x: Any, name: str) -> None:
+    """Raise a ValueError for a list of batches, or a tuple of logits and labels."""
+    shapes = [tuple(getattr(part, "shape", ())) for part in x]
+    if not any(len(shape) > 1 for shape in shapes):
+        return
+    remedy = f"Concatenate batches, as in np.concatenate({name}) or torch.cat({name})"
+    if isinstance(x, tuple):
+        remedy = f"Pass its logits alone, such as {name}[0]"
+    raise ValueError(
+        f"{name} must be one array of all rows, got a {type(x).__name__} of {len(x)} arrays of "
+        f"shapes {', '.join(map(str, shapes[:3]))}. {remedy}."
+    )
 
 
 def as_numpy(x: Any, name: str) -> Any:
@@ -153,8 +117,7 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, np.ndarray) or xa.is_dask(x) or hasattr(x, "columns"):
         return x
     try:
-        if xa.is_tensor(x):
-            return xa.on_host(x)
+        x = on_host(x)
         return np.asarray(x) if hasattr(x, "__array__") else x
     except (TypeError, RuntimeError) as error:
         raise ValueError(
@@ -189,7 +152,5 @@ def checked_rows(
     """
     if any(map(xa.is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
-    arrays, found = check(*inputs.values())
-    # In memory or, for a tensor with labels and weights on the host, on its device.
-    kind = MemoryRows if isinstance(arrays[0], np.ndarray) else TensorRows.of
-    return kind(*arrays), found
+    arrays, found = check(*map(on_host, inputs.values()))
+    return MemoryRows(*arrays), found

@@ -1,8 +1,8 @@
 """Rows: arrays with one entry per row, and passes over them.
 
-The interface has three implementations: rows in memory or in memory-mapped files, here, row-chunked
-Dask collections (:class:`~.dask.DaskRows`) and tensors on a device (:class:`~.tensors.TensorRows`).
-Modules outside this package use the interface only.
+The interface has two implementations: rows in memory or in memory-mapped files, here, and
+row-chunked Dask collections (:class:`~.dask.DaskRows`). Modules outside this package use the
+interface only.
 
 Rows in memory are passed block by block. A block is small enough that it and the temporaries of a
 function of it stay in the cache, so plain array expressions run at the speed of a fused loop.
@@ -14,16 +14,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from itertools import pairwise
 from operator import add
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from .arrays import Array, namespace, weighted_sum
+from .arrays import Array, Floats, weighted_sum
 from .parallel import max_threads, share
 from .ranking import Ranked, ranked
 
@@ -36,18 +34,11 @@ Merge = Callable[[Any, Any], Any]
 # A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
 # these had more elements than the third.
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
-# Number of rows that are gathered for what cannot be computed chunk by chunk, if some are enough.
-SOME_ROWS = 100_000
-# 1 MiB of float32. With smaller blocks threads contend for the interpreter lock, larger ones do
-# not fit into the cache.
-BLOCK_ELEMENTS = 1 << 18
-# 128 KiB of float64. Allocating larger arrays costs more than computing with them where malloc
-# returns memory to the system at once, as Dask configures it for its worker processes.
-SMALL_BLOCK_ELEMENTS = 1 << 14
-# Reductions along short rows run several times faster when the columns are contiguous.
+# 256 KiB of float64: temporaries of kernels stay in the cache, and malloc does not map each of them
+# into memory anew, which costs more than the arithmetic.
+BLOCK_ELEMENTS = 1 << 15
+# Reductions along short rows run two to eight times as fast when the columns are contiguous.
 NARROW_COLUMNS = 128
-# Up to so many columns are fastest written one at a time.
-FEW_COLUMNS = 4
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
 # Largest number of scores stored at a time, by columns: more scores take more passes.
@@ -56,17 +47,13 @@ AT_A_TIME = 1 << 25
 
 @dataclass(frozen=True)
 class Plan:
-    """How a pass divides rows into blocks, and the scratch arrays that it passes with them.
+    """Size of the blocks of a pass.
 
-    ``scratch`` is the number of uninitialized arrays, of the shape of the first block and of
-    ``dtype`` if that is given, that follow the blocks as arguments: allocating large temporaries
-    costs more than filling them. Blocks have ``at_least`` this many rows if there are as many, for
-    functions that loop over columns or return large arrays. ``room`` is the size of the largest
-    temporary array relative to the block; blocks are smaller by this factor.
+    Blocks have ``at_least`` this many rows if there are as many, for functions that loop over
+    columns or return large arrays. ``room`` is the size of the largest temporary array relative to
+    the block; blocks are smaller by this factor.
     """
 
-    scratch: int = 0
-    dtype: DTypeLike | None = None
     at_least: int = 1
     room: int = 1
 
@@ -75,11 +62,11 @@ PLAIN = Plan()
 
 
 class Rows(ABC):
-    """Arrays of the same length: ``X``, ``y`` and ``w``, of which a row has one entry, and others.
+    """Arrays with one entry for each row: ``X``, ``y`` and ``w``, and others.
 
-    ``classes`` are the labels of the columns, if ``y`` are class indices, ``groups`` (n,) those
-    of the rows, and ``masked`` says whether some logits may be those of masked classes: what is
-    derived from the rows has them too, and passes do not see them.
+    ``classes`` are the labels of the columns, if ``y`` holds class indices, ``groups`` (n,) has the
+    group of each row, and ``masked`` says whether some logits are -inf, which masks the class in
+    the row. Rows that are derived from these have them too, and passes do not see them.
 
     The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
     the rows.
@@ -95,6 +82,7 @@ class Rows(ABC):
     def __init__(
         self,
         *arrays: Any,
+        n_rows: int | None = None,
         weight: float | None = None,
         classes: Any = None,
         groups: Any = None,
@@ -103,63 +91,66 @@ class Rows(ABC):
         self.arrays = arrays
         self.X, self.y, self.w, *_ = *arrays, None, None
         self.classes, self.groups, self.masked = classes, groups, masked
-        self.n_rows, *columns = map(int, self.X.shape)
-        self.n_columns = columns[0] if columns else 1
-        dtype = self.X.dtype  # of tensors not one of NumPy, but with its name
-        self.dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).split(".")[-1])
-        # What rows that are derived from these have as well.
+        self.n_rows = len(self.X) if n_rows is None else n_rows
+        self.n_columns = self.X.shape[1] if self.X.ndim > 1 else 1
+        self.dtype = self.X.dtype
+        # Facts that hold for derived rows as well.
         self._about = {"weight": weight, "classes": classes, "groups": groups, "masked": masked}
-        self._width = 1  #: number of elements in a row of the widest array
-        self._narrow = []  #: numbers of the arrays of few columns
-        for k, a in enumerate(arrays):
-            if a is not None and a.ndim > 1:
-                self._width = max(self._width, math.prod(a.shape[1:]))
-                if a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS:
-                    self._narrow.append(k)
+        #: number of elements in a row of the widest array
+        self._width = max(math.prod(a.shape[1:]) for a in arrays if a is not None)
 
     @property
     def weight(self) -> float:
         """Sum of the weights, by which sums over rows are divided to give means."""
         if self._about["weight"] is None:
             with np.errstate(over="ignore"):
-                total = self.n_rows if self.w is None else type(self)(self.w).sum(weighted_sum)
+                total = self.n_rows if self.w is None else self.sum(_weight_of_block)
             self._about["weight"] = float(total)
         return float(self._about["weight"])
-
-    @property
-    def n_parts(self) -> int:
-        """Of how many equal parts one is gathered where some rows in memory are enough."""
-        return 1
 
     @property
     def least_weight(self) -> float:
         """The smallest positive weight."""
         if self.w is None:
             return 1.0
-
-        def least(w: Array) -> Any:
-            xp = namespace(w)
-            return xp.min(xp.where(w > 0, w, np.inf))
-
-        return float(type(self)(self.w).sum(least, merge=np.minimum))
+        return float(self.sum(_least_weight_of_block, merge=np.minimum))
 
     @abstractmethod
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         """Sum over the blocks of ``f(*blocks)``, added in row order.
 
-        ``f`` returns a float64 array, whatever the dtype of the rows, whose shape does not depend
-        on the block. The number of threads and the block size change the sum by rounding only.
-        ``merge`` is another associative operation in place of addition, such as ``np.maximum``.
+        ``f`` returns a float64 array, whatever the dtype of the rows, with a shape that does not
+        depend on the block. The number of threads and the block size change the sum by rounding
+        only. ``merge`` is another associative operation in place of addition, such as
+        ``np.maximum``.
         """
 
     @abstractmethod
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        """Concatenation of ``f(*blocks)``: an array with which the rows can be extended.
+        """Concatenation of ``f(*blocks)``, for :meth:`with_logits`.
 
-        ``order`` is its memory layout, where it is one array in memory.
+        ``order`` is the memory layout of an array in memory.
         """
 
     @abstractmethod
+    def with_logits(self, X: Any) -> Self:
+        """The rows with other logits, a result of :meth:`map`."""
+
+    @abstractmethod
+    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
+        """The rows with class indices ``f(y)`` in place of labels ``y``.
+
+        ``about`` are arguments of the rows by their names, such as ``classes``.
+        """
+
+    @abstractmethod
+    def in_memory(self) -> MemoryRows:
+        """The rows in the memory of this process; for many rows of Dask a random sample."""
+
+    @abstractmethod
+    def thinned(self, step: int) -> MemoryRows:
+        """Every k-th row, in the memory of this process."""
+
     def ranked(
         self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
@@ -167,55 +158,27 @@ class Rows(ABC):
 
         ``of_block(X, y)`` returns the scores and events of a block, both (m, n_columns).
         """
-
-    @abstractmethod
-    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
-        """The rows with class indices ``f(y)`` in place of labels ``y``, and what is known of them.
-
-        That are arguments of the rows by their names, ``classes`` among them.
-        """
-
-    @abstractmethod
-    def in_memory(self, *, or_some: bool = False) -> Rows:
-        """The rows in the memory of this process; a ValueError if they are too many to gather.
-
-        Or one of the parts at random that have up to :data:`SOME_ROWS` rows.
-        """
-
-    def on_host(self) -> Rows:
-        """The rows with arrays of NumPy in place of tensors."""
-        return self
-
-    @abstractmethod
-    def thinned(self, step: int) -> Self:
-        """Every k-th row; all rows if the cost of a pass does not depend on their number."""
+        return self.in_memory().ranked(of_block, n_columns, then, events=events)
 
     def sample(
         self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS, *, or_all: bool = False
     ) -> Any:
-        """``f`` of every k-th row, of ``at_least`` this many rows, gathered in one process.
+        """``f`` of every k-th row, of at least ``at_least`` rows.
 
-        If that would be all rows, or too many to gather, None unless it may be of all.
+        If these would be all rows, or too many, None unless ``or_all``.
         """
         step = max(SAMPLE_EVERY, self.n_rows * self._width // SAMPLE_ELEMENTS)
         step = max(min(step, self.n_rows // at_least), 1)
         few = step > 1 and at_least * self._width <= SAMPLE_ELEMENTS
-        return self._call(f, step) if few or or_all else None
+        return f(self.thinned(step)) if few or or_all else None
 
-    def _call(self, f: Callable[[Rows], T], step: int) -> T:
-        return f(self.thinned(step))
 
-    def extended(self, array: Any) -> Self:
-        """The rows with another array, such as a result of :meth:`map`."""
-        return type(self)(*self.arrays, array, **self._about)
+def _weight_of_block(_X: Any, _y: Any, w: Floats, *_: Any) -> Any:
+    return weighted_sum(w)
 
-    def with_logits(self, X: Any) -> Self:
-        """The rows with other logits, such as a result of :meth:`map`."""
-        return type(self)(X, *self.arrays[1:], **self._about)
 
-    def grouped(self, groups: Array) -> Self:
-        """The rows with the group of each."""
-        return type(self)(*self.arrays, **self._about | {"groups": groups})
+def _least_weight_of_block(_X: Any, _y: Any, w: Floats, *_: Any) -> Any:
+    return np.min(w, where=w > 0, initial=np.inf)
 
 
 class MemoryRows(Rows):
@@ -223,7 +186,7 @@ class MemoryRows(Rows):
 
     is_local: ClassVar[bool] = True
 
-    _all_rows: list[Any] | None = None  # the only block, kept for the next pass
+    _only_block: list[Any] | None = None  # kept for the next pass
 
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         if block := self._one_block(plan):
@@ -231,7 +194,7 @@ class MemoryRows(Rows):
         return reduce(merge, self._in_threads(partial(self.reduced, merge, f, plan)))
 
     def reduced(self, merge: Merge, f: OfBlock, plan: Plan, start: int, stop: int) -> Any:
-        """The same for some rows, block by block."""
+        """:meth:`sum` over some of the rows, in this thread."""
         return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
 
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
@@ -239,13 +202,12 @@ class MemoryRows(Rows):
 
         ``order`` is the memory layout of the arrays.
         """
-        if whole := self._one_block(plan):
-            values = f(*whole)
+        if block := self._one_block(plan):
+            values = f(*block)
             if isinstance(values, tuple):
                 return tuple(np.array(value, order=order) for value in values)
             return np.array(values, order=order)
-        # A row tells the shape of the results.
-        first = f(*next(self._blocks(0, 1, plan))[1])
+        first = f(*next(self._blocks(0, 1, plan))[1])  # a row tells the shapes of the results
         several = isinstance(first, tuple)
         out = tuple(
             np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
@@ -254,13 +216,9 @@ class MemoryRows(Rows):
 
         def fill(start: int, stop: int) -> None:
             for rows, block in self._blocks(start, stop, plan):
-                values = f(*block) if several else (f(*block),)
-                for target, value in zip(out, values, strict=True):
-                    if value.ndim == 2 and value.shape[1] <= FEW_COLUMNS:
-                        for k in range(value.shape[1]):
-                            target[rows, k] = value[:, k]
-                    else:
-                        target[rows] = value
+                values = f(*block)
+                for target, value in zip(out, values if several else (values,), strict=True):
+                    target[rows] = value
 
         self._in_threads(fill)
         return out if several else out[0]
@@ -270,29 +228,35 @@ class MemoryRows(Rows):
     ) -> list[T]:
         found: list[T] = []
         while len(found) < n_columns:
-            some = slice(len(found), len(found) + max(1, AT_A_TIME // self.n_rows))
-            S, E = self.stored(of_block, some)
+            columns = slice(len(found), len(found) + max(1, AT_A_TIME // self.n_rows))
+
+            def scores(X: Array, y: Any, *_: Any, columns: slice = columns) -> tuple[Array, Array]:
+                S, E = of_block(X, y)
+                return S[:, columns], E[:, columns]
+
+            S, E = self.map(scores, order="F")
 
             def of_column(k: int, S: Array = S, E: Array = E) -> T:
-                return then(ranked(S[k], E[k] if events else None, self.w))
+                return then(ranked(S[:, k], E[:, k] if events else None, self.w))
 
-            found += map_columns(of_column, *S.shape)
+            found += map_columns(of_column, S.shape[1], self.n_rows)
         return found
 
-    def stored(self, of_block: Any, some: slice = slice(None)) -> tuple[Array, Array]:
-        """Scores and events of all rows for a slice of the columns: (n_columns, n)."""
+    def with_logits(self, X: Any) -> Self:
+        return type(self)(X, *self.arrays[1:], **self._about)
 
-        def of_some(X: Array, y: Any, *_: Any) -> tuple[Array, Array]:
-            S, E = of_block(X, y)
-            return S[:, some], E[:, some]
+    def extended(self, array: Any) -> Self:
+        """The rows with another array."""
+        return type(self)(*self.arrays, array, **self._about)
 
-        S, E = self.map(of_some, order="F")
-        return S.T, E.T
+    def grouped(self, groups: Array) -> Self:
+        """The rows with the group of each row."""
+        return type(self)(*self.arrays, **self._about | {"groups": groups})
 
     def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
         return type(self)(self.X, f(self.y), *self.arrays[2:], **self._about | about)
 
-    def in_memory(self, *, or_some: bool = False) -> Self:  # noqa: ARG002
+    def in_memory(self) -> Self:
         return self
 
     def thinned(self, step: int) -> Self:
@@ -303,37 +267,31 @@ class MemoryRows(Rows):
         *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
         return type(self)(*arrays, classes=self.classes, groups=groups, masked=self.masked)
 
-    def joined(self, other: Self) -> Self:
-        """The rows, and then those of another."""
-        pairs = zip(self.arrays, other.arrays, strict=True)
-        arrays = (None if a is None else np.concatenate([a, b]) for a, b in pairs)
-        return type(self)(*arrays, classes=self.classes, masked=self.masked)
-
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
-        """All rows and scratch arrays, if they are one block."""
+        """All rows, if they are one block."""
         if self.n_rows * self._width >= 2 * THREAD_ELEMENTS:  # for threads
             return None
-        step, scratch = self._room(self.n_rows, plan)
-        if step < self.n_rows:
+        if self._step(self.n_rows, plan) < self.n_rows:
             return None
-        if self._all_rows is None:
-            block: list[Any] = list(self.arrays)
-            for k in self._narrow:
-                block[k] = np.array(self.arrays[k], order="F")
-                block[k].flags.writeable = False  # functions of blocks are pure
-            self._all_rows = block  # whole, for other threads
-        return [*self._all_rows, *scratch]
+        if self._only_block is None:
+            block = list(self.arrays)
+            for k, a in enumerate(block):
+                if _is_narrow(a):
+                    block[k] = np.array(a, order="F")
+                    block[k].flags.writeable = False  # functions of blocks are pure
+            self._only_block = block  # whole, for other threads
+        return self._only_block
 
     def _blocks(
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
-        """Slices of rows with the block of each array, and scratch arrays, which are reused."""
-        step, scratch = self._room(stop - start, plan)
-        # So are copies of narrow arrays, unless their columns are contiguous.
+        """Slices of rows with the block of each array."""
+        step = self._step(stop - start, plan)
+        # Copies of narrow arrays are used again, unless their columns are contiguous.
         copies = {
-            k: np.empty((step, self.arrays[k].shape[1]), self.arrays[k].dtype, order="F")
-            for k in self._narrow
-            if not self.arrays[k].flags.f_contiguous
+            k: np.empty((step, a.shape[1]), a.dtype, order="F")
+            for k, a in enumerate(self.arrays)
+            if _is_narrow(a) and not a.flags.f_contiguous
         }
         for low in range(start, stop, step):
             rows = slice(low, min(low + step, stop))
@@ -342,25 +300,21 @@ class MemoryRows(Rows):
             for k, copy in copies.items():
                 np.copyto(copy[:size], blocks[k])
                 blocks[k] = copy[:size]
-            yield rows, [*blocks, *scratch[:, :size]]
+            yield rows, blocks
 
-    def _room(self, n_rows: int, plan: Plan) -> tuple[int, Array]:
-        """Number of rows of a block, of so many at most, and scratch arrays like a block of ``X``.
-
-        They are uninitialized, and by columns if these are few.
-        """
-        elements = SMALL_BLOCK_ELEMENTS if _gives_memory_back() else BLOCK_ELEMENTS
-        step = min(n_rows, max(plan.at_least, elements // (self._width * plan.room)))
-        dtype = plan.dtype or self.X.dtype
-        if 0 in self._narrow:
-            return step, np.empty((plan.scratch, self.n_columns, step), dtype).swapaxes(1, 2)
-        return step, np.empty((plan.scratch, step, *self.X.shape[1:]), dtype)
+    def _step(self, n_rows: int, plan: Plan) -> int:
+        """Number of rows of a block, for a number of rows."""
+        return min(n_rows, max(plan.at_least, BLOCK_ELEMENTS // (self._width * plan.room)))
 
     def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
         n_threads = _n_threads(self.n_rows, self.n_rows * self._width)
         ends = np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist()
         return share(lambda span: work(*span), pairwise(ends), n_threads)
+
+
+def _is_narrow(a: Any) -> bool:
+    return a is not None and a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS
 
 
 def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[Any]:
@@ -371,13 +325,3 @@ def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[An
 def _n_threads(n_parts: int, n_elements: int) -> int:
     n = min(n_parts, n_elements // THREAD_ELEMENTS)
     return min(max_threads(), n) if n > 1 else 1
-
-
-@cache
-def _gives_memory_back() -> bool:
-    """Whether the malloc of this process returns freed memory to the system at once."""
-    # The environment at the start of the process; Dask's workers change os.environ afterwards.
-    try:
-        return b"MALLOC_TRIM_THRESHOLD_=" in Path("/proc/self/environ").read_bytes()
-    except OSError:  # another system, where the setting has no effect
-        return False

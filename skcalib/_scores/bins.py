@@ -4,13 +4,16 @@ Calibrators, measures and displays share one convention: bin m holds the scores 
 ``edges[m] < s <= edges[m + 1]``, and the first bin also holds ``edges[0]``.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._rows import Floats, Ranked, arrays as xa
+from skcalib._rows import Floats, Ranked
+from skcalib._rows.arrays import bincount, searchsorted
 
 # Bins of equal width, or of equal weight.
 Strategy = Literal["uniform", "quantile"]
@@ -96,8 +99,8 @@ def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
     """Index of the bin of each score, for scores of any shape."""
     inner = edges[1:-1]
-    if not isinstance(scores, np.ndarray):
-        return xa.searchsorted(inner, scores)
+    if not isinstance(scores, np.ndarray):  # a tensor in a prediction
+        return searchsorted(inner, scores)
     if len(inner) > FEW_EDGES or scores.size <= FEW_SCORES:
         return inner.searchsorted(scores)
     # Counting the edges below a score needs no branches: ten times faster than a binary search.
@@ -121,21 +124,21 @@ def bin_sums(
     shape (m,). Scores of NaN are in no bin. ``edges`` are those of at most ``n_bins`` bins, one
     array for all columns or a list of arrays.
     """
-    xp, n_columns = xa.namespace(scores), scores.shape[1]
+    n_columns = scores.shape[1]
     if isinstance(edges, list):
         columns = [bin_index(scores[:, k], of_column) for k, of_column in enumerate(edges)]
-        bins = xp.stack(columns, axis=1)
+        bins = np.stack(columns, axis=1)
     else:
         bins = bin_index(scores, edges)
     # Cell 2m + 1 holds the hits of bin m and cell 2m the misses: one bincount sums both.
-    cells = 2 * bins + xa.astype(hits, bins.dtype)
+    cells = 2 * bins + hits
     if n_columns > 1:
-        cells = cells + xa.like(2 * n_bins * np.arange(n_columns), cells)
+        cells = cells + 2 * n_bins * np.arange(n_columns)
     n_cells = 2 * n_bins * n_columns
-    if xp.isnan(xp.min(scores)):  # an additional cell, which is dropped
-        cells = xp.where(xp.isnan(scores), n_cells, cells)
+    if np.isnan(scores.min()):  # an additional cell, which is dropped
+        cells = np.where(np.isnan(scores), n_cells, cells)
 
-    per_cell = partial(xa.bincount, cells, n=n_cells + 1)
+    per_cell = partial(bincount, cells, n=n_cells + 1)
     count = weight = weight_squared = per_cell(None)
     if weights is not None:
         w = weights[:, None]

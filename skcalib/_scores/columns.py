@@ -16,6 +16,8 @@ One class against one other: the score of the pair (j, k) is the probability of 
 Calibrated probabilities of pairs are coupled.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -134,7 +136,7 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
     xp = xa.namespace(Z)
     top = xp.argmax(Z, axis=1)
     is_top = xa.is_event(top, Z.shape[1])
-    below = xa.put(Z - xp.max(Z, axis=1, keepdims=True), -np.inf, is_top)
+    below = xp.where(is_top, -np.inf, Z - xp.max(Z, axis=1, keepdims=True))
     second = xa.at_least(xp.max(below, axis=1, keepdims=True), _lowest_difference(Z))
     below = below - second
     with np.errstate(divide="ignore"):

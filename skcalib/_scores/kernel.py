@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
-from skcalib._rows import Floats, Indices, arrays as xa
+from skcalib._rows import Floats, Indices
+from skcalib._rows.arrays import bincount
 
 from .columns import Scored
 
@@ -46,20 +47,19 @@ def on_grid(scores: Floats, values: Floats) -> Floats:
 
     Each value is divided between the two midpoints beside its score by linear binning.
     """
-    scores = xa.double(scores)
-    xp, n_columns = xa.namespace(scores), scores.shape[1]
-    place = xp.clip(scores * N_CELLS - 0.5, 0, N_CELLS - 1)
-    below = xa.astype(xp.clip(place, 0, N_CELLS - 2), xp.int64)
-    upper = values * (place - xa.double(below))
-    cell = below + xa.like(N_CELLS * np.arange(n_columns), below)
+    n_columns = scores.shape[1]
+    place = np.clip(scores.astype(np.float64, copy=False) * N_CELLS - 0.5, 0, N_CELLS - 1)
+    below = np.minimum(place, N_CELLS - 2).astype(np.intp)
+    upper = values * (place - below)
+    cell = below + N_CELLS * np.arange(n_columns)
     size = N_CELLS * n_columns
-    sums = xa.bincount(cell, values - upper, size) + xa.bincount(cell + 1, upper, size)
+    sums = bincount(cell, values - upper, size) + bincount(cell + 1, upper, size)
     return sums.reshape(n_columns, N_CELLS)
 
 
 def residuals_on_grid(scores: Floats, events: Any, weights: Floats | None) -> Floats:
     """Sums of ``score - event`` on the midpoints, for each column: (n_columns, N_CELLS)."""
-    residuals = xa.double(scores) - xa.double(events)
+    residuals = scores.astype(np.float64, copy=False) - events
     return on_grid(scores, residuals if weights is None else residuals * weights[:, None])
 
 

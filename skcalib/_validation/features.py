@@ -5,6 +5,8 @@ one for each of ten intervals with about as many rows each, and one for missing 
 other categories, and of missing ones, are in no level.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Real
@@ -13,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib._rows import Array, Bools, Floats, Indices, as_numpy
+from skcalib._rows.inputs import column_names
 from skcalib._validation.labels import encode, shown
 
 # Weight of the rows of a level, at least, and number of intervals of a column of numbers.
@@ -103,7 +106,7 @@ def fitted_columns(
     """The columns of features, and their numbers (n, d), of the rows of positive weight."""
     names, values = columns_of(features, n_rows)
     some = slice(None) if w is None else w > 0
-    is_categorical = _which_are_categorical(categorical, names, values)
+    is_categorical = _which_are_categorical(categorical, names, values, features)
     levels = [
         (_categories if categories else _edges)(name, x[some], None if w is None else w[some])
         for name, x, categories in zip(names, values, is_categorical, strict=True)
@@ -119,11 +122,11 @@ def _numbered(names: Sequence[Any]) -> list[str]:
 
 def columns_of(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
     """Names of the columns, or numbers where they have none, and their values, each (n,)."""
-    if hasattr(features, "columns"):
-        names = [str(name) for name in features.columns]
+    if columns := column_names(features):
+        names = [str(name) for name in columns]
         if len(set(names)) < len(names):
             raise ValueError(f"Columns of features must have distinct names, got {shown(names)}.")
-        values = [np.asarray(features[name]) for name in features.columns]
+        values = [np.asarray(features[name]) for name in columns]
     else:
         # A list of rows of text and numbers is an array of objects, in which numbers stay numbers.
         rows = isinstance(features, list | tuple) and len(features) and np.ndim(features[0]) == 1
@@ -149,13 +152,22 @@ def taken(features: Any, rows: Indices) -> Any:
     """Features of some rows, in a data frame, an array or a list."""
     if isinstance(features, list | tuple):
         return [features[k] for k in rows]
+    if hasattr(features, "column_names"):  # pyarrow
+        return features.take(rows)
     return features.iloc[rows] if hasattr(features, "iloc") else features[rows]
 
 
-def _which_are_categorical(categorical: Any, names: list[str], values: list[Array]) -> Array:
+def _which_are_categorical(
+    categorical: Any, names: list[str], values: list[Array], features: Any
+) -> Array:
     """Which columns (d,) hold categories: by their type, or as the user says."""
     if isinstance(categorical, str) and categorical == "from_dtype":
-        return np.array([not _holds_numbers(x) for x in values])
+        frame = hasattr(features, "columns")
+        columns = (
+            [features[name] for name in features.columns] if frame else [features] * len(names)
+        )
+        pairs = zip(columns, values, strict=True)
+        return np.array([_has_categories(c) or not _holds_numbers(x) for c, x in pairs])
     listed = isinstance(categorical, Sequence | np.ndarray) and not isinstance(categorical, str)
     chosen: list[Any] = [None]
     if listed:
@@ -169,6 +181,12 @@ def _which_are_categorical(categorical: Any, names: list[str], values: list[Arra
     found = np.zeros(d, bool)
     found[chosen] = True
     return found
+
+
+def _has_categories(column: Any) -> bool:
+    """Whether the type of a column is categorical, as in pandas and polars, also for integers."""
+    dtype = str(getattr(column, "dtype", "")).partition("(")[0]
+    return dtype.lower() in {"category", "categorical", "enum"}
 
 
 def _holds_numbers(x: Array) -> bool:

@@ -18,8 +18,13 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
-from skcalib._rows.inputs import TensorRows
-from skcalib._validation.labels import as_labels, distinct_labels, in_one_type, shown
+from skcalib._validation.labels import (
+    as_labels,
+    distinct_labels,
+    in_one_type,
+    ordered_categories,
+    shown,
+)
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 # --------------------------------------------------------------------------------------
@@ -159,12 +164,16 @@ def check_fitted(estimator: Any) -> None:
         check_is_fitted(estimator)
 
 
-def logits_for(estimator: Any, X: Any) -> Floats:
-    """Logits, which may be invalid, with the columns that the estimator was fitted to."""
+def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
+    """Logits, which may be invalid, with the columns that the estimator was fitted to.
+
+    Predictions may be of no rows.
+    """
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
-    if same_width and not hasattr(estimator, "feature_names_in_"):
+    if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
         return as_floats(X, "X", estimator=type(estimator).__name__)
-    Z: Floats = validate_data(estimator, X, reset=False, dtype=FLOATS, ensure_all_finite=False)
+    options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
+    Z: Floats = validate_data(estimator, X, reset=False, **options)
     return Z
 
 
@@ -179,14 +188,15 @@ def check_finite(Z: Floats) -> bool:
     if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
         return False
 
-    def count(Z: Floats) -> Array:
-        masked = -np.inf == Z
-        larger = ~(masked | xp.isnan(Z) | (xp.abs(Z) <= largest))
-        kinds = xp.isnan(Z), larger, xp.all(masked, axis=1)
-        return np.array([int(xp.count_nonzero(kind)) for kind in kinds])
+    Z = xa.on_host(Z)  # of a tensor, for the few that are masked or invalid
 
-    kind = MemoryRows if xp is np else TensorRows.of
-    nan, larger, rows = kind(Z).sum(count).tolist()
+    def count(Z: Floats) -> Array:
+        masked = np.isneginf(Z)
+        larger = ~(masked | np.isnan(Z) | (np.abs(Z) <= largest))
+        kinds = np.isnan(Z), larger, masked.all(axis=1)
+        return np.array([np.count_nonzero(kind) for kind in kinds])
+
+    nan, larger, rows = MemoryRows(Z).sum(count).tolist()
     log_odds = Z.shape[1] == 1  # of which none is that of a masked class
     if nan or larger or (rows and log_odds):
         kinds = (nan, "NaN"), (larger, "larger"), (rows * log_odds, "-inf")
@@ -232,6 +242,24 @@ def are_probabilities(P: Floats) -> bool:
     return bool(xp.max(sums) <= 1 + SUM_TOLERANCE and xp.min(sums) >= 1 - SUM_TOLERANCE)
 
 
+def kinds_of_probabilities(X: Floats) -> frozenset[str]:
+    """Which of "probabilities", "percentages" and "sigmoids" all rows of logits may be.
+
+    A few log-odds, of one column, may be between 0 and 1 by chance.
+    """
+    first = X[: min(100, X.shape[0]), ...]
+    xp = xa.namespace(X)
+    if xp.min(first) < 0 or not xp.min(X) >= 0:  # logits fail in the first rows
+        return frozenset()
+    largest = float(xp.max(X))
+    if X.shape[1] == 1:
+        few = X.shape[0] < FEW_LOG_ODDS
+        return frozenset(["probabilities"] if largest <= 1 + ROUNDING and not few else [])
+    kinds = {"probabilities": are_probabilities(X), "percentages": are_probabilities(X / 100)}
+    kinds["sigmoids"] = 0.5 < largest <= 1 + ROUNDING and X.shape[0] >= FEW_LOG_ODDS
+    return frozenset(kind for kind, may_be in kinds.items() if may_be)
+
+
 def check_probabilities(P: Floats) -> None:
     """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities."""
     if are_probabilities(P):
@@ -251,16 +279,32 @@ def check_probabilities(P: Floats) -> None:
     )
 
 
-def warn_of_probabilities(n_columns: int) -> None:
+def warn_of_probabilities(
+    n_columns: int, kinds: Collection[str] = ("probabilities",), method: str = "fit"
+) -> None:
     """Warn of logits, or log-odds in a single column, that are like probabilities."""
-    found, wanted = "Every row of X is non-negative and sums to one", "logits are expected. Pass "
+    expected, remedy = "logits", "np.log(p)"
     if n_columns == 1:
-        found, wanted = "The column of X is between 0 and 1", "log-odds are expected. Pass "
-    remedy = "scipy.special.logit(p)" if n_columns == 1 else "np.log(p)"
+        expected, remedy = "log-odds", "scipy.special.logit(p)"
+        condition = "The column of X is between 0 and 1"
+    elif "probabilities" in kinds:
+        condition = "Every row of X is non-negative and sums to one"
+    elif "percentages" in kinds:
+        condition, remedy = "Every row of X is non-negative and sums to 100", "np.log(p / 100)"
+    else:
+        condition, remedy = "Every entry of X is between 0 and 1", "scipy.special.logit(p)"
     warn(
-        f"{found}: X probably holds probabilities where {wanted}{remedy} instead.",
+        f"{condition}: X probably holds probabilities where {expected} are expected by {method}. "
+        f"Pass {remedy} instead.",
         ProbabilitiesWarning,
     )
+
+
+def warn_of_new_probabilities(X: Floats) -> None:
+    """Warn of two or more rows to predict that are like probabilities or percentages."""
+    kinds = kinds_of_probabilities(X) - {"sigmoids"}
+    if kinds:
+        warn_of_probabilities(X.shape[1], kinds, "predictions")
 
 
 def check_not_swapped(**labels_and_scores: Any) -> None:
@@ -302,6 +346,11 @@ def check_weights(
     """
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, str | dict):
+        raise ValueError(
+            f"sample_weight must be an array of one number per row, got {sample_weight!r}. Pass "
+            f"sklearn.utils.class_weight.compute_sample_weight({sample_weight!r}, y)."
+        )
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
     if w.size and isinstance(w.flat[0], str):
         raise ValueError(
@@ -338,8 +387,8 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
     if weight < SMALL_SHARE * n_rows:
         warn(
             f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
-            f"twice: the fit is regularized, or smoothed, as if there were {weight:.3g} rows. If "
-            "weights are relative, multiply them by len(w) / sum(w).",
+            f"twice: smoothing and regularization are chosen for {weight:.3g} rows. If weights are "
+            "relative, multiply them by len(w) / sum(w).",
             SmallWeightsWarning,
         )
 
@@ -363,16 +412,18 @@ class Found:
     labels: Array  #: the distinct ones of rows of positive weight, sorted
     weight: float  #: sum of the weights
     n_rows: int = 0  #: number of rows of positive weight
-    like_probabilities: bool = False  #: whether all rows are, or could be, probabilities
+    like_probabilities: frozenset[str] = frozenset()  #: kinds that the rows of logits may be
     masked: bool = False  #: whether some logit is -inf
+    categories: Array | None = None  #: ordered categories of the labels, if they are such
 
     def __add__(self, other: Found) -> Found:
         return Found(
             np.unique(np.concatenate(in_one_type(self.labels, other.labels))),
             self.weight + other.weight,
             self.n_rows + other.n_rows,
-            self.like_probabilities and other.like_probabilities,
+            self.like_probabilities & other.like_probabilities,
             self.masked or other.masked,
+            other.categories if self.categories is None else self.categories,
         )
 
 
@@ -393,18 +444,11 @@ def check_rows(
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
     """Logits, labels and weights of the rows of positive weight, and the findings.
 
-    Labels and weights are on the host, also where the logits are a tensor. With ``proba`` they are
-    ``y_proba``, probabilities (n, K) or (n,), and ``y_true`` of a measure.
+    With ``proba`` they are ``y_proba``, probabilities (n, K) or (n,), and ``y_true`` of a measure.
     """
     name, name_of_y = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, name_of_y, warns=not proba)
-    if not isinstance(X, np.ndarray) and xa.is_tensor(X):
-        xa.check_needs_no_gradients(X, name)
-        xa.check_has_doubles(X, name)
-        # In place of the tensor an array of its shape, which takes no memory.
-        as_floats(np.broadcast_to(0.0, tuple(X.shape)), name, flat=proba, estimator=estimator)
-    else:
-        X = as_floats(X, name, flat=proba, estimator=estimator)
+    X = as_floats(X, name, flat=proba, estimator=estimator)
     if proba and X.ndim == 2 and X.shape[1] == 1:
         raise ValueError(
             "y_proba must have one column per class, or one dimension for two classes, got "
@@ -413,26 +457,27 @@ def check_rows(
     if len(labels) != X.shape[0]:
         _raise_of_lengths(name, name_of_y, X, len(labels), proba=proba)
     masked = False if proba else check_finite(X)
-    # A few log-odds may all be between 0 and 1.
-    few = not proba and X.shape[1] == 1 and len(labels) < FEW_LOG_ODDS
-    could_be = not few and are_probabilities(X)
-    if proba and not could_be:
+    kinds: frozenset[str] = frozenset()
+    if proba:
         check_probabilities(X)
+    else:
+        kinds = kinds_of_probabilities(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)
         labels, X, w = with_weight_only(labels, X, w)
         masked = masked and bool(xa.namespace(X).any(-np.inf == X))
     weight = float(len(labels) if w is None else w.sum())
-    return (X, labels, w), Found(distinct_labels(labels), weight, len(labels), could_be, masked)
+    found = distinct_labels(labels), weight, len(labels), kinds, masked, ordered_categories(y)
+    return (X, labels, w), Found(*found)
 
 
 def check_unlabelled(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, None, Floats | None], Found]:
     """Logits and weights of rows for a fitted calibrator, and findings about them."""
-    Z = logits_for(estimator, X)
-    masked, could_be = check_finite(Z), are_probabilities(Z)
+    Z = logits_for(estimator, X, least_rows=1)
+    masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
     w = check_weights(sample_weight, len(Z), part=True)
     weight = float(len(Z) if w is None else w.sum())
-    return (Z, None, w), Found(np.zeros(0, np.intp), weight, len(Z), could_be, masked)
+    return (Z, None, w), Found(np.zeros(0, np.intp), weight, len(Z), kinds, masked)

@@ -1,5 +1,7 @@
 """Bayesian binning into quantiles."""
 
+from __future__ import annotations
+
 from numbers import Integral
 from typing import Any
 
@@ -9,7 +11,7 @@ from scipy.special import betaln
 from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
 
-from ._histogram import _PerClass
+from ._per_class import _PerClass
 
 # Prior means are at least this far from 0 and 1, as in the code of Naeini, Cooper, Hauskrecht 2015.
 LEAST_PRIOR_MEAN = 0.005
@@ -75,8 +77,10 @@ class BBQ(_PerClass):
     same number of rows, and the last one the remainder as well, so that single probabilities
     differ by up to 0.17, but the held-out log loss does not. Ties share a bin, and so merge bins.
 
-    For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
-    that tensors must not need any.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
+
+    Steps have no gradients, so that tensors must not need any.
 
     References
     ----------

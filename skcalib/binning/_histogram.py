@@ -1,104 +1,18 @@
-"""Step functions of the probability of each class, and those of equal bins: histogram binning."""
+"""Histogram binning: step functions on bins of equal width or of equal weight."""
 
-from abc import abstractmethod
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import Strategy, bin_index, bin_sums, equal_mass_bins, uniform_edges
-from skcalib._scores.columns import Columns, joined_probabilities, margins, n_maps, probabilities
+from skcalib._scores.columns import Columns
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
-# Stands for the rows of a class that is masked in all rows: one row of another class.
-ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
-
-
-class _PerClass(BaseCalibrator):
-    """One-vs-rest step functions of the probability of each class; rows are then normalized.
-
-    Scores are ranked, and the functions applied, where the logits are; bins are found on the host.
-    """
-
-    _on_device = True
-    # The loop over the classes has an overhead, which fewer rows would not outweigh.
-    _rows_at_least = 4096
-
-    bin_edges_: list[Floats]
-    bin_values_: list[Floats]
-
-    @abstractmethod
-    def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
-        """Fitted attributes of one class, from its ranked probabilities with their hits.
-
-        ``unit`` is the weight of one pseudo-row.
-        """
-
-    def _check(self) -> None:
-        """Raise a ValueError for invalid parameters."""
-
-    def _fit(self, rows: Rows) -> dict[str, Any]:
-        self._check()
-        columns = Columns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows)
-        fits = self._fit_columns(columns)
-        return {name: [fit[name] for fit in fits] for name in fits[0]}
-
-    def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
-        unit = unit_of(columns.rows)
-        return columns.ranked(
-            lambda rows: self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
-        )
-
-    def _calibrate(self, Z: Floats) -> Floats:
-        xp = xa.namespace(Z)
-        if hasattr(xp, "step_values"):  # a graph of ONNX, whose bins are found by its own search
-            scores = Z if Z.shape[1] > 2 else margins(Z)
-            calibrated = xp.step_values(scores, self.bin_edges_, self.bin_values_)
-        else:
-            calibrated = self._values(probabilities(Z))
-        return joined_probabilities(xa.astype(calibrated, Z.dtype), Z.shape[1])
-
-    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        xa.check_needs_no_gradients(X, "X")
-        return super()._outputs_of_tensor(method, X)
-
-    def _values(self, P: Floats) -> Floats:
-        """Calibrated one-vs-rest probabilities of a block of probabilities (m, n_maps)."""
-        each = list(zip(self.bin_edges_, self.bin_values_, strict=True))
-        if not isinstance(P, np.ndarray):
-            columns = [self._value(P[:, k], *of_class) for k, of_class in enumerate(each)]
-            return xa.namespace(P).stack(columns, axis=1)
-        out = np.empty_like(P)
-        for k, of_class in enumerate(each):
-            out[:, k] = self._value(P[:, k], *of_class)
-        return out
-
-    def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
-        """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
-        return xa.take(values, bin_index(p, edges))
-
-
-def unit_of(rows: Rows) -> float:
-    """Weight of a pseudo-row: 1, or the mean weight of the rows if these are lighter."""
-    return min(1.0, rows.weight / rows.n_rows)
-
-
-def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
-    """Probability of each class, or of the second of two, and whether the label is that class.
-
-    In rows where a class is masked, or is the only one that is not, its probability is NaN: such
-    rows carry no information about it.
-    """
-    P, xp = probabilities(Z), xa.namespace(Z)
-    masked = -np.inf == Z
-    if xp.any(masked):
-        masked = masked | (xp.count_nonzero(~masked, axis=1)[:, None] == 1)  # that one is certain
-        if P.shape[1] == 1:
-            masked = xp.any(masked, axis=1)[:, None]
-        P = xa.put(P, np.nan, masked)
-    return P, xa.is_event(y, P.shape[1])
+from ._per_class import _PerClass, unit_of
 
 
 class HistogramBinning(_PerClass):
@@ -148,8 +62,11 @@ class HistogramBinning(_PerClass):
 
     Notes
     -----
-    For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
-    that tensors must not need any.
+    Bins of equal width are exact for Dask collections. For bins of equal weight, Dask collections of
+    more than a million rows are represented by a random sample of a million rows, with all rows of
+    classes that have fewer than 1000.
+
+    Steps have no gradients, so that tensors must not need any.
 
     References
     ----------
@@ -167,8 +84,6 @@ class HistogramBinning(_PerClass):
     >>> calibrator.bin_edges_[0].tolist(), calibrator.bin_values_[0].round(3).tolist()
     ([0.0, 0.5, 1.0], [0.417, 0.688])
     """
-
-    _light_weights_matter = False  # pseudo-rows are as light
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """Isotonic calibration, and inductive Venn-Abers predictors."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
 from skcalib._validation.inputs import check_option, check_real
 
-from ._histogram import _PerClass
+from ._per_class import _PerClass
 
 Interpolation = Literal["constant", "linear", "centered"]
 MultiClass = Literal["ovr", "ovo"]
@@ -75,8 +77,10 @@ class IsotonicCalibration(_PerClass):
     With ``pseudo_rows=0`` the value of the lowest step is often exactly 0, so the probability of
     the label of a held-out row may be zero, which makes the log loss very large.
 
-    For tensors scores are ranked, and steps applied, on their device. Steps have no gradients, so
-    that tensors must not need any.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
+
+    Steps have no gradients, so that tensors must not need any.
 
     References
     ----------
@@ -100,8 +104,6 @@ class IsotonicCalibration(_PerClass):
     >>> plain.bin_edges_[0].round(2).tolist(), plain.bin_values_[0].tolist()
     ([0.0, 0.2, 0.6, 1.0], [0.0, 0.5, 1.0])
     """
-
-    _light_weights_matter = False  # pseudo-rows are as light
 
     def __init__(
         self,
@@ -190,10 +192,10 @@ class VennAbersCalibration(_PerClass):
     All values of :math:`p_0` and :math:`p_1` are computed in ``fit``, at the cost of a sort and of
     a binary search, so that a prediction is one search. They are those of two refits for each test
     row, whose weight is 1. Test scores within a rounding error of a calibration score are equal to
-    it. For Dask collections scores are ranked on a grid, as for :class:`IsotonicCalibration`.
+    it. Many rows of Dask are sampled as for :class:`IsotonicCalibration`.
 
-    For tensors scores are ranked, and steps applied, on their device, but pairs of classes and
-    intervals are computed on the host. Steps have no gradients, so that tensors must not need any.
+    For tensors, pairs of classes and intervals are computed on the host. Steps have no gradients,
+    so that tensors must not need any.
 
     References
     ----------
@@ -257,7 +259,7 @@ class VennAbersCalibration(_PerClass):
         pairs = columns.pairs_of(rows.n_columns if one_vs_one else 1)
         if not one_vs_one:
             return {**super()._fit(rows), "pairs_": pairs}
-        fits, rows = [], rows.on_host()
+        fits = []
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             some = pairs[start : start + PAIRS_AT_A_TIME]
             events = partial(columns.events_of_pairs, pairs=some)

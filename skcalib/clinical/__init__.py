@@ -1,5 +1,7 @@
 """Measures of risk models in medicine: slope, intercept, net benefit, and optimism."""
 
+from __future__ import annotations
+
 from ._display import NetBenefitDisplay
 from ._net_benefit import NetBenefitCurve, net_benefit, net_benefit_curve
 from ._optimism import OptimismCorrection, optimism_corrected

@@ -1,23 +1,18 @@
-"""Decisions: those of least expected cost, what they cost, and the net benefit of thresholds."""
+"""Net benefit of treating rows with a risk above a threshold."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from skcalib._rows import ArrayLike, Floats
 from skcalib._rows.ranking import Ranked, ranked
-from skcalib._validation.inputs import check_flag
+from skcalib._validation.inputs import check_flag, check_real
+from skcalib.metrics._groups import group_numbers, normal_quantile, sums_by_group
 
 from ._regression import risks_of
-
-# Expected costs of two decisions that differ by less than it, relative to the expected sizes of
-# their costs, are equal but for rounding. Relative to the largest cost, all would be equal where
-# what is not allowed costs 1e15.
-ROUNDING = 1e-12
-
-# Sums of costs up to this size are finite.
-LARGEST_COST = 1e300
 
 
 @dataclass(frozen=True)
@@ -31,15 +26,19 @@ class NetBenefitCurve:
     net_benefit : ndarray of shape (n_thresholds,)
         Net benefit of the model.
     treat_all : ndarray of shape (n_thresholds,)
-        Net benefit of treating everyone; that of treating none is 0.
+        Net benefit of treating everyone. The net benefit of treating none is 0.
     scale : float
-        What net benefits are divided by: the event rate if they are standardized, else 1.
+        Divisor of the net benefits: the event rate if they are standardized, else 1.
+    low, high : ndarray of shape (n_thresholds,) or None
+        Ends of the confidence interval of the net benefit of the model at each threshold.
     """
 
     threshold: Floats
     net_benefit: Floats
     treat_all: Floats
     scale: float = 1.0
+    low: Floats | None = None
+    high: Floats | None = None
 
 
 def net_benefit(
@@ -59,9 +58,9 @@ def net_benefit(
     .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}}{N} - \frac{\mathrm{FP}}{N} \cdot
         \frac{t}{1 - t} .
 
-    The threshold says how many false positives one true positive is worth, as it is the risk at
-    which treating does as much harm as good. The standardized net benefit is divided by the event
-    rate, the largest possible one. With the event rate :math:`\bar y`, it is
+    The threshold determines how many false positives one true positive is worth: it is the risk
+    at which treating does as much harm as good. The standardized net benefit is divided by the
+    event rate, the largest possible net benefit. With the event rate :math:`\bar y`, it is
     :math:`\bar y - \mathrm{cost} / (1 - t)` for the :func:`expected_cost` with a cost of t for a
     false positive and of :math:`1 - t` for a false negative.
 
@@ -94,7 +93,7 @@ def net_benefit(
 
     Examples
     --------
-    Of ten rows two are treated rightly and two wrongly, each of which counts a quarter:
+    Two of ten rows are treated rightly and two wrongly. A row treated wrongly counts a quarter:
 
     >>> from skcalib.clinical import net_benefit
     >>> y = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
@@ -118,12 +117,15 @@ def net_benefit_curve(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    confidence_level: float = 0.95,
 ) -> NetBenefitCurve:
     r"""Decision curve: the net benefit at several thresholds, and that of treating everyone.
 
     With the event rate :math:`\bar y` the net benefit of treating everyone is
     :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and that of treating none is 0. A model is of use
-    at the thresholds where it is above both.
+    at the thresholds where it is above both. The intervals are normal: the net benefit is a mean
+    over the rows.
 
     Parameters
     ----------
@@ -133,11 +135,16 @@ def net_benefit_curve(
         Threshold probabilities, between 0 and 1. By default 0.01, 0.02, ..., 0.99.
     standardized, sample_weight, labels, pos_label
         As for :func:`net_benefit`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        another, so the standard errors of the intervals are sums over groups.
+    confidence_level : float, default=0.95
+        Confidence level of each interval, between 0 and 1.
 
     Returns
     -------
     NetBenefitCurve
-        With ``threshold``, ``net_benefit`` and ``treat_all``.
+        With ``threshold``, ``net_benefit``, ``low``, ``high`` and ``treat_all``.
 
     Raises
     ------
@@ -159,10 +166,26 @@ def net_benefit_curve(
     ([0.15, 0.0], [0.125, -0.4])
     """
     check_flag("standardized", standardized)
+    check_real("confidence_level", confidence_level, high=1)
     t = checked_thresholds(thresholds)
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
-    found = ranked(rows.score, rows.event, rows.weight)
-    return benefits_of(found, t, standardized=standardized)
+    numbers = group_numbers(groups, y_proba, sample_weight)
+    curve = benefits_of(ranked(rows.score, rows.event, rows.weight), t, standardized=standardized)
+    w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
+    errors = []
+    for threshold, benefit in zip(t, curve.net_benefit, strict=True):
+        # The net benefit is the mean of gains of the rows, divided by the event rate if it is
+        # standardized: the ratio of two means.
+        gains = np.where(rows.event, 1.0, -threshold / (1 - threshold)) * (rows.score >= threshold)
+        unit = rows.event if curve.scale != 1 else 1.0
+        deviations = (gains - benefit * unit) / curve.scale
+        squares = w * deviations**2  # a weight of 2 is the row twice
+        if numbers is not None:
+            n_groups = int(numbers.max()) + 1
+            squares = sums_by_group(w * deviations, numbers) ** 2 * n_groups / max(n_groups - 1, 1)
+        errors.append(np.sqrt(squares.sum()) / w.sum())
+    reach = normal_quantile(confidence_level, numbers) * np.array(errors)
+    return replace(curve, low=curve.net_benefit - reach, high=curve.net_benefit + reach)
 
 
 def checked_thresholds(thresholds: ArrayLike | None) -> Floats:

@@ -1,5 +1,7 @@
 """Measures corrected for optimism: the fit repeated on bootstrap samples of its own rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +18,9 @@ from skcalib._validation.features import taken
 from skcalib._validation.inputs import check_integer, check_real, check_weights
 from skcalib._validation.labels import as_labels, shown
 from skcalib._warnings import warn
+from skcalib.metrics import calibration_scorer
+from skcalib.metrics._groups import draw_rows, group_numbers
 from skcalib.metrics._named_scorers import NamedScorer, Sample, measured, measures_of, named
-from skcalib.metrics._scorers import CalibrationScorer
 
 from ._regression import calibration_intercept, calibration_slope, integrated_calibration_index
 
@@ -49,14 +52,8 @@ class OptimismCorrection:
     high: float
 
 
-def _negated(figure: Callable[..., Any], y: Any, P: Any, **params: Any) -> float:
-    """A figure that is no error, for a scorer that negates errors."""
-    found = figure(y, P, **params)
-    return -float(getattr(found, "estimate", found))
-
-
 FIGURES = {
-    figure.__name__: CalibrationScorer(partial(_negated, figure), {})
+    figure.__name__: calibration_scorer(figure, greater_is_better=True)
     for figure in (calibration_slope, calibration_intercept, integrated_calibration_index)
 }
 
@@ -68,6 +65,7 @@ def optimism_corrected(
     *,
     scoring: str | Sequence[str] | Mapping[str, Any] = "neg_brier_score",
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 200,
     confidence_level: float = 0.95,
     n_jobs: int | None = None,
@@ -112,6 +110,8 @@ def optimism_corrected(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights for fits and measures, which stay with the rows that are drawn. A weight of 0 is
         the row absent.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a centre. Bootstrap samples consist of whole groups.
     n_resamples : int, default=200
         Number of bootstrap samples, and of fits.
     confidence_level : float, default=0.95
@@ -176,7 +176,7 @@ def optimism_corrected(
     """
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
-    check_in_memory((X, y, sample_weight))
+    check_in_memory((X, y, sample_weight, groups))
     if not may_have(estimator, "predict_proba"):
         raise ValueError(
             f"estimator must be a classifier with predict_proba, got {estimator!r}. Pass one that "
@@ -192,8 +192,9 @@ def optimism_corrected(
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got {shown(classes) or 'no row'}.")
     present = labels[kept, None] == classes
+    numbers = group_numbers(groups, labels, w)
     of_sample = partial(_values, estimator, rows, kept=kept, measures=measures)
-    samples = (kept[_drawn(present, random)] for _ in range(n_resamples))
+    samples = (kept[_drawn(present, random, numbers)] for _ in range(n_resamples))
     apparent = of_sample(kept)[0]  # first, since what fails here fails in samples
     jobs = (delayed(_or_message)(of_sample, sample) for sample in samples)
     values = _of_samples(Parallel(n_jobs=n_jobs)(jobs))
@@ -204,10 +205,12 @@ def optimism_corrected(
     return {m.name: OptimismCorrection(*v) for m, v in zip(measures, found.tolist(), strict=True)}
 
 
-def _drawn(present: Bools, random: np.random.RandomState) -> Indices:
-    """A bootstrap sample of rows (n, n_classes) in which every class is present."""
+def _drawn(present: Bools, random: np.random.RandomState, groups: Indices | None = None) -> Indices:
+    """A bootstrap sample of rows (n, n_classes), or of groups, with rows of every class."""
     for _ in range(TRIES):
         rows = random.randint(len(present), size=len(present))
+        if groups is not None:
+            rows = np.repeat(np.arange(len(present)), draw_rows(len(present), random, groups))
         if present[rows].any(axis=0).all():
             return rows
     n_rows = present.sum(axis=0)

@@ -1,6 +1,9 @@
 """Calibration of a risk, as medicine reports it: slope, intercept, and distances from a curve."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,14 +11,15 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Bools, Floats, MemoryRows, check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, MemoryRows, check_in_memory
 from skcalib._rows.ranking import ranked
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_curve
 from skcalib._validation.inputs import check_real
+from skcalib.metrics._groups import group_numbers, normal_quantile
 from skcalib.metrics._input import check_input, columns_of
 from skcalib.metrics._proper_scores import bounded
-from skcalib.metrics._uncertainty import IntervalEstimate
+from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
 
 
 def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
@@ -37,18 +41,20 @@ def calibration_slope(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> IntervalEstimate:
-    r"""Calibration slope of a risk model: of the log-odds, in a logistic regression of the events.
+    r"""Calibration slope of a risk model: coefficient of the log-odds in a logistic regression.
 
     The slope b of the logistic recalibration [1]_
 
     .. math:: \log \frac{P(y = 1)}{P(y = 0)} = a + b \log \frac{p}{1 - p}
 
-    is 1 for a calibrated model, below 1 if risks are too extreme (over-confidence, as of a model
-    fitted to few rows), and above 1 if they are not extreme enough. The interval holds the
-    slopes whose profile log-likelihood, that of the best a for them, is below the largest by less
-    than half of the quantile of the :math:`\chi^2_1` distribution.
+    is 1 for a calibrated model, below 1 if risks are too extreme (over-confidence, typical of a
+    model fitted to few rows), and above 1 if they are not extreme enough. The interval contains
+    the slopes with a profile log-likelihood within half of the quantile of the :math:`\chi^2_1`
+    distribution of the maximum. With groups it is :math:`b \pm t\, s`, with the cluster-robust
+    (sandwich) standard error s and the t distribution for one less than the number of groups.
 
     Parameters
     ----------
@@ -57,6 +63,9 @@ def calibration_slope(
         log loss.
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The likelihood takes a weight of 2 for the row twice.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        another.
     confidence_level : float, default=0.95
         Confidence level of the interval, between 0 and 1.
 
@@ -102,6 +111,10 @@ def calibration_slope(
     rows = MemoryRows(z[:, None], event.astype(np.intp), w)
     sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=False)
     theta = fit_sigmoids(sigmoids, sigmoids.constant).x
+    if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
+        p, design = expit(theta[0, 0] * z + theta[0, 1]), np.stack([z, np.ones_like(z)], axis=1)
+        error = float(np.sqrt(_robust_covariance(design, p, event, w, numbers)[0, 0]))
+        return _robust_interval(float(theta[0, 0]), error, numbers, confidence_level)
     variance = np.linalg.inv(sigmoids.derivatives(theta)[1][0] * sigmoids.weight[0])[0, 0]
 
     def profile(slope: float) -> float:
@@ -117,6 +130,7 @@ def calibration_intercept(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> IntervalEstimate:
     r"""Calibration intercept of a risk model, with the slope fixed at 1: calibration in the large.
@@ -132,13 +146,13 @@ def calibration_intercept(
 
     Parameters
     ----------
-    y_true, y_proba, sample_weight, labels, pos_label, confidence_level
+    y_true, y_proba, sample_weight, labels, pos_label, groups, confidence_level
         As for :func:`calibration_slope`.
 
     Returns
     -------
     IntervalEstimate
-        With ``estimate``, ``low`` and ``high``, the ends of the likelihood interval.
+        With ``estimate``, ``low`` and ``high``.
 
     Raises
     ------
@@ -164,8 +178,33 @@ def calibration_intercept(
     z, event, w = _logistic(risks_of(y_true, y_proba, sample_weight, labels, pos_label))
     shift = _shift(z, event, w)
     p = expit(z + shift)
+    if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
+        variance = _robust_covariance(np.ones((len(p), 1)), p, event, w, numbers)[0, 0]
+        return _robust_interval(shift, float(np.sqrt(variance)), numbers, confidence_level)
     error = 1 / np.sqrt(max(float(np.sum(w * p * (1 - p))), 1e-12))
     return _interval(lambda a: _loss(z + a, event, w), shift, float(error), confidence_level)
+
+
+def _robust_covariance(
+    design: Floats, p: Floats, event: Bools, w: Floats, groups: Indices
+) -> Floats:
+    """Cluster-robust covariance of logistic coefficients, with the usual correction for G groups.
+
+    The correction is G / (G - 1) * (n - 1) / (n - k) for n rows and k coefficients.
+    """
+    scores = np.zeros((int(groups.max()) + 1, design.shape[1]))
+    np.add.at(scores, groups, design * (w * (event - p))[:, None])
+    bread = np.linalg.inv(design.T @ (design * (w * p * (1 - p))[:, None]))
+    G, (n, k) = len(scores), design.shape
+    correction = G / max(G - 1, 1) * (n - 1) / max(n - k, 1)
+    return np.asarray(correction * bread @ (scores.T @ scores) @ bread)
+
+
+def _robust_interval(
+    estimate: float, error: float, groups: Indices, level: float
+) -> IntervalEstimate:
+    reach = normal_quantile(level, groups) * error
+    return IntervalEstimate(estimate, estimate - reach, estimate + reach, level)
 
 
 def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
@@ -202,7 +241,8 @@ def _interval(
             step *= 2  # noqa: PLW2901
         excess = lambda x: loss(x) - most  # noqa: E731
         ends.append(float(brentq(excess, estimate, estimate + step, xtol=1e-8 * error)))
-    return IntervalEstimate(estimate, *ends)
+    low, high = ends
+    return IntervalEstimate(estimate, low, high, level)
 
 
 def integrated_calibration_index(
@@ -213,7 +253,11 @@ def integrated_calibration_index(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
-) -> float:
+    groups: ArrayLike | None = None,
+    confidence_level: float | None = None,
+    n_resamples: int = 999,
+    random_state: int | np.random.RandomState | None = None,
+) -> float | IntervalEstimate:
     r"""Integrated calibration index (ICI), or E50, E90 and Emax: distances from a smooth curve.
 
     With a smooth calibration curve f of the events over the risks [1]_,
@@ -236,11 +280,17 @@ def integrated_calibration_index(
         A quantile of the distances in place of the mean: 0.5 for E50, 0.9 for E90, 1 for Emax.
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, for the interval. Rows of a group may depend on one another.
+    confidence_level : float or None, default=None
+        Confidence level of an interval, between 0 and 1. None returns the number alone.
+    n_resamples, random_state
+        As for :func:`~skcalib.metrics.calibration_error_interval`, which computes the interval.
 
     Returns
     -------
-    float
-        Between 0 and 1.
+    float or IntervalEstimate
+        Distance between 0 and 1, with an interval if ``confidence_level`` is a number.
 
     Raises
     ------
@@ -262,6 +312,18 @@ def integrated_calibration_index(
     """
     if quantile is not None and quantile != 1:
         check_real("quantile", quantile, high=1, remedy="Pass None for the mean, or 1 for Emax.")
+    if confidence_level is not None:
+        found: IntervalEstimate = calibration_error_interval(
+            y_true, y_proba, measure=partial(integrated_calibration_index, quantile=quantile),
+            sample_weight=sample_weight, labels=labels, pos_label=pos_label, groups=groups,
+            confidence_level=confidence_level, n_resamples=n_resamples, random_state=random_state,
+        )  # fmt: skip
+        return found
+    if groups is not None:
+        raise ValueError(
+            "groups change only the interval, got confidence_level=None. Pass "
+            "confidence_level=0.95 for an interval."
+        )
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     curve = smooth_curve(rows)
     value = np.interp(rows.score, curve.score, np.clip(curve.value, 0, 1))

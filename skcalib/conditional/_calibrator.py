@@ -1,5 +1,7 @@
 """The default calibrator given features of the rows, such as a country or the length of a text."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self
@@ -17,13 +19,7 @@ from skcalib._validation.features import Columns, fitted_columns
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import (
-    FEWER_ROWS,
-    MANY_ROWS,
-    folds,
-    in_canonical_order,
-    out_of_fold_mixture,
-)
+from skcalib.selection._stacking import HeldOut, first_tests, random_splits
 
 from ._parts import PARTS, Held, Parts, fit_parts, weigh
 
@@ -61,16 +57,14 @@ class ConditionalCalibrator(AutoCalibrator):
         Whether to mix the candidates without features, or to take one of them.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Names or numbers of the columns of features that hold categories. "from_dtype" takes
-        columns of text and other objects for categories, and columns of numbers for numbers: name
-        those in which a number stands for a category.
+        columns of text, other objects and the categorical types of data frames for categories, and
+        columns of numbers for numbers. Name the columns with numbers that stand for categories.
     n_jobs : int, default=None
         Number of fits at once.
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None they are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
-    verbose : bool, default=False
-        Whether to print a line for each fit and for each candidate, as :class:`AutoCalibrator`.
 
     Attributes
     ----------
@@ -95,12 +89,8 @@ class ConditionalCalibrator(AutoCalibrator):
         The categories of each column, or the edges between its intervals of numbers.
     is_categorical_ : ndarray of shape (n_columns,)
         Which columns of features hold categories.
-    weights_, calibrators_, cv_log_loss_, cv_log_loss_error_, components_, component_weights_
-        As of :class:`AutoCalibrator`, for the calibration without features.
-    experts_, expert_weights_
-        As of :class:`AutoCalibrator`, and never updated: there is no ``partial_fit``.
-    smoothing_ : float
-        As of :class:`AutoCalibrator`.
+    weights_, calibrators_, intercept_, cv_log_loss_, cv_log_loss_error_, smoothing_
+        As in :class:`AutoCalibrator`, for the calibration without features.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -176,8 +166,6 @@ class ConditionalCalibrator(AutoCalibrator):
     feature_levels_: list[Array]
     is_categorical_: Array
 
-    _takes_batches = False  # whose features would count nothing
-
     def __init__(
         self,
         calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
@@ -188,7 +176,6 @@ class ConditionalCalibrator(AutoCalibrator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
-        verbose: bool = False,
     ) -> None:
         super().__init__(
             calibrators,
@@ -197,7 +184,6 @@ class ConditionalCalibrator(AutoCalibrator):
             n_jobs=n_jobs,
             random_state=random_state,
             classes=classes,
-            verbose=verbose,
         )
         self.categorical_features = categorical_features
 
@@ -238,16 +224,25 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         if features is None:
-            attributes = self._fit_across(rows, splits)
-            return self._stored(Z, rows.classes, attributes)
+            return self._stored(Z, rows.classes, self._fit_stack(rows, splits)[0])
         check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
-        splits = self._folds(rows) if splits is None else splits
-        return self._stored(Z, rows.classes, self._fit_given(rows, columns, F, splits))
+        held: Any = rows
+        if splits is None:
+            splits = random_splits(held, int(self.cv), self.random_state)
+        elif len(np.unique(first_tests(splits)[1])) < 2:
+            raise ValueError(
+                "cv must put rows into at least two test sets to evaluate the effects of features, "
+                f"got {len(splits)} {'split' if len(splits) == 1 else 'equal splits'}. Use cv=5."
+            )
+        return self._stored(Z, rows.classes, self._fit_to_features(held, columns, F, splits))
 
-    def _fit_across(self, rows: Rows, splits: list[Split] | None) -> dict[str, Any]:
-        return self._without_features(super()._fit_across(rows, splits))
+    def _fit_stack(
+        self, rows: Rows, splits: list[Split] | None
+    ) -> tuple[dict[str, Any], HeldOut | None]:
+        attributes, held_out = super()._fit_stack(rows, splits)
+        return self._without_features(attributes), held_out
 
     def _without_features(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """Fitted attributes of a calibrator for which features count nothing."""
@@ -261,38 +256,25 @@ class ConditionalCalibrator(AutoCalibrator):
             **_about(Columns([], [], np.zeros(0, bool))),
         }
 
-    def _folds(self, rows: Any) -> list[Split]:
-        """Folds of the rows, or of some of them if they are many, by the numbers of the rows."""
-        numbers, groups = np.arange(rows.n_rows), rows.groups
-        if rows.n_rows >= MANY_ROWS and groups is None:
-            some = np.random.default_rng(0).choice(rows.n_rows, FEWER_ROWS, replace=False)
-            numbers = np.sort(some)
-        if groups is None:  # folds as of AutoCalibrator, whatever the order of the rows
-            numbers = in_canonical_order(rows.taken(numbers).grouped(numbers)).groups
-        splits = folds(rows.y[numbers], groups, int(self.cv), self.random_state)
-        return [Split(*(numbers[part] for part in split)) for split in splits]
-
-    def _fit_given(
-        self, rows: Rows, columns: Columns, F: Floats, splits: list[Split]
+    def _fit_to_features(
+        self, rows: Any, columns: Columns, F: Floats, splits: list[Split]
     ) -> dict[str, Any]:
-        """Fitted attributes, of rows in memory and of their features."""
-        attributes, found, of_folds = self._cross_fitted(rows, splits)
-        if not of_folds:  # which is warned of
-            return self._without_features(attributes)
-        smoothing, of_mixture = 1 / (rows.weight + 1), attributes["smoothing_"]
+        """Fitted attributes, from rows in memory and their features."""
+        attributes, held_out = self._fit_stack(rows, splits)
+        if held_out is None:  # a warning says so
+            return attributes
+        test, fold, L = held_out
+        smoothing = 1 / (rows.weight + 1)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         scaled = log_mixture(temperature, smoothing, rows.X)
-        test = np.concatenate([split.test for split in splits])
-        L = np.concatenate([out_of_fold_mixture(fold, found, of_mixture) for fold in of_folds])
-        fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
         w = None if rows.w is None else rows.w[test]
         held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
-        if len(test) < rows.n_rows:  # log-probabilities of all of many rows are hardly overfitted
+        if len(test) < rows.n_rows:  # overfitting of many rows is negligible: use all of them
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
-            held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, held.fold)
+            held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
         parts = fit_parts(columns, held, given)
         losses = given.without, given.given, alone.given
         _warn_of_features_alone(*losses)
@@ -446,8 +428,7 @@ class ConditionalCalibrator(AutoCalibrator):
                 "The calibrator was fitted without features, got some. Leave them out, or pass "
                 "those of the calibration rows to fit."
             )
-        X = as_array(X, n_columns=self.n_features_in_)
-        self._check_library(X, method)
+        X = as_array(X, n_columns=self.n_features_in_, tensors=True)
         if xa.is_tensor(X):
             return self._outputs_of_host(X, method, features)
         F = self._parts.columns.numbers(features, X.shape[0])

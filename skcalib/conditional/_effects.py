@@ -10,10 +10,12 @@ plus :math:`\lambda / 2` times the sum of their squares: a level without rows ha
 far more rows than the strength :math:`\lambda` its own map. The problem is convex.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from scipy import optimize, sparse
 
-from skcalib._rows import Array, Floats, Indices, arrays as xa
+from skcalib._rows import Array, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 
 # Largest slope of the mean log loss at the end of the search, number of iterations, and number of
@@ -25,8 +27,8 @@ def effect_scores(effects: Floats, L: Floats, levels: Indices) -> Floats:
     """Scores (n, K) of log-probabilities in levels (n, d) of a table of effects, slopes first."""
     centred, masked = _centred(L)
     of_rows = effects[levels].sum(axis=1)
-    S: Floats = centred * (1 + of_rows[:, :1]) + of_rows[:, 1:]
-    return xa.put(S, -np.inf, masked)
+    S = centred * (1 + of_rows[:, :1]) + of_rows[:, 1:]
+    return np.where(masked, -np.inf, S)
 
 
 def _centred(L: Floats) -> tuple[Floats, Array]:
@@ -78,7 +80,7 @@ def fit_effects(
         P[y, np.arange(n)] -= 1
         P = P if w is None else P * w
         gradient = D_t @ np.column_stack([np.sum(P * centred, axis=0), P.T])
-        value = strength / 2 * x @ x - xa.weighted_sum(of_labels, w)
+        value = strength / 2 * x @ x - (of_labels.sum() if w is None else w @ of_labels)
         return float(value) / weight, (gradient.ravel() + strength * x) / weight
 
     options = {"gtol": TOL, "ftol": 0.0, "maxiter": MAX_ITERATIONS, "maxcor": MEMORY}

@@ -4,6 +4,8 @@ All are fitted to log-probabilities that are out-of-fold as well, so that they c
 calibration without features gets wrong on new rows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,11 +13,11 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import with_unknown_classes
-from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa, with_one_openmp_thread
+from skcalib._rows import Array, Floats, Indices, arrays as xa, with_one_openmp_thread
 from skcalib._validation.features import MISSING, Columns
 from skcalib.meta._estimator_calibration import boosted_trees
 from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
-from skcalib.selection._stacking import NEGLIGIBLE, stacking_weights
+from skcalib.selection._stacking import NEGLIGIBLE, lowest_loss
 
 from ._effects import effect_scores, fit_effects
 
@@ -95,7 +97,7 @@ def weigh(
     strengths: Sequence[float] = STRENGTHS,
 ) -> Weighed:
     """Strengths and weights by the log loss of parts that are fitted to the other folds."""
-    tests = [held.fold == k for k in range(held.fold.max() + 1)]
+    tests = [held.fold == k for k in np.unique(held.fold)]
     run = Parallel(n_jobs=n_jobs)
     bases = [
         _best_effects(columns, held, base, tests, strengths, run) for base in range(held.L.shape[1])
@@ -147,7 +149,7 @@ def _best_effects(
 def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
     """Weights of parts with log-probabilities ``Q`` (n, n_parts) of the labels."""
     first = np.eye(Q.shape[1])[0]
-    weights = stacking_weights(MemoryRows(Q, None, w), first)
+    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), w, first)
     weights = np.where(weights < NEGLIGIBLE, 0, weights)
     weights /= weights.sum()
     gain = np.log(np.exp(Q - Q[:, :1]) @ weights)

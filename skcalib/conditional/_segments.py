@@ -5,6 +5,8 @@ ranges of scores: all, halves and quarters. Sums over the cells of a draw of lab
 with a sparse matrix, so that a draw costs little more than the random numbers.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -17,9 +19,10 @@ from skcalib._rows import Array, ArrayLike, Bools, Floats, Indices, check_in_mem
 from skcalib._scores.columns import Scored
 from skcalib._validation.features import LEAST_WEIGHT, fitted_columns
 from skcalib._validation.inputs import check_integer, check_real, check_weights
+from skcalib.metrics._groups import Random, are_skewed, group_numbers
 from skcalib.metrics._input import Kind, check_draws_labels, check_input, columns_of
 from skcalib.metrics._inversion import p_value, ratio
-from skcalib.metrics._resampling import ROUNDING, Random, labels_at
+from skcalib.metrics._resampling import ROUNDING, labels_at
 
 # The ranges of scores: which of the four quarters are in each.
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
@@ -33,17 +36,17 @@ AT_ONCE = 1 << 22
 
 @dataclass(frozen=True)
 class MulticalibrationResult:
-    """The gaps of all segments, and whether the largest is more than chance.
+    """Gaps of all segments, with a test of the largest.
 
-    The arrays have an entry for each segment, and with ``kind="classwise"`` for each class as well,
-    of the range of scores where its standardized gap is largest. The worst is the first.
+    The arrays have an entry for each segment, and with ``kind="classwise"`` for each class as well:
+    the range of scores with the largest standardized gap. The worst segment is the first.
 
     Attributes
     ----------
     statistic : float
         The largest standardized gap.
     pvalue : float
-        Probability that a calibrated model has one at least as large.
+        Probability that a calibrated model has a statistic at least as large.
     label : ndarray of shape (n,) or None
         With ``kind="classwise"`` the class.
     segment : ndarray of shape (n,)
@@ -122,11 +125,12 @@ def multicalibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 999,
     confidence_level: float = 0.95,
     random_state: int | np.random.RandomState | None = None,
 ) -> MulticalibrationResult:
-    r"""Largest gap of any segment of the rows in standard deviations, with an exact p-value.
+    r"""Largest gap of any segment of the rows in standard deviations, with a p-value.
 
     A model that is calibrated on average may be wrong by subject, country or length. With the
     segments S and ranges I of the score within each of them, the statistic is
@@ -134,9 +138,9 @@ def multicalibration_error(
     .. math:: \max_{S, I} \frac{\bigl|\sum_{i \in S, p_i \in I} w_i (y_i - p_i)\bigr|}
         {\sqrt{\sum_{i \in S, p_i \in I} w_i^2\, p_i (1 - p_i)}}
 
-    for scores :math:`p_i` and events :math:`y_i`. The variance below the root is taken as no less
-    than the mean of :math:`w_i^2`: else a single event that was thought hardly possible would be
-    the largest gap of a calibrated model.
+    for scores :math:`p_i` and events :math:`y_i`. The variance below the root is at least the mean
+    of :math:`w_i^2`. Without this bound, a single event with a small score would be the largest gap
+    of a calibrated model.
 
     The segments are all rows, each category of five rows or more, ten intervals of each column of
     numbers with about as many rows each, and missing numbers. The ranges are all scores of the
@@ -144,9 +148,11 @@ def multicalibration_error(
     cancels in all rows of a segment, is seen in its halves.
 
     For the p-value labels are drawn from the probabilities ``n_resamples`` times, as if the model
-    were calibrated, and the *maximum* is taken of each draw. So it is exact for any number of
-    segments, that overlap or not: ``p <= 0.05`` with a probability of at most 5 % if the model is
-    calibrated.
+    were calibrated, and the *maximum* is taken of each draw. So the p-value is exact for any number
+    of segments: ``p <= 0.05`` with a probability of at most 5 % if the model is calibrated. With
+    groups the draws flip the signs of the residuals of whole groups, or have labels that depend
+    fully within a group where few groups have an event. The variance then is the variance for
+    rows of a group that are equal.
 
     Parameters
     ----------
@@ -162,6 +168,8 @@ def multicalibration_error(
         As for :func:`reliability_curve`. With "classwise" the maximum is over the classes too.
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of draws. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     confidence_level : float, default=0.95
@@ -213,8 +221,9 @@ def multicalibration_error(
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
-    names, cells = cells_of(rows, features, categorical_features, pairs=pairs)
-    maxima = null_maxima(cells, n_resamples, check_random_state(random_state))
+    numbers = group_numbers(groups, y_proba, sample_weight)
+    names, cells = cells_of(rows, features, categorical_features, pairs=pairs, groups=numbers)
+    maxima = null_maxima(cells, n_resamples, check_random_state(random_state), numbers)
     critical = float(np.quantile(maxima, confidence_level, method="higher"))
     tables = zip(*(worst_ranges(names, one, critical) for one in cells), strict=True)
     label, *found = map(np.concatenate, tables)
@@ -224,31 +233,18 @@ def multicalibration_error(
     return MulticalibrationResult(statistic, p_value(statistic, maxima), of_class, *found)
 
 
-def largest_standardized_gap(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    features: Any = None,
-    *,
-    categorical_features: Any = "from_dtype",
-    pairs: bool = False,
-    kind: Kind = "auto",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> float:
-    """The statistic of :func:`multicalibration_error`; without features that of all rows."""
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
-    cells = cells_of(rows, features, categorical_features, pairs=pairs)[1]
-    return float(max(_gaps_of(one).max() for one in cells))
-
-
 def _gaps_of(cells: Cells) -> Floats:
     """Sizes (n_segments, 7) of the standardized gaps."""
     return cells.excess((cells.event - cells.score)[:, None])[:, :, 0]
 
 
 def cells_of(
-    given: tuple[Any, ...], features: Any, categorical_features: Any, *, pairs: bool
+    given: tuple[Any, ...],
+    features: Any,
+    categorical_features: Any,
+    *,
+    pairs: bool,
+    groups: Indices | None = None,
 ) -> tuple[list[str], list[Cells]]:
     """Names of the segments, and the cells of each column of scores."""
     check_in_memory([*given, features])
@@ -260,13 +256,13 @@ def cells_of(
     some = None if w is None else (w > 0).astype(float)
     names, members = segments_of(features, n, some, categorical_features, pairs=pairs)
     scored = columns_of(None, rows, kind, None, None, pos_label).each()
-    return names, [_cells(len(names), members, column) for column in scored]
+    return names, [_cells(len(names), members, column, groups) for column in scored]
 
 
 def segments_of(
     features: Any, n_rows: int, some: Floats | None, categorical_features: Any, *, pairs: bool
 ) -> tuple[list[str], list[Indices]]:
-    """Names of the segments, and their numbers in arrays (n,), -1 for rows in none of an array."""
+    """Names of the segments, and arrays (n,) of their numbers, with -1 for rows in no segment."""
     n = n_rows if some is None else int(some.sum())
     names, members = ["all rows"], [np.zeros(n, np.intp)]
     if features is None:
@@ -287,7 +283,9 @@ def segments_of(
     return names, members
 
 
-def _cells(n_segments: int, members: list[Indices], column: Scored) -> Cells:
+def _cells(
+    n_segments: int, members: list[Indices], column: Scored, groups: Indices | None
+) -> Cells:
     """The cells of a column of scores."""
     label, score, event, w = column
     w = np.ones(len(score)) if w is None else w / w.max()
@@ -302,7 +300,20 @@ def _cells(n_segments: int, members: list[Indices], column: Scored) -> Cells:
     variance, squares = np.moveaxis(in_ranges(cells.power(2) @ of_rows), -1, 0)
     count = in_ranges(np.bincount(cell, minlength=shape[0]).astype(float))
     floor = np.where(count > 0, ratio(squares, count), 1.0)
-    return Cells(label, score, event, cells, np.sqrt(np.maximum(variance, floor)))
+    variance = np.maximum(variance, floor)
+    if groups is not None:
+        variance *= np.maximum(ratio(_squares_by_group(cells, groups), squares), 1.0)
+    return Cells(label, score, event, cells, np.sqrt(variance))
+
+
+def _squares_by_group(cells: Any, groups: Indices) -> Floats:
+    """Sum over the groups of the squared weight in each range, (n_segments, 7)."""
+    n, n_groups = len(groups), int(groups.max()) + 1
+    by_group = cells @ csr_array((np.ones(n), (np.arange(n), groups)), shape=(n, n_groups))
+    step = max(1, AT_ONCE // cells.shape[0])
+    blocks = (by_group[:, i : i + step].toarray() for i in range(0, n_groups, step))
+    total: Floats = sum((in_ranges(block) ** 2).sum(axis=-1) for block in blocks)
+    return total
 
 
 def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
@@ -325,20 +336,27 @@ def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
     return found
 
 
-def null_maxima(cells: list[Cells], n_resamples: int, random: Random) -> Floats:
+def null_maxima(
+    cells: list[Cells], n_resamples: int, random: Random, groups: Indices | None = None
+) -> Floats:
     """The largest standardized gap of each draw of labels from the probabilities."""
     P = np.column_stack([one.score for one in cells])
+    w = np.asarray(cells[0].cells[:4].sum(axis=0))  # all rows are the first segment
+    flips = groups is not None and not are_skewed(P.T, w, groups)
+    n_units = len(P) if groups is None else int(groups.max()) + 1
     size, cumulative = max(1, AT_ONCE // P.size), P.cumsum(axis=1)
     maxima = []
     for start in range(0, n_resamples, size):
-        n_draws = min(size, n_resamples - start)
-        u = random.uniform(size=(len(P), n_draws))
-        if len(cells) == 1:
-            events = [u < P]
+        u = random.uniform(size=(n_units, min(size, n_resamples - start)))
+        u = u if groups is None else u[groups]
+        if flips:
+            signs = np.where(u < 0.5, -1.0, 1.0)
+            residuals = ((one.event - one.score)[:, None] * signs for one in cells)
+        elif len(cells) == 1:
+            residuals = (((u < one.score[:, None]) - one.score[:, None]) for one in cells)
         else:  # classes exclude one another
-            y = np.stack([labels_at(cumulative, of_draw) for of_draw in u.T], axis=1)
-            events = [y == k for k in range(len(cells))]
-        residuals = (event - one.score[:, None] for one, event in zip(cells, events, strict=True))
+            y = np.stack([labels_at(cumulative, one_draw) for one_draw in u.T], axis=1)
+            residuals = ((y == k) - one.score[:, None] for k, one in enumerate(cells))
         excess = [one.excess(r).max(axis=(0, 1)) for one, r in zip(cells, residuals, strict=True)]
         maxima.append(np.max(excess, axis=0))
     return np.concatenate(maxima)

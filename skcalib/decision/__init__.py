@@ -1,5 +1,7 @@
 """Decisions from calibrated probabilities: costs, thresholds, and selective prediction."""
 
+from __future__ import annotations
+
 from ._cost import bayes_decision, expected_cost
 from ._display import RiskCoverageDisplay
 from ._selective import (

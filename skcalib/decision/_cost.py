@@ -1,11 +1,13 @@
-"""Decisions: those of least expected cost, what they cost, and the net benefit of thresholds."""
+"""Decisions of least expected cost, and their mean cost."""
+
+from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Indices, Plan, arrays as xa, as_numpy, check_in_memory
+from skcalib._rows import ArrayLike, Floats, Indices, Plan, as_numpy, check_in_memory
 from skcalib._validation.inputs import FLOATS, check_weights
 from skcalib._validation.labels import check_column_names, check_labels_of_columns
 from skcalib.metrics._input import check_input, position, unlabelled
@@ -73,10 +75,8 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
         check_labels_of_columns(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
     _check_costs(costs, len(rows.classes), rows.n_rows)
     if costs.ndim == 2:
-        decisions = rows.map(partial(_decided, costs=costs), _plan(costs))
-    else:
-        decisions = rows.on_host().extended(costs).map(_decided)
-    return np.asarray(xa.on_host(decisions))
+        return np.asarray(rows.map(partial(_decided, costs=costs), _plan(costs)))
+    return np.asarray(rows.in_memory().extended(costs).map(_decided))
 
 
 def expected_cost(
@@ -157,7 +157,7 @@ def expected_cost(
     w = check_weights(sample_weight, n_rows)
     if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
         costs = costs[w > 0]
-    return float(rows.on_host().extended(costs).sum(_cost_of_block) / rows.weight)
+    return float(rows.in_memory().extended(costs).sum(_cost_of_block) / rows.weight)
 
 
 def _as_numbers(cost: ArrayLike) -> Floats:
@@ -204,27 +204,25 @@ def _plan(costs: Floats) -> Plan:
 
 
 # Functions of blocks with one matrix of costs, or one for each row.
-def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Any:  # noqa: ARG001
+def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Indices:  # noqa: ARG001
     """Indices of decisions."""
-    xp = xa.namespace(P)
-    P = xa.double(P if P.ndim == 2 else xp.stack([1 - P, P], axis=1))
+    P = (P if P.ndim == 2 else np.stack([1 - P, P], axis=1)).astype(np.float64)
     expected = _expected(P, costs)
     rounding = ROUNDING * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
-    ties = expected - rounding <= xp.min(expected + rounding, axis=1, keepdims=True)
-    return xp.argmax(xa.astype(ties, P.dtype), axis=1)
+    ties = expected - rounding <= np.min(expected + rounding, axis=1, keepdims=True)
+    return ties.argmax(axis=1)
 
 
 def _expected(P: Floats, costs: Floats) -> Floats:
     """Expected cost of each decision."""
     if costs.ndim == 2:
-        return P @ xa.like(costs.astype(np.float64), P)
+        return P @ costs.astype(np.float64)
     return np.asarray(np.einsum("nk,nkd->nd", P, costs))
 
 
-def _cost_of_block(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Any:
+def _cost_of_block(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> float:
     """Sum of the costs of the decisions, by weight."""
     decided = _decided(P, y, w, costs)
-    if costs.ndim == 3:
-        return xa.weighted_sum(costs[np.arange(len(y)), y, decided].astype(np.float64), w)
-    of_class = xa.namespace(P).take(xa.like(costs.astype(np.float64), P), y, axis=0)
-    return xa.weighted_sum(xa.of_labels(of_class, decided), w)
+    each = costs[y, decided] if costs.ndim == 2 else costs[np.arange(len(y)), y, decided]
+    each = each.astype(np.float64)
+    return float(each.sum() if w is None else w @ each)

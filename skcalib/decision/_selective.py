@@ -1,14 +1,17 @@
 """Selective prediction: what is accepted above a threshold of the confidence, and its risk."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import bdtr, xlog1py
+from scipy.special import betainc, xlog1py
 
-from skcalib._rows import ArrayLike, Floats, Ranked, check_in_memory
+from skcalib._rows import ArrayLike, Floats, Indices, Ranked, check_in_memory
 from skcalib._validation.inputs import check_flag, check_real
+from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import check_kind, columns_of
 
 Accepted = Literal["top-label", "binary"]
@@ -211,6 +214,7 @@ def selective_threshold(
     kind: Accepted = "top-label",
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
 ) -> SelectiveThreshold:
     r"""Threshold of the confidence above which at most a promised share of the rows is wrong.
 
@@ -240,6 +244,10 @@ def selective_threshold(
         Probability with which the promise holds, between 0 and 1.
     kind, labels, pos_label
         As for :func:`risk_coverage_curve`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a question. The n accepted rows then count as
+        :math:`n_\text{eff} = n^2 / \sum_g n_g^2` independent rows with the same share of errors,
+        where :math:`n_g` rows of group g are accepted: as if all rows of a group were equal.
 
     Returns
     -------
@@ -286,25 +294,45 @@ def selective_threshold(
     check_kind(kind, Accepted)
     check_real("risk", risk, high=1)
     check_real("confidence_level", confidence_level, high=1)
-    check_in_memory((y_true, y_proba))
+    check_in_memory((y_true, y_proba, groups))
     columns = columns_of(y_true, y_proba, kind, None, labels, pos_label)
     (rows,) = columns.ranked(lambda found: found)
-    n, wrong = (np.rint(values).astype(np.int64) for values in _accepted(rows))
-    last = lowest_that_passes(n, wrong, risk, 1 - confidence_level)
+    n, wrong = _accepted(rows)
+    effective = n
+    if (numbers := group_numbers(groups, y_proba, None)) is not None:
+        (scored,) = columns.each()
+        effective = n**2 / _squared_sizes(scored.score, numbers, rows.scores[::-1])
+    last = lowest_that_passes(effective, wrong * effective / n, risk, 1 - confidence_level)
     if last < 0:
         return SelectiveThreshold(np.inf, 0.0, 0.0)
     threshold = float(rows.scores[::-1][last])
     return SelectiveThreshold(threshold, float(n[last] / n[-1]), float(wrong[last] / n[last]))
 
 
-def lowest_that_passes(n: Any, wrong: Any, risk: float, level: float) -> int:
+def _squared_sizes(score: Floats, groups: Indices, thresholds: Floats) -> Floats:
+    """Sum of the squared numbers of accepted rows of the groups, at decreasing thresholds."""
+    order = np.argsort(-score, kind="stable")
+    # The k-th accepted row of a group adds k^2 - (k - 1)^2 to the sum.
+    by_group = np.lexsort((np.arange(len(order)), groups[order]))
+    first = np.flatnonzero(np.diff(groups[order][by_group], prepend=-1))
+    k = np.empty(len(order))
+    starts = np.repeat(first, np.diff(first, append=len(order)))
+    k[by_group] = np.arange(len(order)) - starts + 1
+    reached = np.searchsorted(-score[order], -thresholds, side="right") - 1
+    return np.asarray(np.cumsum(2 * k - 1)[reached])
+
+
+def lowest_that_passes(n: Floats, wrong: Floats, risk: float, level: float) -> int:
     """Index of the last threshold that passes, for numbers of accepted rows and errors, or -1."""
-    pvalues = bdtr(wrong, n, risk)
+    # Probability of at most this many errors, for numbers that need not be whole.
+    pvalues = np.where(
+        n - wrong > 0, betainc(np.maximum(n - wrong, 1e-9), wrong + 1, 1 - risk), 1.0
+    )
     fewest = np.log(level) / np.log1p(-risk)  # with fewer rows not even no error passes
     sizes = n[-1] / 2 / 4.0 ** np.arange(32)
     sizes = sizes[sizes >= fewest][::-1] if sizes[0] >= fewest else [fewest]
     last, held = -1, 0.0
-    for start, end in pairwise([*np.searchsorted(n, sizes), len(n)]):
+    for start, end in pairwise([*np.searchsorted(np.maximum.accumulate(n), sizes), len(n)]):
         held += level / len(sizes)
         failed = np.flatnonzero(pvalues[start:end] > held)
         passed = failed[0] if failed.size else end - start

@@ -1,5 +1,7 @@
 """Noisy labels: a calibrator of the true class, fitted to labels of which some are wrong."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
 from skcalib._rows import Floats, MemoryRows, Rows, arrays as xa
+from skcalib._validation.labels import check_column_names
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.scaling import TemperatureScaling
 
@@ -114,9 +117,10 @@ class NoisyLabelCalibration(BaseCalibrator):
     singular, or has rows that do not sum to one, for a calibrator with folds, and for copies that
     take over 4 gigabytes.
 
-    Row-chunked Dask collections are gathered in the memory of the client, up to 16 million numbers;
-    outputs are lazy. With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated
-    on the host, and outputs are tensors like ``X``.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
+    With scikit-learn's ``array_api_dispatch`` outputs for tensors are computed on the host, and are
+    tensors like ``X``.
 
     References
     ----------
@@ -161,7 +165,11 @@ class NoisyLabelCalibration(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         calibrator = TemperatureScaling(smoothing=0) if self.calibrator is None else self.calibrator
         n_classes = max(rows.n_columns, 2)
-        given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
+        matrix: Any = self.noise_matrix
+        given = None if matrix is None else _checked(matrix, n_classes)
+        if hasattr(matrix, "columns"):
+            check_column_names(matrix, rows.classes, "noise_matrix")
+            check_column_names(matrix.T, rows.classes, "noise_matrix.T")
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
         if has_fit_parameter(calibrator, "groups"):

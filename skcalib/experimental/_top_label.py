@@ -1,5 +1,7 @@
 """Top-label calibration."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -91,8 +93,8 @@ class TopLabelCalibration(BaseCalibrator):
     :class:`PlattScaling`, whose targets are smoothed, whatever ``calibrator`` is. Rows of which
     all classes but one are masked are certain, and not counted.
 
-    Row-chunked Dask collections send two numbers per row, the margin and the top label, to the
-    client, for up to 8 million rows; outputs are lazy.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
 
     With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
     outputs are tensors like ``X``.
@@ -125,8 +127,6 @@ class TopLabelCalibration(BaseCalibrator):
     shares_: Floats
 
     _keeps_predictions = True
-    # The loop over the classes has an overhead, which fewer rows would not outweigh.
-    _rows_at_least = 1 << 12
 
     def __init__(
         self,
@@ -168,7 +168,8 @@ class TopLabelCalibration(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         top, margin, S = top_and_rest(xa.both_columns(Z))
-        S = xa.put(S, self._confidence(margin, top)[:, None], xa.is_event(top, S.shape[1]))
+        confidence = self._confidence(margin, top)[:, None]
+        S = xa.namespace(S).where(xa.is_event(top, S.shape[1]), confidence, S)
         return xa.in_columns_of(Z, S)
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:

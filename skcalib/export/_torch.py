@@ -8,11 +8,12 @@ import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import blockwise
-from skcalib.binning._histogram import _PerClass
+from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._candidates import Uncalibrated, Uniform
+from skcalib.selection._candidates import Uniform
 
-from ._onnx import DTYPES, chain_of
+from ._calibrators import chain_of
+from ._onnx import DTYPES
 
 if TYPE_CHECKING:
     import torch
@@ -99,10 +100,10 @@ def _check_is_smooth(calibrator: Any) -> None:
     for member in blockwise(calibrator):
         kind = type(member)
         if isinstance(member, AutoCalibrator):
-            for part in member.components_:
+            for part in member.calibrators_.values():
                 _check_is_smooth(part)
         elif issubclass(kind, _PerClass) or not (
-            kind._on_device or kind in (Uncalibrated, Uniform)  # noqa: SLF001
+            kind._on_device or kind is Uniform  # noqa: SLF001
         ):
             raise TypeError(
                 f"{kind.__name__} has no module of torch, since it has no gradients or does not "

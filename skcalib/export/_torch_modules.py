@@ -1,5 +1,7 @@
 """A fitted calibrator as a module of torch, which imports torch."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
@@ -48,11 +50,13 @@ class Fitted(nn.Module):
     def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype, used: Used) -> None:
         super().__init__()
         self._calibrator = copy(calibrator)  # with arrays of NumPy
-        self.components = nn.ModuleList()
+        self.names: list[str] = []  # of calibrators inside
+        self.inner = nn.ModuleList()
         for name in sorted(used(self._calibrator)):
             value = getattr(self._calibrator, name)
-            if name == "components_":
-                self.components.extend(Fitted(part, dtype, used) for part in value)
+            if name == "calibrators_":
+                self.names = list(value)
+                self.inner.extend(Fitted(part, dtype, used) for part in value.values())
             elif name == "temperature_" or (isinstance(value, np.ndarray) and name not in NUMBERS):
                 tensor = torch.as_tensor(np.array(value), dtype=dtype)
                 self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
@@ -62,7 +66,8 @@ class Fitted(nn.Module):
         made: BaseCalibrator = object.__new__(type(self._calibrator))
         made.__dict__ |= vars(self._calibrator)
         made.__dict__ |= dict(self.named_parameters(recurse=False))
-        components: Any = self.components
-        if components:
-            made.__dict__["components_"] = [part.calibrator() for part in components]
+        inner: Any = self.inner
+        if self.names:
+            parts = [part.calibrator() for part in inner]
+            made.__dict__["calibrators_"] = dict(zip(self.names, parts, strict=True))
         return made

@@ -1,5 +1,7 @@
 """Language models as judges: scores as logits, and means of few human labels and many scores."""
 
+from __future__ import annotations
+
 from ._calibrated_mean import CalibratedMean, calibrated_mean
 from ._score_transformer import ScoreTransformer
 

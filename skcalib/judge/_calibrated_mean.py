@@ -1,6 +1,8 @@
 """The rate of an event in many rows with scores, from few labels: prediction-powered inference."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,21 +10,22 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Floats, MemoryRows, as_numpy, check_in_memory
+from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, as_numpy, check_in_memory
 from skcalib._validation.inputs import LARGEST, check_not_swapped, check_real, check_weights
 from skcalib._validation.labels import as_labels, not_among, shown
 from skcalib.metrics._curve import clopper_pearson
+from skcalib.metrics._groups import normal_quantile, sums_by_group, warn_of_few_groups
 
-# Scores and weights of rows, and of labelled ones 0 and 1, each (n,).
-Rows = Sequence[Floats]
+# Scores and weights of rows, 0 and 1 of labelled rows, and groups, each (n,).
+Rows = Sequence[Any]
 
-# So many labels leave a degree of freedom beside the slope and the intercept.
+# The slope, the intercept and a degree of freedom need this many labels.
 FEWEST = 3
 
 
 @dataclass(frozen=True)
 class CalibratedMean:
-    """The rate in all rows with a confidence interval.
+    """Rate in all rows with a confidence interval.
 
     Attributes
     ----------
@@ -31,16 +34,16 @@ class CalibratedMean:
     low, high : float
         Ends of the interval.
     n_effective : float
-        Number of labels with which the labelled rows alone would give an interval as narrow.
-    groups : dict
-        The result for each group, by its label; empty without groups.
+        Number of independent labels without scores that would give an interval as narrow.
+    by : dict
+        Result for each category of ``by``; empty without categories.
     """
 
     estimate: float
     low: float
     high: float
     n_effective: float
-    groups: dict[Any, "CalibratedMean"] = field(default_factory=dict)
+    by: dict[Any, CalibratedMean] = field(default_factory=dict)
 
 
 def calibrated_mean(
@@ -48,13 +51,15 @@ def calibrated_mean(
     score_labelled: ArrayLike,
     score_all: ArrayLike,
     *,
+    by: ArrayLike | None = None,
+    by_all: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     groups_all: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     sample_weight_all: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> CalibratedMean:
-    r"""Rate of an event in many scored rows, from a few labelled ones, with a valid interval.
+    r"""Rate of an event in many scored rows, from few labels, with a confidence interval.
 
     All N rows have a score, such as that of a language model as a judge, and n of them, drawn at
     random, have a label y as well. The mean score is not the rate, unless the score is calibrated,
@@ -75,6 +80,9 @@ def calibrated_mean(
     quantile z of the confidence level, stands for errors that few labels do not show: without it,
     a judge that is right on all of 30 labels would have no error.
 
+    With groups, such as the questions that several answers belong to, the sums of squares of V are
+    over sums of the residuals of whole groups.
+
     Parameters
     ----------
     y : array-like of shape (n,)
@@ -84,9 +92,12 @@ def calibrated_mean(
         with the labels; log-odds are best (:class:`~skcalib.judge.ScoreTransformer`).
     score_all : array-like of shape (N,) or (N, 1)
         Scores of all rows, the labelled ones among them.
-    groups, groups_all : array-like of shape (n,) and (N,), optional
-        Groups of the labelled and of all rows, for a result for each group, from its rows only.
-    sample_weight, sample_weight_all : array-like of shape (n,) and (N,), optional
+    by, by_all : array-like of shape (n,) and (N,), default=None
+        Category of each labelled row and of each row, for a result for each category, from its
+        rows only.
+    groups, groups_all : array-like of shape (n,) and (N,), default=None
+        Group of each labelled row and of each row. Rows of a group may depend on one another.
+    sample_weight, sample_weight_all : array-like of shape (n,) and (N,), default=None
         Weights of the labelled and of all rows. A weight of 2 is the row twice, so that sampling
         weights, which sum to more than the labelled rows, would make the interval too narrow.
     confidence_level : float, default=0.95
@@ -95,22 +106,23 @@ def calibrated_mean(
     Returns
     -------
     CalibratedMean
-        With ``estimate``, ``low``, ``high``, ``n_effective`` and ``groups``.
+        With ``estimate``, ``low``, ``high``, ``n_effective`` and ``by``.
 
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, scores not finite, lengths differ, or fewer than three rows, of
-        some group or of all, are labelled; if groups of labelled rows are not among those of all;
-        or if there are fewer rows than labels.
+        If labels are not 0 and 1, scores are not finite, lengths differ, fewer than three rows of
+        a category are labelled, categories or groups of labelled rows are missing among all rows,
+        or there are fewer rows than labels.
 
     Notes
     -----
     The interval is of the rate in the population that the rows are from. It holds for the rate in
     just these rows as well, for which it is wider than need be if many of them are labelled.
 
-    The labelled rows must be drawn at random, not by their score. With different fractions of
-    the groups labelled, only the results of the groups are valid.
+    The labelled rows must be drawn at random, not by their score, and with groups whole groups
+    must be drawn. If categories have different fractions of labels, only the results of the
+    categories are valid.
 
     The fit of two parameters needs no cross-fitting [4]_: the degrees of freedom account for it.
     ``benchmarks/simulate_calibrated_mean.py`` has coverage and width for 30 to 1000 labels, rates
@@ -142,7 +154,7 @@ def calibrated_mean(
     True
     """
     check_real("confidence_level", confidence_level, high=1)
-    check_in_memory((y, score_labelled, score_all, groups, groups_all))
+    check_in_memory((y, score_labelled, score_all, by, by_all, groups, groups_all))
     check_not_swapped(y=y, score_labelled=score_labelled)
     event = as_labels(y)
     if not np.isin(event, [0, 1]).all():
@@ -150,48 +162,56 @@ def calibrated_mean(
             f"y must hold 0 and 1, or booleans, got {shown(np.unique(event))}. Pass y == label for "
             "the rate of a label."
         )
-    labelled = *_scored(score_labelled, sample_weight, "score_labelled"), event.astype(np.float64)
-    every = _scored(score_all, sample_weight_all, "score_all")
-    n, n_all = len(labelled[0]), len(every[0])
+    score, w = _scored(score_labelled, sample_weight, "score_labelled")
+    every, w_all = _scored(score_all, sample_weight_all, "score_all")
+    n, n_all = len(score), len(every)
     if n != len(event) or n_all < n:
         raise ValueError(
             f"score_labelled must have one score for each of the {len(event)} labels in y, and "
-            f"score_all those of all rows, the labelled ones among them, got {n} and {n_all}. "
-            "Check that they are not swapped."
+            "score_all the scores of all rows, including the labelled rows, got "
+            f"{n} and {n_all}. Check that they are not swapped."
         )
-    whole = _mean(labelled, every, confidence_level)
-    if groups is None and groups_all is None:
-        return whole
-    parts = _in_groups(groups, groups_all, labelled, every)
-    found = {name: _mean(*p, confidence_level, f" of group {name!r}") for name, p in parts}
-    return replace(whole, groups=found)
+    pairs = _codes(groups, groups_all, n, n_all, "groups")
+    if pairs is not None:
+        warn_of_few_groups(len(np.unique(pairs[0])))
+    numbers, numbers_all = pairs or (np.arange(n), np.arange(n_all))
+    labelled = score, w, event.astype(np.float64), numbers
+    rows = every, w_all, numbers_all
+    found = _mean(labelled, rows, confidence_level)
+    categories = _codes(by, by_all, n, n_all, "by")
+    if categories is None:
+        return found
+    results = {}
+    for name in np.unique(categories[1]).tolist():
+        part = [x[categories[0] == name] for x in labelled]
+        part_all = [x[categories[1] == name] for x in rows]
+        results[name] = _mean(part, part_all, confidence_level, f" in category {name!r}")
+    return replace(found, by=results)
 
 
-def _in_groups(
-    groups: Any, groups_all: Any, labelled: Rows, every: Rows
-) -> Iterator[tuple[Any, tuple[Rows, Rows]]]:
-    """Each group with its labelled and all its rows."""
-    if groups is None or groups_all is None:
-        given, lacking = ("groups_all", "groups") if groups is None else ("groups", "groups_all")
+def _codes(some: Any, every: Any, n: int, n_all: int, name: str) -> tuple[Array, Array] | None:
+    """Categories or groups of the labelled rows and of all rows, or None without them."""
+    if some is None and every is None:
+        return None
+    if some is None or every is None:
+        given, lacking = (f"{name}_all", name) if some is None else (name, f"{name}_all")
         raise ValueError(
-            "groups of the labelled rows and groups_all of all rows must be passed together, got "
+            f"{name} of the labelled rows and {name}_all of all rows must be passed together, got "
             f"{given} only. Pass {lacking} as well."
         )
-    of, of_all = as_labels(groups, "groups"), as_labels(groups_all, "groups_all")
-    lengths, wanted = (len(of), len(of_all)), (len(labelled[0]), len(every[0]))
-    if lengths != wanted:
+    labels, labels_all = as_labels(some, name), as_labels(every, f"{name}_all")
+    if (len(labels), len(labels_all)) != (n, n_all):
         raise ValueError(
-            "groups must have one entry for each labelled row and groups_all for each of all rows, "
-            f"got {lengths[0]} and {lengths[1]} for {wanted[0]} and {wanted[1]} rows. Pass "
-            "groups_all of the rows of score_all, and of these the groups of the labelled ones."
+            f"{name} must have one entry for each labelled row and {name}_all for each of all "
+            f"rows, got {len(labels)} and {len(labels_all)} for {n} and {n_all} rows. Pass "
+            f"{name}_all of the rows of score_all."
         )
-    if len(unknown := not_among(of, of_all)):
+    if len(unknown := not_among(labels, labels_all)):
         raise ValueError(
-            f"groups must be among those of all rows, got others: [{shown(unknown)}]. Check that "
-            "groups_all is of the rows of score_all."
+            f"{name} must be among {name}_all, got others: [{shown(unknown)}]. Check that "
+            f"{name}_all is of the rows of score_all."
         )
-    for name in np.unique(of_all).tolist():
-        yield name, ([x[of == name] for x in labelled], [x[of_all == name] for x in every])
+    return labels, labels_all
 
 
 def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tuple[Floats, Floats]:
@@ -203,6 +223,7 @@ def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tup
             f"{name} must hold one number for each row, got shape {values.shape} of "
             f"{values.dtype}. Pass one column of numbers, such as y_proba[:, 1]."
         )
+    values = values.astype(np.float64)  # LARGEST is infinite in single precision
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
             f"{name} must hold finite numbers of at most {LARGEST:g} in size, got "
@@ -210,18 +231,18 @@ def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tup
             "without a score one, such as the middle of the scale."
         )
     w = check_weights(sample_weight, len(values))
-    return values.astype(np.float64), np.ones(len(values)) if w is None else w
+    return values, np.ones(len(values)) if w is None else w
 
 
-def _mean(labelled: Rows, every: Rows, level: float, group: str = "") -> CalibratedMean:
+def _mean(labelled: Rows, every: Rows, level: float, where: str = "") -> CalibratedMean:
     """The formulas of :func:`calibrated_mean`, in its notation."""
-    (_, w, y), (_, w_all) = labelled, every
+    (_, w, y, groups), (_, w_all, groups_all) = labelled, every
     n, n_all = w.sum(), w_all.sum()
     if min(n, n_all) < FEWEST:
         raise ValueError(
             f"At least {FEWEST} rows must be labelled, where a weight of 2 is the row twice, got "
-            f"{min(n, n_all):g}{group}. Label more, leave out or merge groups with few labels, or "
-            "multiply weights that are relative by len(w) / sum(w)."
+            f"{min(n, n_all):g}{where}. Label more, leave out or merge categories with few labels, "
+            "or multiply weights that are relative by len(w) / sum(w)."
         )
     f, f_all = _calibrated(labelled, every)
     above, above_all = f - w @ f / n, f_all - w @ f / n
@@ -229,17 +250,36 @@ def _mean(labelled: Rows, every: Rows, level: float, group: str = "") -> Calibra
     slope = np.clip(w @ (above * y) / spread, 0, 1) if spread > 0 else 0.0
     shift = w_all @ above_all / n_all
     estimate = np.clip(rate + slope * shift, 0, 1)
-    c = ndtri((1 + level) / 2) ** 2 / 2
-    variance = (w @ (y - rate - slope * above) ** 2 + c) / (n * (n - 2))
-    variance += slope**2 * (w_all @ (above_all - shift) ** 2) / n_all**2
-    n_effective = (w @ (y - rate) ** 2 + c) / (n - 1) / variance
+    z2 = ndtri((1 + level) / 2) ** 2
+    squares, inflation = _squares(y - rate - slope * above, w, groups, level)
+    variance = (squares + inflation * z2 / 2) / (n * (n - 2))
+    variance += slope**2 * _squares(above_all - shift, w_all, groups_all, level)[0] / n_all**2
+    n_effective = (w @ (y - rate) ** 2 + z2 / 2) / (n - 1) / variance
     low, high = clopper_pearson(estimate, n_effective, level)
     return CalibratedMean(float(estimate), float(low), float(high), float(n_effective))
 
 
+def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple[float, float]:
+    """Sum of squared residuals, or of squared sums by group, and the mean size of a group.
+
+    Sums by group are corrected for their number and for the t distribution. They count no less
+    than independent rows.
+    """
+    plain = float(w @ residuals**2)
+    numbers = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    n_groups = int(numbers.max()) + 1
+    if n_groups == len(w):
+        return plain, 1.0
+    few = normal_quantile(level, numbers) / float(ndtri((1 + level) / 2))
+    sums = sums_by_group(w * residuals, numbers)
+    robust = few**2 * n_groups / max(n_groups - 1, 1) * float(sums @ sums)
+    sizes = sums_by_group(w, numbers)
+    return max(plain, robust), float(sizes @ sizes / sizes.sum())
+
+
 def _calibrated(labelled: Rows, every: Rows) -> tuple[Floats, Floats]:
     """Scores of the labelled and of all rows, calibrated by Platt scaling."""
-    s, w, y = labelled
+    s, w, y, _ = labelled
     centre = np.average(s, weights=w)
     rows = MemoryRows((s - centre)[:, None], y.astype(np.intp), w)
     sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=True)

@@ -1,5 +1,7 @@
 """Scores that are no log-odds, such as stated confidences and log-probabilities, as logits."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """Any classifier of scikit-learn, fitted to log-probabilities, as a calibrator."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any, Literal
 
@@ -8,7 +10,7 @@ from sklearn.base import clone
 
 from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
-from skcalib._optimize.loss import LOWEST_FEATURE
+from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_openmp_thread
 from skcalib._validation.inputs import fitted_smoothing
@@ -91,9 +93,8 @@ class EstimatorCalibration(BaseCalibrator):
     ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)``, has a single tree for all
     classes.
 
-    Row-chunked Dask collections of up to 100 000 rows and 8 million logits are gathered in the
-    memory of the client to fit the classifier, and of larger ones about so many rows at random,
-    which do not depend on the chunks. Outputs are lazy.
+    Dask collections of more than a million rows are represented by a random sample of a million
+    rows, with all rows of classes that have fewer than 1000.
 
     With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
     outputs are tensors like ``X``.
@@ -124,9 +125,6 @@ class EstimatorCalibration(BaseCalibrator):
     temperature_: float
     smoothing_: float
 
-    # Outputs of a classifier are made of large blocks, since each call has a cost of its own.
-    _rows_at_least = 1 << 12
-
     def __init__(
         self,
         estimator: Any = None,
@@ -146,7 +144,7 @@ class EstimatorCalibration(BaseCalibrator):
                 f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, "
                 "or wrap it as in CalibratedClassifier(estimator)."
             )
-        n_rows, rows = rows.n_rows, rows.in_memory(or_some=True)
+        n_rows, rows = rows.n_rows, rows.in_memory()
         if rows.n_rows < n_rows and len(np.unique(rows.y)) == 1:
             raise ValueError(
                 "The sample of the rows that the classifier is fitted to must hold at least two "

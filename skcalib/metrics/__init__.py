@@ -1,7 +1,6 @@
-"""Measures of calibration, as functions of labels and probabilities and as scorers.
+"""Measures of calibration of labels and probabilities, with scorers, intervals and tests."""
 
-Their common parameters are described in :func:`reliability_curve`.
-"""
+from __future__ import annotations
 
 from ._calibration_error import (
     debiased_expected_calibration_error,
@@ -14,8 +13,9 @@ from ._calibration_error import (
     underconfidence_error,
 )
 from ._curve import ReliabilityCurve, reliability_curve
+from ._display import ScoreDecompositionDisplay
 from ._proper_scores import ScoreDecomposition, score_decomposition
-from ._scorers import get_scorer, get_scorer_names
+from ._scorers import calibration_scorer, get_scorer_names
 from ._uncertainty import (
     CalibrationDifference,
     CalibrationTestResult,
@@ -31,13 +31,14 @@ __all__ = [
     "IntervalEstimate",
     "ReliabilityCurve",
     "ScoreDecomposition",
+    "ScoreDecompositionDisplay",
     "calibration_difference",
     "calibration_error_interval",
+    "calibration_scorer",
     "calibration_test",
     "debiased_expected_calibration_error",
     "debiased_root_mean_squared_calibration_error",
     "expected_calibration_error",
-    "get_scorer",
     "get_scorer_names",
     "maximum_calibration_error",
     "overconfidence_error",

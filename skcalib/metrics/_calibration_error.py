@@ -1,13 +1,9 @@
-"""Calibration errors: the ECE, other measures of the gaps of bins, and the smooth ECE.
+"""Calibration errors: the ECE, other errors of the gaps of bins, and the smooth ECE."""
 
-The measures of bins are functions of a reliability curve, decorated to take labels and
-probabilities.
-"""
+from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
-from inspect import cleandoc, signature, unwrap
-from typing import Any, Protocol, TypedDict, Unpack, overload
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -16,104 +12,26 @@ from skcalib._rows import ArrayLike, Floats, Plan
 from skcalib._scores.bins import Strategy
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 
-from ._curve import ReliabilityCurve, curves_of
-from ._input import Average, Kind, Mean, columns_of
+from ._curve import NBins, curves_of
+from ._input import Average, Kind, columns_of
 
+# Error of bins with arrays ``gap``, ``share``, ``accuracy`` and ``n_effective``, of any shape. The
+# bins are their last axis.
 Formula = Callable[[Any], Any]
 
 
-class OfScores(TypedDict, total=False):
-    """Parameters of all measures, for type checkers."""
-
-    kind: Kind
-    sample_weight: ArrayLike | None
-    labels: ArrayLike | None
-    pos_label: Any
-
-
-class OfBins(OfScores, total=False):
-    """Parameters of measures of bins, for type checkers."""
-
-    n_bins: int
-    strategy: Strategy
-
-
-class MeasureOfBins(Protocol):
-    """Signature for type checkers: a measure is a number, or an array with ``average=None``."""
-
-    __name__: str
-
-    @overload
-    def __call__(
-        self, y_true: ArrayLike, y_proba: ArrayLike, *, average: None, **params: Unpack[OfBins]
-    ) -> Floats: ...
-    @overload
-    def __call__(
-        self,
-        y_true: ArrayLike,
-        y_proba: ArrayLike,
-        *,
-        average: Mean = ...,
-        **params: Unpack[OfBins],
-    ) -> float: ...
-
-
-def _calibration_error(
-    formula: Formula,
+def expected_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: NBins = 15,
     strategy: Strategy = "uniform",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
-) -> float | Floats:
-    """Value of a formula for the bins of the scores, or for those of each class or label.
-
-    Parameters
-    ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`.
-    average : {"macro", "micro"} or None, default="macro"
-        With ``kind="classwise"`` or ``"multilabel"``: "macro" is the mean over the classes or
-        labels, None the value of each. "micro" is the value of the entries of all labels at once,
-        as if they were those of one, for ``kind="multilabel"`` only.
-
-    Returns
-    -------
-    float or ndarray of shape (n_classes,)
-        Between 0 and 1; an array with ``average=None``.
-
-    Raises
-    ------
-    ValueError
-        As :func:`reliability_curve`.
-    """
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
-    values = np.array([*map(formula, curves_of(columns, n_bins, strategy))], dtype=np.float64)
-    return values if average is None else float(np.mean(values))
-
-
-def measure_of_bins(formula: Formula) -> MeasureOfBins:
-    """Decorator of formulas, which become measures of labels and probabilities."""
-
-    @wraps(formula)
-    def measure(*args: Any, **params: Any) -> Any:
-        return _calibration_error(formula, *args, **params)
-
-    text, shared = (cleandoc(f.__doc__ or "") for f in (formula, _calibration_error))
-    measure.__doc__ = text.replace("<shared sections>", shared.partition("\n\n")[2])
-    measure.__signature__ = signature(partial(_calibration_error, formula))  # type: ignore[attr-defined]
-    hints = _calibration_error.__annotations__.items()
-    measure.__annotations__ = {name: hint for name, hint in hints if name != "formula"}
-    return measure
-
-
-@measure_of_bins
-def expected_calibration_error(bins: ReliabilityCurve) -> Any:
+) -> Any:
     r"""Expected calibration error (ECE): the mean gap between confidence and accuracy.
 
     .. math:: \mathrm{ECE} = \sum_m \frac{W_m}{N}
@@ -122,7 +40,41 @@ def expected_calibration_error(bins: ReliabilityCurve) -> Any:
     With few rows per bin it is biased upwards: even a calibrated model has a positive ECE. It is
     not a proper scoring rule, and should not be used to select models: it is 0 for the base rate.
 
-    <shared sections>
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels. With ``kind="multilabel"`` an indicator matrix (n_samples, n_labels).
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities: one column per class in the order of ``labels``, or the probability of
+        ``pos_label`` for two classes.
+    n_bins : int, "cube_root" or array-like, default=15
+        Number of bins on [0, 1], the cube root of the number of rows (rounded up), or the edges
+        of the bins from 0 to 1.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width or of equal weight. Edges that are passed replace the strategy.
+    kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
+        Score and event, as for :func:`reliability_curve`. "auto" is "binary" for two classes and
+        "top-label" for more.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights. A weight of 2 equals the row twice.
+    labels : array-like of shape (n_classes,), default=None
+        All labels in the order of the columns; by default the sorted labels in ``y_true``.
+    pos_label : label, default=None
+        Class of the score for two classes; by default the second of ``labels``.
+    average : {"macro", "micro"} or None, default="macro"
+        Result for ``kind="classwise"`` and ``"multilabel"``: "macro" is the mean over the classes,
+        None the error of each class. "micro", for "multilabel" only, is the error of the entries
+        of all labels at once.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Error between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or an argument are invalid.
 
     References
     ----------
@@ -138,11 +90,22 @@ def expected_calibration_error(bins: ReliabilityCurve) -> Any:
     >>> round(expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.375
     """
-    return np.sum(bins.share * np.abs(bins.gap), axis=-1)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    return _error_of_bins(_mean_gap, n_bins, strategy, *rows)
 
 
-@measure_of_bins
-def maximum_calibration_error(bins: ReliabilityCurve) -> Any:
+def maximum_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: NBins = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    average: Average = "macro",
+) -> Any:
     r"""Maximum calibration error (MCE): the largest gap between confidence and accuracy.
 
     .. math:: \mathrm{MCE} = \max_m \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
@@ -150,7 +113,20 @@ def maximum_calibration_error(bins: ReliabilityCurve) -> Any:
     The maximum is over all non-empty bins, however small their weight, so a bin with a single row
     can determine it.
 
-    <shared sections>
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+        As for :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Error between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_calibration_error`.
 
     References
     ----------
@@ -164,11 +140,22 @@ def maximum_calibration_error(bins: ReliabilityCurve) -> Any:
     >>> round(maximum_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.4
     """
-    return np.max(np.abs(bins.gap), axis=-1)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    return _error_of_bins(_largest_gap, n_bins, strategy, *rows)
 
 
-@measure_of_bins
-def root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
+def root_mean_squared_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: NBins = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    average: Average = "macro",
+) -> Any:
     r"""Root mean squared calibration error (RMSCE): the quadratic mean of the gaps.
 
     .. math:: \mathrm{RMSCE} = \sqrt{\sum_m \frac{W_m}{N}
@@ -176,7 +163,20 @@ def root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
 
     Always ECE <= RMSCE <= MCE.
 
-    <shared sections>
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+        As for :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Error between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_calibration_error`.
 
     References
     ----------
@@ -190,18 +190,42 @@ def root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
     >>> round(root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.377
     """
-    return np.sqrt(np.sum(bins.share * bins.gap**2, axis=-1))
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    return _error_of_bins(_root_mean_square, n_bins, strategy, *rows)
 
 
-@measure_of_bins
-def overconfidence_error(bins: ReliabilityCurve) -> Any:
+def overconfidence_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: NBins = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    average: Average = "macro",
+) -> Any:
     r"""Overconfidence error: the part of the ECE where confidence exceeds accuracy.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{conf}(B_m) - \mathrm{acc}(B_m), 0 \big)
 
     The ECE is the sum of this and :func:`underconfidence_error`.
 
-    <shared sections>
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+        As for :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Error between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -210,18 +234,42 @@ def overconfidence_error(bins: ReliabilityCurve) -> Any:
     >>> round(overconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.2
     """
-    return np.sum(bins.share * np.maximum(bins.gap, 0), axis=-1)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    return _error_of_bins(_overconfidence, n_bins, strategy, *rows)
 
 
-@measure_of_bins
-def underconfidence_error(bins: ReliabilityCurve) -> Any:
+def underconfidence_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: NBins = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    average: Average = "macro",
+) -> Any:
     r"""Underconfidence error: the part of the ECE where accuracy exceeds confidence.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{acc}(B_m) - \mathrm{conf}(B_m), 0 \big)
 
     The ECE is the sum of this and :func:`overconfidence_error`.
 
-    <shared sections>
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+        As for :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Error between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_calibration_error`.
 
     Examples
     --------
@@ -230,18 +278,22 @@ def underconfidence_error(bins: ReliabilityCurve) -> Any:
     >>> round(underconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.175
     """
-    return np.sum(bins.share * np.maximum(-bins.gap, 0), axis=-1)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    return _error_of_bins(_underconfidence, n_bins, strategy, *rows)
 
 
-def _variance(bins: ReliabilityCurve, n: Floats) -> Floats:
-    """Variance of the accuracy of bins with ``n`` rows (or less one); 0 where ``n`` is 0."""
-    spread = bins.accuracy * (1 - bins.accuracy)
-    n = np.broadcast_to(n, spread.shape)
-    return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
-
-
-@measure_of_bins
-def debiased_expected_calibration_error(bins: ReliabilityCurve) -> Any:
+def debiased_expected_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: NBins = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    average: Average = "macro",
+) -> Any:
     r"""Debiased expected calibration error: the ECE less an estimate of its bias.
 
     The accuracy of a bin has a standard deviation of
@@ -255,7 +307,20 @@ def debiased_expected_calibration_error(bins: ReliabilityCurve) -> Any:
     estimates by resampling, has a closed form. A negative result is set to 0. With weights,
     :math:`n_m` is the effective number of rows.
 
-    <shared sections>
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+        As for :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Error between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_calibration_error`.
 
     References
     ----------
@@ -269,21 +334,22 @@ def debiased_expected_calibration_error(bins: ReliabilityCurve) -> Any:
     >>> round(debiased_expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.352
     """
-    deviation, gap = np.sqrt(_variance(bins, bins.n_effective)), np.abs(bins.gap)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(deviation > 0, gap / deviation, np.inf)
-    # Mean absolute value of a normal variable about the gap, which resampling would estimate.
-    size = gap * (1 - 2 * ndtr(-z)) + deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2)
-    return np.maximum(np.sum(bins.share * (2 * gap - size), axis=-1), 0)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    return _error_of_bins(_debiased_mean_gap, n_bins, strategy, *rows)
 
 
-def debiased_square(bins: ReliabilityCurve) -> Any:
-    """Unbiased estimate of the mean squared gap, which may be negative."""
-    return np.sum(bins.share * (bins.gap**2 - _variance(bins, bins.n_effective - 1)), axis=-1)
-
-
-@measure_of_bins
-def debiased_root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
+def debiased_root_mean_squared_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: NBins = 15,
+    strategy: Strategy = "uniform",
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    average: Average = "macro",
+) -> Any:
     r"""Debiased root mean squared calibration error, from an unbiased estimate of its square.
 
     .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
@@ -292,7 +358,20 @@ def debiased_root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
     Subtracted is the unbiased estimate of the variance of the accuracy of a bin, which is taken
     as 0 for a bin with one row. With weights, :math:`n_m` is the effective number of rows.
 
-    <shared sections>
+    Parameters
+    ----------
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+        As for :func:`expected_calibration_error`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_classes,)
+        Error between 0 and 1; an array with ``average=None``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`expected_calibration_error`.
 
     References
     ----------
@@ -306,17 +385,69 @@ def debiased_root_mean_squared_calibration_error(bins: ReliabilityCurve) -> Any:
     >>> round(debiased_root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.132
     """
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    return _error_of_bins(_debiased_root_mean_square, n_bins, strategy, *rows)
+
+
+def _error_of_bins(formula: Formula, n_bins: NBins, strategy: Strategy, *rows: Any) -> Any:
+    """Mean of the errors of all columns of scores, or the errors themselves without average.
+
+    ``rows`` are the arguments of :func:`columns_of`, the last one is ``average``.
+    """
+    errors = np.array([formula(bins) for bins in curves_of(columns_of(*rows), n_bins, strategy)])
+    return errors if rows[-1] is None else float(errors.mean())
+
+
+def _mean_gap(bins: Any) -> Any:
+    return np.sum(bins.share * np.abs(bins.gap), axis=-1)
+
+
+def _largest_gap(bins: Any) -> Any:
+    return np.max(np.abs(bins.gap), axis=-1)
+
+
+def _root_mean_square(bins: Any) -> Any:
+    return np.sqrt(np.sum(bins.share * bins.gap**2, axis=-1))
+
+
+def _overconfidence(bins: Any) -> Any:
+    return np.sum(bins.share * np.maximum(bins.gap, 0), axis=-1)
+
+
+def _underconfidence(bins: Any) -> Any:
+    return np.sum(bins.share * np.maximum(-bins.gap, 0), axis=-1)
+
+
+def _debiased_mean_gap(bins: Any) -> Any:
+    deviation, gap = np.sqrt(_variance(bins, bins.n_effective)), np.abs(bins.gap)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(deviation > 0, gap / deviation, np.inf)
+    # Mean absolute value of a normal variable with mean gap, in closed form.
+    size = gap * (1 - 2 * ndtr(-z)) + deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2)
+    return np.maximum(np.sum(bins.share * (2 * gap - size), axis=-1), 0)
+
+
+def noise_square(bins: Any) -> Any:
+    """Unbiased estimate of the mean squared sampling error of the accuracies."""
+    return np.sum(bins.share * _variance(bins, bins.n_effective - 1), axis=-1)
+
+
+def debiased_square(bins: Any) -> Any:
+    """Unbiased estimate of the mean squared gap, which may be negative."""
+    return np.sum(bins.share * bins.gap**2, axis=-1) - noise_square(bins)
+
+
+def _debiased_root_mean_square(bins: Any) -> Any:
     return np.sqrt(np.maximum(debiased_square(bins), 0))
 
 
-@overload
-def smooth_calibration_error(
-    y_true: ArrayLike, y_proba: ArrayLike, *, average: None, **params: Unpack[OfScores]
-) -> Floats: ...
-@overload
-def smooth_calibration_error(
-    y_true: ArrayLike, y_proba: ArrayLike, *, average: Mean = ..., **params: Unpack[OfScores]
-) -> float: ...
+def _variance(bins: Any, n: Floats) -> Floats:
+    """Variance of the accuracy of bins with ``n`` rows (or one less); 0 where ``n`` is 0."""
+    spread = bins.accuracy * (1 - bins.accuracy)
+    n = np.broadcast_to(n, spread.shape)
+    return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
+
+
 def smooth_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -326,7 +457,7 @@ def smooth_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
-) -> float | Floats:
+) -> Any:
     r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
 
     Residuals :math:`\text{score}_i - 1[\text{event}_i]` are smoothed over the scores by a normal
@@ -340,20 +471,18 @@ def smooth_calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`.
-    average : {"macro", "micro"} or None, default="macro"
+    y_true, y_proba, kind, sample_weight, labels, pos_label, average
         As for :func:`expected_calibration_error`.
 
     Returns
     -------
     float or ndarray of shape (n_classes,)
-        Between 0 and 1; an array with ``average=None``.
+        Error between 0 and 1; an array with ``average=None``.
 
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`.
+        As :func:`expected_calibration_error`.
 
     Notes
     -----
@@ -373,26 +502,19 @@ def smooth_calibration_error(
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
     residuals = columns.sums(residuals_on_grid, Plan(at_least=N_CELLS)) / columns.rows.weight
-    errors = np.array([*map(smooth_error, residuals)])
-    return errors if average is None else float(np.mean(errors))
+    errors = np.array([smooth_error(of_column) for of_column in residuals])
+    return errors if average is None else float(errors.mean())
 
 
-# Measures that are homogeneous in the gaps: formulas of the ``gap`` and the ``share`` of bins only,
-# along the last axis of arrays of any shape.
-OF_GAPS = (
-    expected_calibration_error,
-    maximum_calibration_error,
-    root_mean_squared_calibration_error,
-    overconfidence_error,
-    underconfidence_error,
-)
-OF_BINS = (
-    *OF_GAPS,
-    debiased_expected_calibration_error,
-    debiased_root_mean_squared_calibration_error,
-)
-MEASURES = (*OF_BINS, smooth_calibration_error)
-
-# Formulas by the names of their measures.
-HOMOGENEOUS: dict[str, Formula] = {measure.__name__: unwrap(measure) for measure in OF_GAPS}
-FORMULAS: dict[str, Formula] = {measure.__name__: unwrap(measure) for measure in OF_BINS}
+# Formulas of bins by the names of their measures: errors proportional to the gaps, and all.
+HOMOGENEOUS: dict[str, Formula] = {
+    "expected_calibration_error": _mean_gap,
+    "maximum_calibration_error": _largest_gap,
+    "root_mean_squared_calibration_error": _root_mean_square,
+    "overconfidence_error": _overconfidence,
+    "underconfidence_error": _underconfidence,
+}
+FORMULAS = HOMOGENEOUS | {
+    "debiased_expected_calibration_error": _debiased_mean_gap,
+    "debiased_root_mean_squared_calibration_error": _debiased_root_mean_square,
+}

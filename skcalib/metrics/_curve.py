@@ -1,24 +1,30 @@
 """Reliability curves: bins of scores with their confidence and accuracy."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri, stdtrit
 
-from skcalib._rows import Array, ArrayLike, Floats
+from skcalib._rows import Array, ArrayLike, Floats, Indices, check_in_memory
 from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
-from skcalib._scores.columns import Columns
+from skcalib._scores.columns import Columns, Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
+from ._groups import group_numbers
 from ._input import OF_EACH, Kind, columns_of
+
+# Number of bins, the rule for their number, or their edges.
+NBins = int | Literal["cube_root"] | ArrayLike
 
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """The bins of a reliability diagram, one entry per non-empty bin.
+    """Bins of a reliability diagram, with one entry per non-empty bin.
 
     Attributes
     ----------
@@ -33,13 +39,14 @@ class ReliabilityCurve:
     accuracy : ndarray of shape (n,)
         Weighted frequency of the event.
     n_effective : ndarray of shape (n,)
-        ``sum(w)**2 / sum(w**2)``, the number of equally weighted rows that would estimate the
-        accuracy with the same variance; ``n_samples`` without weights.
+        Number of independent rows of equal weight that would estimate the accuracy with the same
+        variance: ``sum(w)**2 / sum(w**2)``, ``n_samples`` without weights, and less with groups.
     label : ndarray of shape (n,) or None
-        With ``kind="classwise"`` or ``"multilabel"`` the class or label each bin belongs to, else
-        None.
+        Class or label of each bin with ``kind="classwise"`` or ``"multilabel"``, else None.
     kind : str
-        The score and the event, as for :func:`reliability_curve`, never "auto".
+        Score and event, as for :func:`reliability_curve`, never "auto".
+    n_groups : ndarray of shape (n,) or None
+        Number of groups with rows in the bin; None without groups.
     """
 
     lower: Floats
@@ -51,6 +58,7 @@ class ReliabilityCurve:
     n_effective: Floats
     label: Array | None = None
     kind: Kind = "top-label"
+    n_groups: Floats | None = None
 
     @property
     def gap(self) -> Floats:
@@ -73,16 +81,24 @@ class ReliabilityCurve:
         Returns
         -------
         low, high : ndarray of shape (n,)
-            Ends of the interval. With weights, the effective number of rows replaces the number
-            of rows.
+            Ends of the interval. With weights or groups, the effective number of rows replaces
+            the number of rows. With groups it is reduced by the squared ratio of the quantiles of
+            the normal and the t distribution [2]_.
 
         References
         ----------
         .. [1] Clopper, Pearson, "The use of confidence or fiducial limits illustrated in the
            case of the binomial", Biometrika 26, 1934.
+        .. [2] Korn, Graubard, "Confidence Intervals for Proportions With Small Expected Number of
+           Positive Counts Estimated From Survey Data", Survey Methodology 24, 1998.
         """
         check_real("confidence_level", confidence_level, high=1)
-        return clopper_pearson(self.accuracy, self.n_effective, confidence_level)
+        n = self.n_effective
+        if self.n_groups is not None:
+            tail = (1 + confidence_level) / 2
+            few = ndtri(tail) / stdtrit(np.maximum(self.n_groups - 1, 1), tail)
+            n = n * np.where(n < self.n_samples, few**2, 1.0)
+        return clopper_pearson(self.accuracy, n, confidence_level)
 
 
 def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats, Floats]:
@@ -96,22 +112,41 @@ def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats,
     return np.where(none, 0.0, low), np.where(all_, 1.0, high)
 
 
-def curves_of(columns: Columns, n_bins: int, strategy: Strategy) -> Iterator[ReliabilityCurve]:
+def curves_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> Iterator[ReliabilityCurve]:
     """The curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
-    shared = edges[0] if strategy == "uniform" else edges
-    sums = columns.sums(partial(bin_sums, edges=shared, n_bins=int(n_bins)))
+    # Columns with equal edges share one array, which bin_sums assigns to bins at once.
+    shared = edges[0] if all(one is edges[0] for one in edges) else edges
+    most = max(len(one) for one in edges) - 1
+    sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
     return map(partial(curve_of, kind=columns.kind), columns.labels, edges, sums)
 
 
-def edges_of(columns: Columns, n_bins: int, strategy: Strategy) -> list[Floats]:
-    """Edges of the bins of each column; for equal width all columns share one array."""
-    check_integer("n_bins", n_bins)
+def edges_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
+    """Edges of the bins of each column; columns share one array unless bins are of equal weight."""
     check_option("strategy", strategy, Strategy)
-    n_bins = int(n_bins)
+    if np.ndim(n_bins):
+        edges = np.asarray(n_bins, dtype=np.float64)
+        if (
+            edges.ndim > 1
+            or len(edges) < 2
+            or edges[0]
+            or edges[-1] != 1
+            or np.diff(edges).min() <= 0
+        ):
+            raise ValueError(
+                "Edges in n_bins must increase from 0 to 1, as [0, 0.1, 0.5, 1] do, got "
+                f"{n_bins!r}. Pass an integer for the number of bins."
+            )
+        return [edges] * len(columns.labels)
+    if isinstance(n_bins, str):
+        check_option("n_bins", n_bins, ["cube_root"])
+        n_bins = int(np.ceil(round(columns.rows.n_rows ** (1 / 3), 9)))
+    check_integer("n_bins", n_bins)
+    number = int(n_bins)  # type: ignore[arg-type]
     if strategy == "uniform":
-        return [uniform_edges(n_bins)] * len(columns.labels)
-    return columns.ranked(lambda rows: quantile_edges(rows, n_bins), events=False)
+        return [uniform_edges(number)] * len(columns.labels)
+    return columns.ranked(lambda rows: quantile_edges(rows, number), events=False)
 
 
 def curve_of(
@@ -146,8 +181,8 @@ def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
     first, *_ = curves = [*curves]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(curve, name) for curve in curves])
-        for name in vars(first)
-        if name != "kind"
+        for name, value in vars(first).items()
+        if isinstance(value, np.ndarray)
     }
     return replace(first, **joined)
 
@@ -156,12 +191,13 @@ def reliability_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: NBins = 15,
     strategy: Strategy = "uniform",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
 ) -> ReliabilityCurve:
     r"""Accuracy and confidence per bin of a score.
 
@@ -182,14 +218,14 @@ def reliability_curve(
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
-        be Dask collections with the same chunks of rows. With scikit-learn's
-        ``array_api_dispatch`` it may be a tensor, on whose device bins of equal width are summed;
-        labels and weights may be in another library, or on another device.
-    n_bins : int, default=15
-        Number of bins on [0, 1].
+        be Dask collections with the same chunks of rows, and bins of equal weight are bins of a
+        random sample of at most a million rows. Tensors are copied to the host.
+    n_bins : int, "cube_root" or array-like, default=15
+        Number of bins on [0, 1], the cube root of the number of rows (rounded up), or the edges
+        of the bins from 0 to 1.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal weight. In the latter ties share a bin, so there may be
-        fewer than ``n_bins``.
+        Bins of equal width, or of equal weight. Ties share a bin, so there may be fewer than
+        ``n_bins`` bins of equal weight. Edges that are passed replace the strategy.
     kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
         The score, and the event that it predicts.
 
@@ -209,6 +245,9 @@ def reliability_curve(
     pos_label : label, default=None
         The class whose probability is the score of ``kind="binary"``, and the class of
         one-dimensional probabilities. By default the second of ``labels``.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a week, for intervals: rows of a group may depend
+        on one another.
 
     Returns
     -------
@@ -237,4 +276,35 @@ def reliability_curve(
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     curves = curves_of(columns, n_bins, strategy)
+    if groups is not None:
+        check_in_memory((y_true, y_proba, groups))
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        if numbers is not None:
+            pairs = zip(curves, columns.each(), strict=True)
+            curves = iter([with_groups(curve, scored, numbers) for curve, scored in pairs])
     return concatenated(curves) if columns.kind in OF_EACH else next(curves)
+
+
+def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> ReliabilityCurve:
+    """The curve with effective numbers of rows that account for groups.
+
+    The variance of an accuracy is the sum over groups of squared sums of deviations. The effective
+    number of rows is at least the number for groups of equal rows.
+    """
+    w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
+    bins, n_bins = curve.upper[:-1].searchsorted(rows.score), len(curve.upper)
+    place, n_groups = bins + n_bins * groups, int(groups.max()) + 1
+
+    def sums(values: Floats) -> Floats:
+        """Sums of each group in each bin."""
+        out = np.bincount(place, values, n_bins * n_groups).astype(np.float64)
+        return out.reshape(n_groups, n_bins)
+
+    sizes, accuracy = sums(w), curve.accuracy
+    deviations = sums(w * (rows.event - accuracy[bins]))
+    present = (sizes > 0).sum(axis=0).astype(np.float64)
+    fewest = curve.weight**2 / (sizes**2).sum(axis=0)
+    variance = (deviations**2).sum(axis=0) / curve.weight**2 * present / np.maximum(present - 1, 1)
+    n = np.divide(accuracy * (1 - accuracy), variance, out=fewest.copy(), where=variance > 0)
+    most = np.maximum(curve.n_effective, fewest)
+    return replace(curve, n_effective=np.clip(n, fewest, most), n_groups=present)

@@ -1,5 +1,7 @@
 """Checked rows of labels and probabilities, and their scores and events for each kind."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sized
 from functools import partial
 from typing import Any, Literal, get_args
@@ -7,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import Columns, Scored
 from skcalib._validation import inputs, labels as targets
@@ -125,11 +127,16 @@ def check_input(
     check = partial(inputs.check_rows, proba=True)
     rows, found = checked_rows(check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight)
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
-    classes = targets.resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
+    classes = targets.resolve_classes(
+        found.labels, n_columns, labels, y_proba, categories=found.categories, proba=True
+    )
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
     encode = partial(targets.encode, classes=classes)
-    return rows.relabelled(encode, classes=classes, weight=found.weight)
+    rows = rows.relabelled(encode, classes=classes, weight=found.weight)
+    named = labels is not None or pos_label is not None
+    targets.check_column_order(rows, named=named, name="y_proba", param="labels")
+    return rows
 
 
 def unlabelled(y_proba: Any) -> Rows:
@@ -152,7 +159,8 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
     check_in_memory((y_true, y_proba, sample_weight))
     P = targets.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, E = inputs.as_floats(P, "y_proba", flat=True), targets.as_indicator(y_true, "y_true")
+    P, w = inputs.as_floats(P, "y_proba", flat=True), inputs.check_weights(sample_weight, len(P))
+    E = targets.as_indicator(y_true, "y_true", unknown=None if w is None else w[:, None] == 0)
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
@@ -169,23 +177,22 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
                 f"{targets.shown(names)}."
             )
     targets.check_column_names(y_proba, names, "y_proba", param="labels")
-    E, P, w = inputs.with_weight_only(E, P, inputs.check_weights(sample_weight, len(E)))
+    E, P, w = inputs.with_weight_only(E, P, w)
     return MemoryRows(P, E, w, classes=names)
 
 
 def _top_label(P: Floats, y: Indices) -> Events:
-    xp = xa.namespace(P)
     if P.ndim == 1:  # the probability of the other class is 1 - P
-        return xp.maximum(P, 1 - P)[:, None], ((P > 0.5) == (y == 1))[:, None]
-    top = xp.argmax(P, axis=1)
-    return xa.of_labels(P, top)[:, None], (top == y)[:, None]
+        return np.maximum(P, 1 - P)[:, None], ((P > 0.5) == (y == 1))[:, None]
+    top = P.argmax(axis=1)
+    return np.take_along_axis(P, top[:, None], axis=1), (top == y)[:, None]
 
 
 def _each_class(P: Floats, y: Any) -> Events:
-    """Of every class or, where ``y`` (m, K) is an indicator, of every label."""
+    """Scores and events of every class or, where ``y`` (m, K) is an indicator, of every label."""
     if P.ndim == 1:
-        P = xa.namespace(P).stack([1 - P, P], axis=1)
-    return P, y if y.ndim == 2 else y[:, None] == xa.like(np.arange(P.shape[1]), P)
+        P = np.stack([1 - P, P], axis=1)
+    return P, y if y.ndim == 2 else y[:, None] == np.arange(P.shape[1])
 
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn.metrics
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skcalib._rows import Array, Floats, arrays as xa, check_in_memory
+from skcalib._rows import Array, Floats, Indices, check_in_memory
 from skcalib._validation.features import taken
-from skcalib.metrics._input import Kind, check_input, check_kind
-from skcalib.metrics._proper_scores import brier_scores, log_losses
-from skcalib.metrics._scorers import CalibrationScorer
 
-from ._scorers import get_scorer
+from ._input import Kind, check_input, check_kind
+from ._proper_scores import mean_over_rows
+from ._scorers import CalibrationScorer, calibration_scorer
 
 Scorer = Callable[..., float]
 
@@ -82,9 +80,8 @@ class NamedScorer(NamedTuple):
 
         Scorers of several labels do not: they refuse what is no indicator matrix.
         """
-        if isinstance(self.scorer, CalibrationScorer):
-            return self.scorer.params.get("kind") != "multilabel"
-        return isinstance(self.scorer, _MeanOverRows)
+        params = self.scorer.params if isinstance(self.scorer, CalibrationScorer) else None
+        return params is not None and params.get("kind") != "multilabel"
 
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}
@@ -154,8 +151,11 @@ def named(scoring: Any) -> Mapping[Any, Any]:
 
 def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
     if isinstance(scorer, str):
-        found = OWN_SCORERS[scorer] if scorer in OWN_SCORERS else get_scorer(scorer)
-        if isinstance(found, CalibrationScorer):
+        # Accuracy by predictions of scikit-learn would load Dask collections into memory.
+        if scorer == "accuracy":
+            return NamedScorer(name, CalibrationScorer(_accuracy, {}, sign=1), 1)
+        found = calibration_scorer(scorer)
+        if isinstance(found, CalibrationScorer) and "kind" in signature(found.measure).parameters:
             found.params = {"kind": kind} | found.params
         return NamedScorer(name, found, -1 if scorer.startswith("neg_") else 1)
     if not callable(scorer):
@@ -166,31 +166,9 @@ def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
     return NamedScorer(name, scorer, 1)
 
 
-@dataclass(frozen=True)
-class _MeanOverRows:
-    """The scorer that is a mean of ``f(P, y)`` (m,) of probabilities and class indices."""
-
-    f: Callable[[Floats, NDArray[np.intp]], Floats]
-    sign: int
-
-    def __call__(
-        self, predictions: Any, _: Any, y: Array, sample_weight: Floats | None = None
-    ) -> float:
-        classes = predictions.classes_
-        rows = check_input(y, predictions.P, sample_weight, classes)
-        f = self.f  # not self, which is not to be pickled with each chunk
-        total = float(rows.sum(lambda P, y, w: xa.weighted_sum(f(P, y), w)))
-        return self.sign * total / rows.weight
+def _accuracy(y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
+    return mean_over_rows(_hits, y_true, y_proba, sample_weight, labels)
 
 
-def _hit(P: Floats, y: NDArray[np.intp]) -> Floats:
-    return P.argmax(axis=1) == y
-
-
-# scikit-learn's scorers of the first two fail where the test rows lack a class, that of the second
-# knows two classes only before 1.7, and all three would load Dask collections into memory.
-OWN_SCORERS = {
-    "neg_log_loss": _MeanOverRows(log_losses, -1),
-    "neg_brier_score": _MeanOverRows(brier_scores, -1),
-    "accuracy": _MeanOverRows(_hit, 1),
-}
+def _hits(P: Floats, y: Indices) -> Floats:
+    return (P.argmax(axis=1) == y).astype(np.float64)

@@ -4,6 +4,9 @@ The log loss and the Brier score of each row are those of scikit-learn, in doubl
 tables and figures use these functions, so that their values agree.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -15,7 +18,7 @@ from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._validation.inputs import check_option
 
-from ._input import OF_EACH, Kind, columns_of
+from ._input import OF_EACH, Kind, check_input, columns_of
 
 Score = Literal["log_loss", "brier_score"]
 
@@ -44,6 +47,27 @@ def brier_scores(P: Floats, y: Indices) -> Floats:
     off = P.astype(np.float64)
     off[np.arange(len(P)), y] -= 1
     return np.einsum("ij,ij->i", off, off) / (2 if P.shape[1] == 2 else 1)
+
+
+def mean_log_loss(
+    y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
+) -> float:
+    """Mean log loss, with the columns in the order of ``labels``."""
+    return mean_over_rows(log_losses, y_true, y_proba, sample_weight, labels)
+
+
+def mean_brier_score(
+    y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
+) -> float:
+    """Mean Brier score, with the columns in the order of ``labels``."""
+    return mean_over_rows(brier_scores, y_true, y_proba, sample_weight, labels)
+
+
+def mean_over_rows(f: Callable[[Floats, Indices], Floats], *rows: Any) -> float:
+    """Weighted mean of ``f(P, y)``, for the first arguments of :func:`check_input`."""
+    checked = check_input(*rows)
+    total = checked.sum(lambda P, y, w: np.sum(f(P, y)) if w is None else w @ f(P, y))
+    return float(total) / checked.weight
 
 
 @dataclass(frozen=True)
@@ -95,7 +119,7 @@ def score_decomposition(
     Parameters
     ----------
     y_true, y_proba
-        As for :func:`reliability_curve`. The scores of tensors are ranked on their device.
+        As for :func:`reliability_curve`.
     score : {"log_loss", "brier_score"}, default="log_loss"
         The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
         scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.

@@ -1,5 +1,8 @@
 """Measures of resampled rows and simulated labels, for intervals and tests."""
 
+from __future__ import annotations
+
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import signature
@@ -13,13 +16,14 @@ from skcalib._rows.ranking import ranked
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option, meant
+from skcalib._warnings import ColumnOrderWarning
 
 from ._calibration_error import FORMULAS, smooth_calibration_error
-from ._curve import ReliabilityCurve, curve_of, edges_of
+from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
+from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_input, columns_of, resolved
 
-Random = np.random.RandomState
-Measure = str | Callable[..., float]
+Measure = str | Callable[..., Any]
 
 Method = Literal["auto", "inversion", "basic", "percentile"]
 
@@ -38,6 +42,17 @@ class Problem(NamedTuple):
     rows: Rows  #: in memory
     kind: Kind
     pos_label: Any
+    groups: Indices | None = None  #: number of the group of each row
+
+    @property
+    def units(self) -> Indices | None:
+        """Number of the unit of each row whose events may depend on one another.
+
+        Several labels of a row depend on one another, so each row is a unit of its own.
+        """
+        if self.kind == "multilabel" and self.groups is None:
+            return np.arange(self.rows.n_rows)
+        return self.groups
 
 
 class Column(NamedTuple):
@@ -53,8 +68,8 @@ class Column(NamedTuple):
 class MeasuredByBins:
     """A binned measure: rows are assigned to bins once, and a resample takes a few bincounts."""
 
-    def __init__(self, problem: Problem, name: str, n_bins: int, strategy: Strategy) -> None:
-        rows, kind, pos_label = self.problem = problem
+    def __init__(self, problem: Problem, name: str, n_bins: NBins, strategy: Strategy) -> None:
+        rows, kind, pos_label, _ = self.problem = problem
         self.name, self.formula = name, FORMULAS[name]
         self.weights = np.ones(rows.n_rows) if rows.w is None else rows.w
         columns = columns_of(None, rows, kind, None, None, pos_label)
@@ -66,7 +81,7 @@ class MeasuredByBins:
 
     def of_rows(self, times: Indices | None = None) -> float:
         """The measure if row i is repeated ``times[i]`` times, by default once."""
-        return float(np.mean([*map(self.formula, self.curves(times))]))
+        return float(np.mean([self.formula(bins) for bins in self.curves(times)]))
 
     def curves(self, times: Indices | None = None) -> Iterator[ReliabilityCurve]:
         """The bins of every column, as of :meth:`sums`."""
@@ -79,7 +94,7 @@ class MeasuredByBins:
         for _, edges, bins, score, event in self.columns:
             per_bin = partial(np.bincount, bins, minlength=len(edges) - 1)
             total, hits, scores = map(per_bin, (weight, weight * event, weight * score))
-            # Without weights, that of a row and its square are the number of times it is there.
+            # Without weights, the weight of a row is the number of times that it is drawn.
             count, squared = (total, total) if w is None else map(per_bin, (times, weight * w))
             sums = (count, total, squared, hits, scores)
             yield BinSums(*(values.astype(np.float64, copy=False) for values in sums))
@@ -95,43 +110,72 @@ class MeasuredByCall:
         self.problem = problem
         self.measure = measure
         known, params = free_names(measure), params | problem._asdict()
-        self.named = {k: params[k] for k in DEFAULTS if k in known and params[k] != DEFAULTS[k]}
-        self.P = problem.rows.X
+        self.named = {
+            k: params[k] for k in DEFAULTS if k in known and not _is_default(k, params[k])
+        }
+        self.order: Indices | None = None  #: of the columns, if there are two and more
+        self.is_reversed = False  #: whether the function takes 1 - p
+        classes = problem.rows.classes
         if problem.kind == "multilabel":  # columns have names, which measures do not need
             return
-        order = np.argsort(problem.rows.classes)
-        if self.P.ndim == 2:
-            self.P = self.P[:, order]
-        elif order[0] == 1 and "pos_label" not in self.named:
-            # A function with pos_label takes one-dimensional probabilities as those of that class.
-            self.P = 1 - self.P
-        if "labels" in known:  # of which a resample may lack one
-            self.named["labels"] = problem.rows.classes[order]
+        order = np.argsort(classes)
+        if problem.rows.X.ndim == 2:
+            self.order = order
+        else:
+            # A function with pos_label takes one-dimensional probabilities of that class.
+            self.is_reversed = bool(order[0] == 1 and "pos_label" not in self.named)
+        if "labels" in known:  # a resample may lack a class
+            self.named["labels"] = classes[order]
 
     def of_rows(self, times: Indices | None = None) -> float:
         """The measure if row i is repeated ``times[i]`` times, by default once."""
         rows = slice(None) if times is None else np.repeat(np.arange(len(times)), times)
-        return self._value(self.problem.rows.y[rows], rows)
+        return self._value(self.problem.rows.y[rows], self.problem.rows.X[rows], rows)
 
-    def of_labels(self, random: Random) -> float:
-        """The measure with labels that are drawn from the probabilities."""
-        P, u = self.problem.rows.X, random.uniform(size=self.problem.rows.n_rows)
-        y = (u < P).astype(np.intp) if P.ndim == 1 else labels_at(P.cumsum(axis=1), u)
-        return self._value(y, slice(None))
+    def of_labels(self, random: Random, P: Floats | None = None, copies: int = 1) -> float:
+        """The measure of calibrated probabilities, with labels that are drawn from them.
 
-    def _value(self, y: Indices, rows: Any) -> float:
+        ``P`` replaces the probabilities of the rows, and there are several copies of all rows.
+        """
+        P = self.problem.rows.X if P is None else P
+        rows, units = np.tile(np.arange(len(P)), copies), self.problem.units
+        if units is not None:
+            units = np.concatenate([units + k * (units.max() + 1) for k in range(copies)])
+        P, u = P[rows], uniform_numbers(len(rows), random, units)
+        if P.ndim == 1:
+            y = (u < P).astype(np.intp)
+        elif self.problem.kind == "multilabel":
+            y = (u[:, None] < P).astype(np.intp)
+        elif units is not None and self.problem.kind == "top-label":
+            # Predictions of a group are right together if classes are drawn by their rank.
+            ranks = np.argsort(-P, axis=1, kind="stable")
+            drawn = labels_at(np.take_along_axis(P, ranks, axis=1).cumsum(axis=1), u)
+            y = ranks[np.arange(len(P)), drawn]
+        else:
+            y = labels_at(P.cumsum(axis=1), u)
+        return self._value(y, P, rows)
+
+    def _value(self, y: Indices, P: Floats, rows: Any) -> float:
         w, classes = self.problem.rows.w, self.problem.rows.classes
+        P = 1 - P if self.is_reversed else P if self.order is None else P[:, self.order]
         weights = {} if w is None else {"sample_weight": w[rows]}
         labels = y if self.problem.kind == "multilabel" else classes[y]
-        return float(self.measure(labels, self.P[rows], **weights, **self.named))
+        with warnings.catch_warnings():  # all rows have been checked
+            warnings.simplefilter("ignore", ColumnOrderWarning)
+            value = self.measure(labels, P, **weights, **self.named)
+        return float(getattr(value, "estimate", value))
 
 
 Measured = MeasuredByBins | MeasuredByCall
 
 
+def _is_default(name: str, value: Any) -> bool:
+    return np.ndim(value) == 0 and value == DEFAULTS[name]
+
+
 def measured_by(
     measure: Measure,
-    n_bins: int,
+    n_bins: NBins,
     strategy: Strategy,
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -139,13 +183,15 @@ def measured_by(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
     pos_label: Any,
+    groups: ArrayLike | None = None,
 ) -> Measured:
     """A measure that can be computed for resampled rows and for simulated labels."""
     check_option("kind", kind, Kind)
-    check_in_memory((y_true, y_proba, sample_weight))
+    check_in_memory((y_true, y_proba, sample_weight, groups))
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
-    problem = Problem(rows.in_memory(), resolved(kind, rows.classes), pos_label)
-    if measure == SMOOTH:
+    numbers = group_numbers(groups, y_proba, sample_weight)
+    problem = Problem(rows.in_memory(), resolved(kind, rows.classes), pos_label, numbers)
+    if isinstance(measure, str) and measure == SMOOTH:
         measure = smooth_calibration_error
     if callable(measure):
         return MeasuredByCall(problem, measure, n_bins=n_bins, strategy=strategy)
@@ -174,20 +220,21 @@ def labels_at(cumulative: Floats, u: Floats) -> Indices:
     return (cumulative[:, :-1] <= (u * cumulative[:, -1])[:, None]).sum(axis=1)
 
 
-def draw_rows(n: int, random: Random) -> Indices:
-    """Number of times that each of n rows is in a bootstrap sample of n rows."""
-    return np.bincount(random.randint(n, size=n), minlength=n)
-
-
 def bootstrap_band(
-    rows: Scored, curve: Callable[[Ranked], Floats], level: float, n_resamples: int, seed: Any
+    rows: Scored,
+    curve: Callable[[Ranked], Floats],
+    level: float,
+    n_resamples: int,
+    seed: Any,
+    groups: Indices | None = None,
 ) -> tuple[Floats, Floats]:
-    """Pointwise quantiles of the curves of bootstrap samples of the rows."""
+    """Pointwise quantiles of the curves of bootstrap samples of the rows or of the groups."""
     random, order = check_random_state(seed), np.argsort(rows.score)
     score, event, w = rows.score[order], rows.event[order], rows.weight
     w = np.ones(len(order)) if w is None else w[order]
+    groups = None if groups is None else groups[order]
     draws = [
-        curve(ranked(score, event, w * draw_rows(len(w), random), are_sorted=True))
+        curve(ranked(score, event, w * draw_rows(len(w), random, groups), are_sorted=True))
         for _ in range(n_resamples)
     ]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)

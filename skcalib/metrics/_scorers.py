@@ -1,7 +1,9 @@
 """Measures as scorers, for ``GridSearchCV``, ``cross_validate`` and other uses of scorers."""
 
-import inspect
+from __future__ import annotations
+
 from collections.abc import Callable
+from inspect import Parameter, signature
 from typing import Any, Self
 
 import numpy as np
@@ -13,29 +15,32 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from skcalib._rows import Array, ArrayLike, Floats, Rows, on_host
 from skcalib._rows.inputs import if_in_memory
 from skcalib._validation.inputs import meant
-from skcalib._validation.labels import as_labels, in_one_type, not_among, of_outputs
+from skcalib._validation.labels import as_labels, in_one_type, not_among, of_outputs, shown
 
-from ._calibration_error import MEASURES, expected_calibration_error
-from ._proper_scores import score_decomposition
+from . import _calibration_error
+from ._calibration_error import FORMULAS, expected_calibration_error, smooth_calibration_error
+from ._proper_scores import mean_brier_score, mean_log_loss, score_decomposition
 
 
 class CalibrationScorer(BaseEstimator):
-    """Negative calibration error of a classifier, as scikit-learn calls scorers.
+    """A measure of labels and probabilities, as scikit-learn calls scorers.
 
     ``make_scorer`` cannot be used: it passes probabilities to the measure without the classes of
-    their columns, and for two classes a single column.
+    their columns, and a single column for two classes.
     """
 
     def __init__(
         self,
-        measure: Callable[..., float],
+        measure: Callable[..., Any],
         params: dict[str, Any],
         *,
+        sign: int = -1,
         weight_request: bool | str | None = None,
         features_request: bool | str | None = None,
     ) -> None:
         self.measure = measure
         self.params = params
+        self.sign = sign
         self.weight_request = weight_request
         self.features_request = features_request
 
@@ -47,10 +52,10 @@ class CalibrationScorer(BaseEstimator):
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """The metadata that the scorer requests."""
+        """Return the metadata that the scorer requests."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="sample_weight", alias=self.weight_request)
-        if "features" in inspect.signature(self.measure).parameters:
+        if "features" in signature(self.measure).parameters:
             request.score.add_request(param="features", alias=self.features_request)
         return request
 
@@ -67,27 +72,47 @@ class CalibrationScorer(BaseEstimator):
                 "A calibration error needs an estimator with predict_proba, got "
                 f"{type(estimator).__name__}."
             )
-        params = {"sample_weight": sample_weight, **self.params}
-        if "features" in inspect.signature(self.measure).parameters:
+        accepted = signature(self.measure).parameters
+        params = dict(self.params)
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        if "features" in accepted:
             params["features"] = X if features is None else features
+        if "n_resamples" in accepted:  # the estimate needs no resamples
+            params.setdefault("n_resamples", 1)
         if self.params.get("kind") == "multilabel":
             P = of_outputs(estimator.predict_proba(X), estimator.classes_)
-            return -self.measure(y_true, P, **params)
-        P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
-        if not isinstance(P, Rows):  # which have been checked
-            y_true, P, labels = if_in_memory(_with_unseen_classes, y_true, P, labels)
-        return -self.measure(y_true, P, labels=labels, **params)
+        else:
+            P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
+            if not isinstance(P, Rows):  # rows have been checked
+                y_true, P, labels = if_in_memory(_in_sorted_order, y_true, P, labels)
+            if "labels" in accepted:
+                params["labels"] = labels
+        value = self.measure(y_true, P, **params)
+        for name in ("estimate", "statistic"):
+            value = getattr(value, name, value)
+        return self.sign * float(value)
 
 
-def _with_unseen_classes(y: Any, P: Floats, labels: Array) -> tuple[Any, Floats, Array]:
-    """Labels, with probabilities of 0 for those that the estimator was not fitted on."""
+def _in_sorted_order(y: Any, P: Floats, labels: Array) -> tuple[Any, Floats, Array]:
+    """Labels, and probabilities in the order of the sorted classes.
+
+    Classes that the estimator was not fitted on have probability 0.
+    """
     y = column_or_1d(as_labels(y, "y_true"))
     unseen = not_among(y, labels)
     if len(unseen):
+        if isinstance(unseen.tolist()[0], str) != isinstance(labels.tolist()[0], str):
+            raise ValueError(
+                "y_true must hold labels of the type of the classes of the estimator, got "
+                f"[{shown(unseen)}] for the classes [{shown(labels)}]. Convert them, as by "
+                "y_true.astype(estimator.classes_.dtype)."
+            )
         P = on_host(P)
         P = np.hstack([P, np.zeros((len(P), len(unseen)), P.dtype)])
         labels = np.concatenate(in_one_type(labels, unseen))
-    return y, P, labels
+    order = np.argsort(labels)
+    return (y, P, labels) if np.all(np.diff(order) > 0) else (y, P[:, order], labels[order])
 
 
 def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
@@ -100,10 +125,17 @@ def _multilabel_score(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> f
     return float(np.mean(score_decomposition(y_true, y_proba, **params).score))
 
 
+# Their arguments are the arguments of score_decomposition.
+for _function in (_miscalibration, _multilabel_score):
+    _function.__signature__ = signature(score_decomposition)  # type: ignore[attr-defined]
+
 _OF_LABELS = {"kind": "multilabel"}
 
-_SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
-    **{f"neg_{measure.__name__}": (measure, {}) for measure in MEASURES},
+_SCORERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    **{f"neg_{name}": (getattr(_calibration_error, name), {}) for name in FORMULAS},
+    "neg_smooth_calibration_error": (smooth_calibration_error, {}),
+    "neg_log_loss": (mean_log_loss, {}),
+    "neg_brier_score": (mean_brier_score, {}),
     "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
     "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
@@ -112,29 +144,42 @@ _SCORERS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
     "neg_multilabel_brier_score": (_multilabel_score, {"score": "brier_score", **_OF_LABELS}),
 }
 
+# Measures by the parameter norm of other libraries.
+_NORMS = {
+    "l1": "neg_expected_calibration_error",
+    "l2": "neg_root_mean_squared_calibration_error",
+    "max": "neg_maximum_calibration_error",
+}
 
-def get_scorer(name: str, **params: Any) -> Callable[..., float]:
-    """A scorer by name, for ``GridSearchCV(scoring=...)``, ``cross_validate`` and the like.
 
-    Scorers return negated calibration errors, so that greater is better. They take the order
-    of the columns from the ``classes_`` of the estimator, and so support labels of any type
-    and folds that lack a class.
+def calibration_scorer(
+    measure: str | Callable[..., Any], *, greater_is_better: bool = False, **params: Any
+) -> Callable[..., float]:
+    """Scorer of a measure, for ``GridSearchCV(scoring=...)``, ``cross_validate`` and the like.
+
+    Scorers return negated errors, so that greater is better. They take the order of the columns
+    from the ``classes_`` of the estimator, and so support labels of any type and folds that lack
+    a class.
 
     Parameters
     ----------
-    name : str
-        One of :func:`get_scorer_names`, which include scikit-learn's scorers.
+    measure : str or callable
+        One of :func:`get_scorer_names`, or a function ``measure(y_true, y_proba)`` such as
+        :func:`skcalib.decision.area_under_risk_coverage`. Columns are passed in the order of the
+        sorted labels. A function with a parameter ``labels`` is passed these labels, a function
+        with a parameter ``features`` is passed X, or the features that metadata routing passes
+        after ``set_score_request(features=True)``. The scorer takes the ``estimate`` or the
+        ``statistic`` of a result that has one.
+    greater_is_better : bool, default=False
+        Whether to keep the sign of a function, as for :func:`skcalib.clinical.net_benefit`.
     **params
-        Arguments of the measure, such as ``n_bins`` or ``kind``, for skcalib's own scorers only.
-        Those named ``neg_multilabel_``, and others with ``kind="multilabel"``, are for classifiers
-        and calibrators of several labels per row. ``neg_multicalibration_error`` has the segments
-        of ``features``, which are passed to the scorer, or routed to it after
-        ``set_score_request(features=True)``; by default those of X.
+        Arguments of the measure, such as ``n_bins`` or ``kind``. With ``kind="multilabel"`` the
+        scorer is for classifiers and calibrators of several labels per row.
 
     Returns
     -------
     callable
-        With the signature ``scorer(estimator, X, y, sample_weight=None)``.
+        Scorer with the signature ``scorer(estimator, X, y, sample_weight=None)``.
 
     Raises
     ------
@@ -146,61 +191,81 @@ def get_scorer(name: str, **params: Any) -> Callable[..., float]:
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from skcalib.metrics import get_scorer
-    >>> scorer = get_scorer("neg_expected_calibration_error", n_bins=10)
+    >>> from skcalib.metrics import calibration_scorer
+    >>> scorer = calibration_scorer("neg_expected_calibration_error", n_bins=10)
     >>> scores = cross_val_score(GaussianNB(), *load_iris(return_X_y=True), scoring=scorer)
     >>> bool((scores <= 0).all())
     True
     """
-    if not isinstance(name, str):
-        raise ValueError(f"name must be the name of a scorer, got {name!r}.")
-    if name in _SCORERS:
-        measure, fixed = _SCORERS[name]
-        _check_params(name, measure, fixed, params)
-        return CalibrationScorer(measure, {**fixed, **params})
-    if name not in sklearn.metrics.get_scorer_names():
+    if callable(measure):
+        name = getattr(measure, "__name__", repr(measure))
+        _check_names(name, measure, {}, params)
+        return CalibrationScorer(measure, params, sign=1 if greater_is_better else -1)
+    if not isinstance(measure, str):
         raise ValueError(
-            f"There is no scorer named {name!r}. {meant(name, get_scorer_names())}"
+            f"measure must be the name of a scorer or a function measure(y_true, y_proba), got "
+            f"{measure!r}."
+        )
+    if greater_is_better:
+        raise ValueError(
+            f"greater_is_better is for functions, got True for the name {measure!r}. Leave it out."
+        )
+    if measure in _SCORERS:
+        function, fixed = _SCORERS[measure]
+        _check_names(measure, function, fixed, params)
+        _check_values(function, fixed | params)
+        return CalibrationScorer(function, fixed | params)
+    if measure not in sklearn.metrics.get_scorer_names():
+        raise ValueError(
+            f"There is no scorer named {measure!r}. {meant(measure, get_scorer_names())}"
             "skcalib.metrics.get_scorer_names() lists all."
         )
     if params:
         raise ValueError(
-            f"{name!r} is scikit-learn's scorer and takes no arguments here, got "
+            f"{measure!r} is scikit-learn's scorer and takes no arguments here, got "
             f"{', '.join(params)}. Use sklearn.metrics.make_scorer."
         )
-    return sklearn.metrics.get_scorer(name)
+    return sklearn.metrics.get_scorer(measure)
 
 
-def _check_params(
-    name: str, measure: Callable[..., float], fixed: dict[str, Any], params: dict[str, Any]
+def _check_names(
+    name: str, measure: Callable[..., Any], fixed: dict[str, Any], params: dict[str, Any]
 ) -> None:
-    """Raise a ValueError for arguments that the measure does not have, and for invalid values."""
-    of_scores = {_miscalibration, _multilabel_score}
-    described = score_decomposition if measure in of_scores else measure
+    """Raise a ValueError for arguments that the measure does not have."""
+    parameters = signature(measure).parameters
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
     brought = {"y_true", "y_proba", "sample_weight", "labels", "features", *fixed}
-    accepted = [key for key in inspect.signature(described).parameters if key not in brought]
-    unknown = [key for key in params if key not in accepted]
-    if unknown:
+    accepted = [key for key in parameters if key not in brought]
+    if unknown := [key for key in params if key not in accepted]:
+        remedy = ""
+        if "norm" in unknown:
+            remedy = " A norm is a measure of its own: " + ", ".join(
+                f"{norm!r} is {scorer!r}" for norm, scorer in _NORMS.items()
+            ) + "."  # fmt: skip
         raise ValueError(
-            f"{name!r} takes the arguments {', '.join(accepted)}, got {', '.join(unknown)}."
+            f"{name!r} takes the arguments {', '.join(accepted) or 'none'}, got "
+            f"{', '.join(unknown)}.{remedy}"
         )
-    # A call with two rows checks the values, except for a label, which these rows may lack.
-    given: dict[str, Any] = {**fixed, **params}
-    is_multilabel = given.get("kind") == "multilabel"
-    if not is_multilabel:
-        given.pop("pos_label", None)
+
+
+def _check_values(measure: Callable[..., Any], params: dict[str, Any]) -> None:
+    """Raise a ValueError for invalid arguments, by a call with two rows."""
+    is_multilabel = params.get("kind") == "multilabel"
+    if not is_multilabel:  # two rows may lack the label
+        params = {key: value for key, value in params.items() if key != "pos_label"}
     y = np.eye(2) if is_multilabel else [0, 1]
-    if np.ndim(measure(y, np.full((2, 2), 0.5), **given)):
+    if np.ndim(measure(y, np.full((2, 2), 0.5), **params)):
         raise ValueError("average must be 'macro' or 'micro' for a scorer, got None.")
 
 
 def get_scorer_names() -> list[str]:
-    """Names of all scorers of :func:`get_scorer`, including those of scikit-learn.
+    """Return the names of all scorers of :func:`calibration_scorer`, including scikit-learn's.
 
     Returns
     -------
     list of str
-        In alphabetical order.
+        Names in alphabetical order.
 
     Examples
     --------

@@ -1,21 +1,33 @@
 """Uncertainty of measures of calibration: confidence intervals and tests of one or two models."""
 
+from __future__ import annotations
+
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from skcalib._rows import ArrayLike, Floats, as_numpy
+from skcalib._rows import ArrayLike, Floats, Indices, as_numpy
 from skcalib._scores.bins import Strategy
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
-from ._calibration_error import FORMULAS
-from ._input import OF_EACH, Kind, check_draws_labels, scored_rows
-from ._inversion import null_errors, p_value, simulated
-from ._resampling import ROUNDING, Measure, MeasuredByBins, Method, draw_rows, measured_by
+from ._curve import NBins
+from ._groups import (
+    Random,
+    are_skewed,
+    draw_rows,
+    group_numbers,
+    normal_quantile,
+    sums_by_group,
+    uniform_numbers,
+)
+from ._input import OF_EACH, Kind, scored_rows
+from ._inversion import ends_by_labels, null_errors, p_value, simulated, vanishes
+from ._resampling import ROUNDING, SMOOTH, Measure, Measured, MeasuredByBins, Method, measured_by
 
 
 @dataclass(frozen=True)
@@ -25,26 +37,34 @@ class IntervalEstimate:
     Attributes
     ----------
     estimate : float
-        The measure of all rows.
+        Measure of all rows.
     low, high : float
         Ends of the interval of the true value.
+    confidence_level : float
+        Confidence level of the interval.
     """
 
     estimate: float
     low: float
     high: float
+    confidence_level: float = 0.95
+
+    def __str__(self) -> str:
+        estimate, low, high = (f"{value:.2g}" if abs(value) < 0.1 else f"{value:.2f}" for value in
+                               (self.estimate, self.low, self.high))  # fmt: skip
+        return f"{estimate} ({100 * self.confidence_level:g}% interval {low} to {high})"
 
 
 @dataclass(frozen=True)
 class CalibrationTestResult:
-    """Whether a model is miscalibrated.
+    """Test of the hypothesis that a model is calibrated.
 
     Attributes
     ----------
     statistic : float
-        The measure of all rows.
+        Measure of all rows.
     pvalue : float
-        Probability that a calibrated model has one at least as large.
+        Probability that a calibrated model has a measure at least as large.
     """
 
     statistic: float
@@ -58,7 +78,7 @@ class CalibrationDifference:
     Attributes
     ----------
     estimate : float
-        Measure of the first less that of the second.
+        Measure of the first model minus the measure of the second.
     low, high : float
         Ends of the confidence interval of the true difference.
     pvalue : float
@@ -76,73 +96,73 @@ def calibration_error_interval(
     y_proba: ArrayLike,
     *,
     measure: Measure = "expected_calibration_error",
-    n_bins: int = 15,
+    n_bins: NBins = 15,
     strategy: Strategy = "uniform",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 999,
     confidence_level: float = 0.95,
     method: Method = "auto",
     random_state: int | np.random.RandomState | None = None,
 ) -> IntervalEstimate:
-    r"""Confidence interval of the true calibration error, by bootstrap or inversion of a test.
+    r"""Confidence interval of the true calibration error, by inversion of a test or bootstrap.
 
     With the measure :math:`e` of all rows and the quantiles :math:`q` of the measure over
-    ``n_resamples`` bootstrap samples of the rows, the methods are
+    ``n_resamples`` bootstrap samples of the rows or groups, the methods are
 
     - ``"percentile"``: :math:`[q_{\alpha/2},\; q_{1 - \alpha/2}]`. Calibration errors are biased
-      upwards, and those of bootstrap samples twice as much.
-    - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which corrects most of that
+      upwards, and calibration errors of bootstrap samples twice as much.
+    - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which corrects most of the
       bias, but does not contain 0 for half of all calibrated models.
-    - ``"inversion"``: the true errors that a test with the statistic :math:`e` would not reject,
-      whatever the true gaps of the bins are.
+    - ``"inversion"``: the true errors that a test with the statistic :math:`e` does not reject.
 
-    For the inversion, let :math:`\gamma_m` be the true gaps of the bins, and
-    :math:`g_m = \gamma_m + \epsilon_m` those observed. An error :math:`\psi` of gaps, such as the
-    ECE, is convex and homogeneous, so that
+    The inversion needs no assumption on the true gaps :math:`\gamma_m` of the bins. The observed
+    gaps are :math:`g_m = \gamma_m + \epsilon_m`. An error :math:`\psi` of gaps, such as the ECE, is
+    convex and homogeneous, so that
 
     .. math:: \langle \lambda, \epsilon \rangle \le \psi(g) - \psi(\gamma) \le \psi(\epsilon)
 
     for the derivatives :math:`\lambda` of :math:`\psi` at :math:`\gamma`. The *lower end* is the
-    least true error to which the quantile :math:`1 - \alpha` of :math:`\psi(\epsilon)` adds up to
-    :math:`e`. This noise is drawn as labels of the given rows: from the probabilities for an error
-    of 0, and from probabilities less fractions of the gaps of pooled neighbouring bins for larger
-    ones. Therefore the interval contains 0 if and only if the p-value of :func:`calibration_test`
-    with the same ``random_state`` is above :math:`\alpha`, where :math:`1 - \alpha` is the
-    ``confidence_level``. The *upper end* adds to :math:`e` the noise of the weighted sum of gaps,
-    by Wilson's method with a correction for continuity [2]_ at the level :math:`1 - \alpha/2`: so
-    it has a width also where hardly a row is misclassified. If n rows of confidence 1 are all
-    classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the weight of
+    least true error that the quantile :math:`1 - \alpha` of :math:`\psi(\epsilon)` raises to
+    :math:`e`. The noise is drawn as labels from the probabilities for an error of 0, and from
+    probabilities minus fractions of the gaps of pooled neighbouring bins for larger errors. So the
+    interval contains 0 if and only if the p-value of :func:`calibration_test` with the same
+    ``random_state`` is above :math:`\alpha`, where :math:`1 - \alpha` is the ``confidence_level``.
+    The *upper end* adds to :math:`e` the noise of the weighted sum of gaps, by Wilson's method with
+    a correction for continuity [2]_ at the level :math:`1 - \alpha/2`. If n rows of confidence 1 are
+    all classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the weight of
     bins.
 
-    Both inequalities hold for all gaps, even or in a single bin. So the interval is valid, and
-    longer than need be where gaps are even, or where bins hold few rows: then most of :math:`e` is
-    bias, which only the lower end is free of. A debiased error has the true error of the plain one,
-    and the same upper end; its own lower end is of its own test.
+    A debiased error estimates the true error of the plain measure and has its upper end. In its
+    lower end, the variance is subtracted from the square of the largest sum of gap and noise, since
+    debiased errors are not convex.
 
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`. Tensors are copied to the host.
     measure : str or callable, default="expected_calibration_error"
-        Name of one of the measures of this module, or a function ``measure(y_true, y_proba)``. The
-        columns are passed in the order of the sorted labels, one-dimensional probabilities are
-        those of the second label, and ``sample_weight=`` is passed if there are weights. If it has
-        parameters of these names that :func:`functools.partial` has not bound, ``labels=`` is
-        passed with the sorted labels, since a resample may lack a class, and ``kind``, ``n_bins``,
-        ``strategy`` and ``pos_label`` if they are not the default.
+        Name of a measure of this module, or a function ``measure(y_true, y_proba)``. Columns are
+        passed in the order of the sorted labels, and one-dimensional probabilities are the
+        probabilities of the second label. A function with a parameter ``labels`` is passed the
+        sorted labels. ``sample_weight`` is passed if there are weights, and ``kind``, ``n_bins``,
+        ``strategy`` and ``pos_label`` if the function has them and they are not the default.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. All resamples have the bins of all rows.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of resamples.
     confidence_level : float, default=0.95
         Between 0 and 1.
     method : {"auto", "inversion", "basic", "percentile"}, default="auto"
-        Kind of the interval. "inversion" is for measures of bins, by name, and not for
-        ``kind="multilabel"``.
-        "auto" is "inversion" where there is one, else "basic".
+        Kind of the interval. "inversion" is for calibration errors: measures by name, and functions
+        that are near 0 for many rows of a calibrated model, which is tested with simulated labels.
+        "auto" is "inversion" for calibration errors, and "basic" for other functions, such as a
+        log loss.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of the resamples.
 
@@ -155,7 +175,12 @@ def calibration_error_interval(
     ------
     ValueError
         As :func:`reliability_curve`, and if ``measure``, ``method``, ``confidence_level`` or
-        ``n_resamples`` is invalid.
+        ``n_resamples`` is invalid, or a function has no finite value for simulated labels.
+
+    Warns
+    -----
+    UserWarning
+        If there are fewer than 20 groups.
 
     References
     ----------
@@ -176,24 +201,36 @@ def calibration_error_interval(
     check_option("method", method, Method)
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, groups)
     measured = measured_by(measure, n_bins, strategy, *rows)
     random, estimate = check_random_state(random_state), measured.of_rows()
-    # Labels of a row may depend on one another, so that they cannot be drawn from probabilities.
-    inverts = method in {"auto", "inversion"} and kind != "multilabel"
-    if inverts and isinstance(measured, MeasuredByBins):
-        simulation = simulated(measured, n_resamples, random, confidence_level)
-        return IntervalEstimate(estimate, *simulation.ends(measured.name, estimate))
+    inverts = method in {"auto", "inversion"} and is_error(measured, measure, random)
+    if inverts:
+        ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
+        return IntervalEstimate(estimate, *ends, confidence_level)
     if method == "inversion":
-        check_draws_labels(kind, "method='inversion'")
         raise ValueError(
-            f"method='inversion' is for {', '.join(FORMULAS)}, got measure={measure!r}. Use "
-            "'basic'."
+            "method='inversion' is for calibration errors, which are near 0 for many rows of a "
+            f"calibrated model, got measure={measure!r}. Use 'basic'."
         )
-    n = measured.problem.rows.n_rows
-    draws = np.array([measured.of_rows(draw_rows(n, random)) for _ in range(n_resamples)])
+    n, numbers = measured.problem.rows.n_rows, measured.problem.groups
+    draws = np.array([measured.of_rows(draw_rows(n, random, numbers)) for _ in range(n_resamples)])
     least = 0.0 if isinstance(measure, str) else -np.inf  # calibration errors are non-negative
     return interval_of(estimate, draws, confidence_level, method, least)
+
+
+def is_error(measured: Measured, measure: Measure, random: Random) -> bool:
+    """Whether a measure is a calibration error, so that a calibrated model has the true error 0."""
+    return isinstance(measured, MeasuredByBins) or measure == SMOOTH or vanishes(measured, random)
+
+
+def inverted_ends(
+    measured: Measured, estimate: float, n_resamples: int, random: Random, level: float
+) -> tuple[float, float]:
+    """Ends of the interval of a calibration error by inversion of a test."""
+    if isinstance(measured, MeasuredByBins):
+        return simulated(measured, n_resamples, random, level).ends(measured.name, estimate)
+    return ends_by_labels(measured, estimate, n_resamples, random, level)
 
 
 def calibration_test(
@@ -201,12 +238,13 @@ def calibration_test(
     y_proba: ArrayLike,
     *,
     measure: Measure = "expected_calibration_error",
-    n_bins: int = 15,
+    n_bins: NBins = 15,
     strategy: Strategy = "uniform",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 999,
     random_state: int | np.random.RandomState | None = None,
 ) -> CalibrationTestResult:
@@ -220,8 +258,10 @@ def calibration_test(
 
     If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
 
-    Several labels per row, which may depend on one another, are tested one by one with
-    ``kind="binary"``.
+    If rows have ``groups``, the draws flip the signs of the residuals of whole groups. Few groups
+    with an event have skewed sums of residuals. In this case, the draws are labels that depend
+    fully within each group, which is exact for equal rows and conservative for other rows. With
+    ``kind="multilabel"`` the labels of each row are a group.
 
     ``measure="spiegelhalter_z"`` is the test of Spiegelhalter [3]_, with a statistic that is
     standard normal if the scores :math:`p_i` of the events :math:`y_i` are calibrated,
@@ -229,8 +269,9 @@ def calibration_test(
     .. math:: z = \frac{\sum_i w_i (y_i - p_i) (1 - 2 p_i)}
         {\sqrt{\sum_i w_i^2 (1 - 2 p_i)^2 p_i (1 - p_i)}} .
 
-    It compares the Brier score with the one expected, so it finds scores that are too extreme or
-    not extreme enough, and misses errors that cancel in this sum.
+    It compares the Brier score with its expectation, so it detects scores that are too extreme or
+    not extreme enough, and misses errors that cancel in this sum. With groups, draws as above give
+    the p-value.
 
     Parameters
     ----------
@@ -238,9 +279,11 @@ def calibration_test(
         As for :func:`reliability_curve`. Tensors are copied to the host.
     measure : str or callable, default="expected_calibration_error"
         As for :func:`calibration_error_interval`; larger values mean larger miscalibration. Or
-        "spiegelhalter_z", for one score per row: no labels are drawn for its two-sided test.
+        "spiegelhalter_z", a two-sided test for one score per row.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of simulations. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     random_state : int, RandomState instance or None, default=None
@@ -274,12 +317,12 @@ def calibration_test(
     True
     """
     check_integer("n_resamples", n_resamples)
-    check_draws_labels(kind, "calibration_test")
+    random = check_random_state(random_state)
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
-    if measure == "spiegelhalter_z":
-        return _spiegelhalter(*rows)
-    measured = measured_by(measure, n_bins, strategy, *rows)
-    random, statistic = check_random_state(random_state), measured.of_rows()
+    if isinstance(measure, str) and measure == "spiegelhalter_z":
+        return _spiegelhalter(rows, groups, n_resamples, random)
+    measured = measured_by(measure, n_bins, strategy, *rows, groups)
+    statistic = measured.of_rows()
     if isinstance(measured, MeasuredByBins):
         draws = null_errors(measured, n_resamples, random)
     else:
@@ -287,7 +330,9 @@ def calibration_test(
     return CalibrationTestResult(statistic, p_value(statistic, draws))
 
 
-def _spiegelhalter(*args: Any) -> CalibrationTestResult:
+def _spiegelhalter(
+    args: tuple[Any, ...], groups: ArrayLike | None, n_resamples: int, random: Random
+) -> CalibrationTestResult:
     """The z of Spiegelhalter (1986) and its p-value, for arguments of :func:`scored_rows`."""
     kind, columns = scored_rows(*args)
     if kind in OF_EACH:
@@ -297,9 +342,21 @@ def _spiegelhalter(*args: Any) -> CalibrationTestResult:
         )
     _, p, event, weight = next(columns)
     w = np.ones(len(p)) if weight is None else weight / weight.max()
-    above = float(np.sum(w * (event - p) * (1 - 2 * p)))
-    spread = float(np.sqrt(np.sum((w * (1 - 2 * p)) ** 2 * p * (1 - p))))
-    if spread == 0:  # all scores are 0, 1 or 1/2, of which the first two are right or wrong
+    numbers, shares = group_numbers(groups, args[1], args[3]), w * (1 - 2 * p)
+    above = float(np.sum(shares * (event - p)))
+    if numbers is not None:
+        if are_skewed(p[None], w, numbers):
+            draws = np.array([
+                shares @ (p - (uniform_numbers(len(p), random, numbers) < p))
+                for _ in range(n_resamples)
+            ])  # fmt: skip
+        else:
+            sums = sums_by_group(shares * (event - p), numbers)
+            draws = random.choice([-1.0, 1.0], size=(n_resamples, len(sums))) @ sums
+        z = above / float(np.sqrt(np.mean(draws**2))) if draws.any() else 0.0
+        return CalibrationTestResult(z, p_value(abs(above), np.abs(draws)))
+    spread = float(np.sqrt(np.sum(shares**2 * p * (1 - p))))
+    if spread == 0:  # all scores are 0, 1 or 1/2; scores of 0 and 1 are right or wrong
         z = float(np.sign(above) * np.inf) if above else 0.0
         return CalibrationTestResult(z, float(not above))
     return CalibrationTestResult(above / spread, 2 * float(ndtr(-abs(above) / spread)))
@@ -311,29 +368,31 @@ def calibration_difference(
     other_proba: ArrayLike,
     *,
     measure: Measure = "debiased_root_mean_squared_calibration_error",
-    n_bins: int = 15,
+    n_bins: NBins = 15,
     strategy: Strategy = "uniform",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 999,
     confidence_level: float = 0.95,
     random_state: int | np.random.RandomState | None = None,
 ) -> CalibrationDifference:
     r"""Difference between the calibration errors of two models on the same rows, and its test.
 
-    The difference :math:`d` of the measures is compared with those of bootstrap samples of the
-    rows, :math:`d^*`, which are the same for both models. The distribution of :math:`d^* - d`
+    The difference :math:`d` of the measures is compared with differences :math:`d^*` of bootstrap
+    samples of the rows or groups, which are the same for both models. The distribution of :math:`d^* - d`
     estimates that of :math:`d` around the true difference, so
 
     .. math:: p = \frac{1 + \#\{ |d^* - d| \ge |d| \}}{1 + n_\text{resamples}} ,
 
-    and the interval contains 0 if and only if ``pvalue`` is above :math:`\alpha`, one less the
-    ``confidence_level``. It contains :math:`d \pm h`, with the quantile :math:`h` of
-    :math:`|d^* - d|` for that level. Debiased errors of bootstrap samples have too little
-    variance where an error is near 0, so the ends are further out if the intervals :math:`[l, u]`
-    of both errors :math:`e` are wide [2]_: :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
+    and the interval contains 0 if and only if ``pvalue`` is above :math:`\alpha`, where
+    :math:`1 - \alpha` is the ``confidence_level``. It contains :math:`d \pm h`, with the quantile
+    :math:`1 - \alpha` of :math:`|d^* - d|` as h. For a proper score or the net benefit, which are
+    means over rows, this is the interval. Calibration errors of bootstrap samples have too little
+    variance near 0, so the ends are further out if the intervals :math:`[l, u]` of both errors
+    :math:`e` are wide [2]_: :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
     :math:`d + \sqrt{(u_1 - e_1)^2 + (e_2 - l_2)^2}`, except for the end next to 0 where the test
     rejects.
 
@@ -353,6 +412,8 @@ def calibration_difference(
         As for :func:`calibration_error_interval`. See above for the bias of other measures.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of bootstrap samples.
     confidence_level : float, default=0.95
@@ -392,7 +453,9 @@ def calibration_difference(
     """
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
-    settings = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+    settings = {
+        "sample_weight": sample_weight, "labels": labels, "pos_label": pos_label, "groups": groups,
+    }  # fmt: skip
     measured = partial(measured_by, measure, n_bins, strategy, y_true, kind=kind, **settings)
     first = measured(y_proba=y_proba)
     shape, other_shape = (np.shape(as_numpy(P, "other_proba")) for P in (y_proba, other_proba))
@@ -401,31 +464,46 @@ def calibration_difference(
             f"y_proba and other_proba must be of the same shape, got {shape} and {other_shape}."
         )
     try:
-        second = measured(y_proba=other_proba)
-    except ValueError as error:  # that blames y_proba, which is valid
+        with warnings.catch_warnings():  # the first model has warned
+            warnings.simplefilter("ignore")
+            second = measured(y_proba=other_proba)
+    except ValueError as error:  # the message blames y_proba, which is valid
         raise ValueError(str(error).replace("y_proba", "other_proba")) from None
-    n, random, models = first.problem.rows.n_rows, check_random_state(random_state), (first, second)
-    samples = (draw_rows(n, random) for _ in range(n_resamples))
+    models, random = (first, second), check_random_state(random_state)
+    n, numbers = first.problem.rows.n_rows, first.problem.groups
+    samples = (draw_rows(n, random, numbers) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     intervals = []
-    for model, of_model in zip(models, draws.T, strict=True):
+    for model in models:
         estimate = model.of_rows()
-        if kind != "multilabel" and isinstance(model, MeasuredByBins):
-            seeded = check_random_state(random_state)  # as for the interval of a single model
-            simulation = simulated(model, n_resamples, seeded, confidence_level)
-            intervals.append(IntervalEstimate(estimate, *simulation.ends(model.name, estimate)))
-        else:
-            intervals.append(interval_of(estimate, of_model, confidence_level, "basic", -np.inf))
+        seeded = check_random_state(random_state)  # as for the interval of a single model
+        ends = (estimate, estimate)
+        if is_error(model, measure, seeded):
+            ends = inverted_ends(model, estimate, n_resamples, seeded, confidence_level)
+        intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
     one, other = intervals
-    return difference_of(one, other, draws[:, 0] - draws[:, 1], confidence_level)
+    differences = draws[:, 0] - draws[:, 1]
+    return difference_of(one, other, differences, confidence_level, numbers)
 
 
 def difference_of(
-    first: IntervalEstimate, second: IntervalEstimate, draws: Floats, level: float
+    first: IntervalEstimate,
+    second: IntervalEstimate,
+    draws: Floats,
+    level: float,
+    groups: Indices | None = None,
 ) -> CalibrationDifference:
-    """The test of a difference, from those of bootstrap samples, and the interval."""
+    """The test of a difference, from differences of bootstrap samples, and the interval.
+
+    Measures that are no calibration errors have intervals without width: their difference has the
+    interval of the paired samples.
+    """
     estimate = first.estimate - second.estimate
     sizes = np.abs(draws - estimate)
+    if groups is not None:  # few groups vary less than their population
+        n_groups = int(groups.max()) + 1
+        few = normal_quantile(level, groups) / float(ndtri((1 + level) / 2))
+        sizes = sizes * few * np.sqrt(n_groups / max(n_groups - 1, 1))
     pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))
     # Limits from those of both errors, as if these were independent, where they lie further out.
@@ -445,4 +523,4 @@ def interval_of(
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     if method != "percentile":
         low, high = 2 * estimate - high, 2 * estimate - low
-    return IntervalEstimate(estimate, max(float(low), least), max(float(high), least))
+    return IntervalEstimate(estimate, max(float(low), least), max(float(high), least), level)

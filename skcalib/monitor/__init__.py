@@ -1,7 +1,8 @@
-"""Monitors of the calibration of a classifier in production."""
+"""Monitors of a classifier in production, and calibrators that follow its labels."""
 
 from __future__ import annotations
 
 from ._monitor import CalibrationMonitor
+from ._online import OnlineCalibrator
 
-__all__ = ["CalibrationMonitor"]
+__all__ = ["CalibrationMonitor", "OnlineCalibrator"]

@@ -1,5 +1,7 @@
 """Scaling methods: smooth maps of the logits."""
 
+from __future__ import annotations
+
 from ._beta import BetaCalibration
 from ._dirichlet import DirichletCalibration
 from ._linear import VectorScaling
@@ -9,6 +11,7 @@ from ._platt import PlattScaling
 from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
 from ._temperature import EnsembleTemperatureScaling, TemperatureScaling
+from ._uncalibrated import Uncalibrated
 
 __all__ = [
     "BetaCalibration",
@@ -20,5 +23,6 @@ __all__ = [
     "QuadraticScaling",
     "SplineCalibration",
     "TemperatureScaling",
+    "Uncalibrated",
     "VectorScaling",
 ]

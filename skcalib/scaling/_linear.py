@@ -1,6 +1,7 @@
-"""Vector scaling, and what it shares with matrix and Dirichlet scaling: linear maps."""
+"""Vector scaling, and the common part of vector, matrix and Dirichlet scaling: linear maps."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -9,31 +10,36 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
-from skcalib._optimize import loss, temperature
-from skcalib._optimize.leave_one_out import Choice, choose_strength
-from skcalib._optimize.maps import MatrixMap, VectorMap
-from skcalib._optimize.minimize import best_parameters
+from skcalib._optimize import temperature
+from skcalib._optimize.linear import (
+    LOWEST_FEATURE,
+    Choice,
+    Objective,
+    choose_strength,
+    log_features,
+)
+from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
-# Number of features that are stored; more are made in each pass.
+# Largest number of features that are stored; above it each pass computes them.
 MOST_STORED = 1 << 22
-
-# Gradient norm at the end of a path of fits.
-EXACT = 1e-9
 
 
 class _LinearScaling(BaseCalibrator):
-    """What vector, matrix and Dirichlet scaling share: a linear map around temperature scaling."""
+    """Common part of vector, matrix and Dirichlet scaling: a linear map after temperature scaling.
+
+    A subclass states its map and its penalty.
+    """
 
     _on_device = True
-    # The map of a fitted calibrator, whose offsets may be zero.
+    # The map of a fitted calibrator, with offsets that may be zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
-    # Parameters that are strengths, with their values that are no numbers.
+    # Parameters that are strengths, with their values that are not numbers.
     _strengths: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("loo",)}
-    # Regularization of K classes, rows of some weight, and a multiple.
-    _regularization = staticmethod(loss.Regularization.rule)
+    # Penalty for a number of classes, a weight of the rows, and a multiple of the rule.
+    _regularization = staticmethod(Regularization.rule)
 
     alpha: Literal["auto", "loo"] | float
     smoothing: Literal["auto"] | float
@@ -53,19 +59,69 @@ class _LinearScaling(BaseCalibrator):
     n_iter_: int
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return fit_linear_maps(rows, [self])[0]
+        strengths = self._checked_strengths()
+        plain = not any(strengths)
+        smoothing = inputs.fitted_smoothing(self.smoothing, rows)
+        scale = temperature.fit_inverse_temperature(rows, smoothing)
+        if plain or scale.outcome != "separable":  # a ridge gives separable rows a minimum
+            temperature.warn_of_no_minimum(scale)
+        b = scale.value
+        if plain and scale.outcome == "no_better_than_chance":
+            b /= temperature.SMALLEST_SCALE  # the map may reverse logits: gradients must not vanish
+        map_ = self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
+        objective = _objective(map_, rows, b, smoothing, normalize=self.normalize)
+        if (
+            plain and scale.outcome == "separable"
+        ):  # slopes, or offsets that break ties, would diverge
+            x, choice = objective.identity, Choice(0.0)
+            solution = OptimizeResult(x=x, fun=objective.value_gradient(x)[0], nit=0)
+        else:
+            fit = partial(self._fit_map, objective, strengths)
+            objective, choice, solution = with_one_blas_thread(fit)
+        coef, intercept = map_.coefficients(solution.x, objective.n_classes)
+        penalty = objective.ridge @ (solution.x - objective.identity) ** 2
+        return {
+            "coef_": coef * (1.0 if self.normalize else b),
+            "intercept_": intercept,
+            "temperature_": 1 / b if self.normalize else 1.0,
+            "normalize_": bool(self.normalize),
+            "alpha_": choice.alpha,
+            "alphas_": choice.alphas,
+            "loo_losses_": choice.losses,
+            "smoothing_": smoothing,
+            "loss_": solution.fun - float(penalty),
+            "n_iter_": int(choice.nit + solution.nit),
+        }
 
-    def _spec(self) -> tuple[VectorMap | MatrixMap, list[Any]]:
-        """The map that is to be fitted, and its strengths, from checked parameters."""
-        strengths = []
+    def _checked_strengths(self) -> list[Any]:
+        """The values of the strengths, after a check of all parameters."""
         for name, options in self._strengths.items():
-            strengths.append(getattr(self, name))
-            inputs.check_real(name, strengths[-1], closed=True, option=options)
+            inputs.check_real(name, getattr(self, name), closed=True, option=options)
         inputs.check_integer("max_iter", self.max_iter)
         inputs.check_real("tol", self.tol)
         inputs.check_flag("normalize", self.normalize)
         inputs.check_flag("fit_intercept", self.fit_intercept)
-        return self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False), strengths
+        return [getattr(self, name) for name in self._strengths]
+
+    def _fit_map(
+        self, objective: Objective, strengths: list[Any]
+    ) -> tuple[Objective, Choice, OptimizeResult]:
+        """The objective of the given or chosen strength, the choice, and the solution."""
+        rule = partial(self._regularization, objective.n_classes, objective.rows.weight)
+        tol, start, blocks = self.tol, None, None
+        if "loo" in strengths:
+            choice = choose_strength(objective, rule, tol, self.max_iter)
+            start, blocks = choice.fit.x, choice.fit.blocks
+            # On few rows the result is exact: a weight of 2 is the row twice to seven digits.
+            tol = min(tol, 1e-9) if objective.few else tol
+        else:
+            choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
+        objective = replace(objective, regularization=rule(choice.alpha))
+        solution = objective.minimize(tol, self.max_iter, start, blocks)
+        solution.success = bool(np.linalg.norm(solution.jac) <= self.tol)
+        if not (solution.success and objective.ridge.all()):
+            _warn_unless_optimal(solution, objective, self.tol, self.max_iter)
+        return objective, choice, solution
 
     def _unmixed(self, Z: Floats) -> Floats:
         F = xa.both_columns(Z)
@@ -74,42 +130,42 @@ class _LinearScaling(BaseCalibrator):
         return xa.in_columns_of(Z, super()._unmixed(F))
 
     def _calibrate(self, F: Floats) -> Floats:
-        theta = xa.astype(xa.flat(self.coef_, self.intercept_), F.dtype)
-        return self._fitted_map.scores(
-            theta, xa.at_least(F, loss.LOWEST_FEATURE) if self.normalize_ else F
-        )
+        coef, intercept = (xa.astype(a, F.dtype) for a in (self.coef_, self.intercept_))
+        if self.normalize_:
+            F = xa.namespace(F).clip(F, LOWEST_FEATURE, None)
+        return (F * coef if coef.ndim == 1 else F @ coef.T) + intercept
 
 
 class VectorScaling(_LinearScaling):
     r"""Vector scaling: a slope and an offset for the logit of each class.
 
-    Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
-    \mathrm{softmax}(z / T)` that it gives, the slopes :math:`a` and offsets :math:`c` of
+    Temperature scaling comes first and gives log-probabilities :math:`l = \log
+    \mathrm{softmax}(z / T)`. Slopes :math:`a` and offsets :math:`c` then give
 
-    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(a \circ l + c)_k
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(a \circ l + c)_k .
 
-    are those that minimise the log loss plus a ridge penalty, which shrinks them towards
+    They minimise the log loss plus a ridge penalty, which shrinks them towards
     :math:`a = 1, c = 0`,
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(a, c)
         + \alpha \frac{K}{N} \left( \|a - 1\|^2 + \|c\|^2 \right),
 
-    with N the sum of the weights and K the number of classes. It repairs what temperature scaling
-    cannot, an over-predicted class; the ridge penalty keeps it from fitting noise where rows are
-    few, and vanishes as they become many.
+    with N the sum of the weights and K the number of classes. Vector scaling repairs over-predicted
+    classes, which temperature scaling cannot. With few rows the ridge penalty keeps it from fitting
+    noise; with many rows the penalty vanishes.
 
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
-        to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
-        minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a third to a half of the time.
+        Regularization strength, as a multiple of the rule above. "loo" walks from 1 along nine
+        strengths between 30 and 0.003, as long as the sum falls of the leave-one-out log losses,
+        estimated without refits [3]_, minus the logarithm of a log-normal prior about 1 with a
+        factor of 3 as standard deviation. A number takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
-        both those of temperature scaling, whose logarithms :math:`l` are, and the final ones, as
-        for :class:`TemperatureScaling`. "auto" is :math:`1 / (N + 1)`. 0 is no mixture.
+        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
+        of temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
+        ``smoothing=0`` gives the plain map exactly, without any mixture.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(a \circ z + c)` of [1]_ on raw
@@ -135,8 +191,7 @@ class VectorScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
-        after that of the least estimated loss; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
@@ -160,16 +215,16 @@ class VectorScaling(_LinearScaling):
     ConvergenceWarning
         If the gradient norm does not fall to ``tol``. The parameters are then the best that were
         found, never worse than temperature scaling. Also as :class:`TemperatureScaling`, but for
-        separable rows only with ``alpha=0``, where slopes and offsets stay 1 and 0.
+        separable rows only with ``alpha=0``; slopes and offsets then stay 1 and 0.
 
     Notes
     -----
-    Fitted by :func:`scipy.optimize.minimize`: a preconditioned L-BFGS, which is a ``method`` of it,
-    or Newton's method for two classes. The objective is convex, and the fit ends where its gradient
-    norm, in double precision, is at most ``tol``. A fit of up to four million logits stores their
-    log-probabilities, one more array like ``X``, or two for a single column; of more, each pass
-    makes them anew. Masked classes stay masked. With ``normalize=False`` the map is that of the raw
-    logits, and only the final probabilities are mixed.
+    :func:`scipy.optimize.minimize` finds the minimum of the convex objective by a preconditioned
+    L-BFGS, which is a ``method`` of it, or by Newton's method for two classes. The fit ends where
+    the gradient norm, in double precision, is at most ``tol``. A fit of up to four million logits
+    stores their log-probabilities; with more logits each pass computes them. Masked classes stay
+    masked. With ``normalize=False`` the map acts on the raw logits, and only the final
+    probabilities are mixed.
 
     References
     ----------
@@ -216,125 +271,31 @@ class VectorScaling(_LinearScaling):
         self.tol = tol
 
 
-def fit_linear_maps(rows: Rows, calibrators: Sequence[_LinearScaling]) -> list[dict[str, Any]]:
-    """Fitted attributes of calibrators with linear maps of the same features.
-
-    Each starts from where the one before of its kind ended: fits are fastest in the order of
-    decreasing strengths.
-    """
-    specs = list(map(_LinearScaling._spec, calibrators))  # noqa: SLF001
-    first, (_, strengths) = calibrators[0], specs[0]
-    smoothing = inputs.fitted_smoothing(first.smoothing, rows)
-    scale = temperature.fit_inverse_temperature(rows, smoothing)
-    if scale.outcome != "minimum":
-        scale = _scale_without_minimum(scale, plain=not any(strengths))
-    shared = _objective(rows, first, scale.value, smoothing)
-    ends: dict[Any, Floats] = {}
-    fitted = []
-    for calibrator, (map_, strengths) in zip(calibrators, specs, strict=True):
-        fit = partial(_fit_map, replace(shared, map_=map_), calibrator, strengths, scale)
-        objective, choice, solution = with_one_blas_thread(fit, ends.get(map_))
-        ends[map_] = solution.x
-        coef, intercept = map_.coefficients(solution.x, objective.n_classes)
-        penalty = np.sum(objective.ridge * (solution.x - objective.identity) ** 2)
-        attributes = {
-            "coef_": coef * (1.0 if first.normalize else scale.value),
-            "intercept_": intercept,
-            "temperature_": 1 / scale.value if first.normalize else 1.0,
-            "normalize_": bool(first.normalize),
-            "alpha_": choice.alpha,
-            "alphas_": choice.alphas,
-            "loo_losses_": choice.losses,
-            "smoothing_": smoothing,
-            "loss_": solution.fun - float(penalty),
-            "n_iter_": int(choice.nit + solution.nit),
-        }
-        fitted.append(attributes)
-    return fitted
-
-
-def _fit_map(
-    objective: loss.Objective,
-    calibrator: _LinearScaling,
-    strengths: list[Any],
-    scale: temperature.InverseTemperature,
-    start: Floats | None,
-) -> tuple[loss.Objective, Choice, OptimizeResult]:
-    """The objective of the strength that is given or chosen, the choice, and the solution."""
-    rule = partial(calibrator._regularization, objective.n_classes, objective.rows.weight)  # noqa: SLF001
-    tol, max_iter = calibrator.tol, calibrator.max_iter
-    if "loo" in strengths:
-        choice = choose_strength(objective, rule, tol, max_iter)
-        # After the fits of a path, on few rows, the last one may be so exact that a weight of 2 is
-        # the row twice to seven digits.
-        tol = min(tol, EXACT) if objective.few else tol
-    else:
-        choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
-    objective = replace(objective, regularization=rule(choice.alpha))
-    if not any(strengths) and scale.is_separable:
-        # Without regularization slopes, or offsets that break ties, diverge.
-        x = objective.identity
-        fun = replace(objective, double=True).value_gradient(x)[0]
-        return objective, choice, OptimizeResult(x=x, fun=fun, nit=0)
-    if choice.fit is None:
-        solution = best_parameters(objective, tol, max_iter, start)
-    elif np.linalg.norm(choice.fit.solution.jac) <= tol:
-        solution = OptimizeResult({**choice.fit.solution, "nit": 0})
-    else:
-        solution = best_parameters(objective, tol, max_iter, choice.fit.x, choice.fit.blocks)
-    solution.success = bool(np.linalg.norm(solution.jac) <= calibrator.tol)
-    if not (solution.success and objective.ridge.all()):
-        _warn_unless_optimal(solution, objective, calibrator.tol, max_iter)
-    return objective, choice, solution
-
-
-def _scale_without_minimum(
-    scale: temperature.InverseTemperature, *, plain: bool
-) -> temperature.InverseTemperature:
-    """The scale that the map starts from, with a warning if that has no minimum either.
-
-    ``plain`` says that there is no regularization, which would give the map one.
-    """
-    if not scale.is_separable or plain:
-        temperature.warn_of_no_minimum(scale)
-    if scale.outcome == "no_better_than_chance" and plain:
-        # The map may reverse logits, whose gradients are not to vanish.
-        return replace(scale, value=scale.value / temperature.SMALLEST_SCALE)
-    return scale
-
-
 def _objective(
-    rows: Rows, calibrator: _LinearScaling, scale: float, smoothing: float
-) -> loss.Objective:
+    map_: VectorMap | MatrixMap, rows: Rows, b: float, smoothing: float, *, normalize: bool
+) -> Objective:
     """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
 
     def scaled(Z: Floats, *_: Any) -> Floats:
-        xp = xa.namespace(Z)
-        with np.errstate(over="ignore"):
-            F = xa.both_columns(Z) * float(scale)
-        # Masked classes are far below the largest of their row.
-        return xp.where(-np.inf == F, xp.max(F, axis=1, keepdims=True) + loss.LOWEST_FEATURE, F)
+        F = xa.both_columns(Z) * b
+        lowest = F.max(axis=1, keepdims=True) + LOWEST_FEATURE  # for masked classes
+        return np.where(np.isneginf(F), lowest, F)
 
-    map_, normalize = calibrator._fitted_map, calibrator.normalize  # noqa: SLF001
-    make = scaled
-    if normalize:  # with smoothing only log-probabilities of masked classes are low
-        low = rows.masked or smoothing == 0
-        of_mixture = loss.log_features if low else temperature.log_mixture
-        make = partial(of_mixture, 1 / scale, smoothing)
-    masks = rows.masked and normalize and isinstance(map_, VectorMap)
+    make = partial(log_features, 1 / b, smoothing) if normalize else scaled
+    masks = rows.masked and normalize
     if rows.n_rows * rows.n_columns > MOST_STORED:
-        return loss.Objective(map_, rows, make_features=make, masks=masks)
-    return loss.Objective(map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
+        return Objective(map_, rows, make_features=make, masks=masks)
+    return Objective(map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
 
 
 def _warn_unless_optimal(
-    solution: OptimizeResult, objective: loss.Objective, tol: float, max_iter: int
+    solution: OptimizeResult, objective: Objective, tol: float, max_iter: int
 ) -> None:
-    """Warn of parameters that are not those of a minimum, and say why."""
+    """Warn of parameters that are not at a minimum, and say why."""
     # Intercepts alone, the last parameters, separate no rows.
     K = objective.n_classes
     plain = not objective.ridge[: max(K, len(objective.ridge) - K)].all()
-    if plain and not objective.share_wrong(solution.x):
+    if plain and objective.all_correct(solution.x):
         warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {solution.fun:.1e} so far, tends to zero as it "

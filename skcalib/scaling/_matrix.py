@@ -1,48 +1,47 @@
-"""Matrix scaling, and averages of vector and matrix maps."""
+"""Matrix scaling."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from __future__ import annotations
 
-import numpy as np
+from typing import Literal
 
 from skcalib._optimize.maps import MatrixMap
-from skcalib._rows import ArrayLike, Floats
-from skcalib.scaling._linear import VectorScaling, _LinearScaling
-from skcalib.scaling._temperature import TemperatureScaling
+from skcalib._rows import ArrayLike
+
+from ._linear import _LinearScaling
 
 
 class MatrixScaling(_LinearScaling):
     r"""Matrix scaling: any linear map of the logits, and an offset for each class.
 
-    Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
-    \mathrm{softmax}(z / T)` that it gives, the matrix :math:`A` and the offsets :math:`c` of
+    Temperature scaling comes first and gives log-probabilities :math:`l = \log
+    \mathrm{softmax}(z / T)`. A matrix :math:`A` and offsets :math:`c` then give
 
-    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(A\, l + c)_k
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(A\, l + c)_k .
 
-    are those that minimise the log loss plus a ridge penalty, which shrinks them towards
+    They minimise the log loss plus a ridge penalty, which shrinks them towards
     :math:`A = I, c = 0`, more strongly off the diagonal,
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN R(A, c), \quad
         R = \sum_k (a_{kk} - 1)^2 + \|c\|^2 + (K - 1)\, m \sum_{k \ne j} a_{kj}^2 ,
 
     with N the sum of the weights, K the number of classes and :math:`m = \max(1, K (K - 1) / 2N)`,
-    which is 1 unless there is less than one row for two entries off the diagonal. It repairs what
-    vector scaling cannot, confused classes. There are K (K + 1) parameters: without regularization
-    they need many times more rows than that.
+    which is 1 unless there is less than one row for two entries off the diagonal. Matrix scaling
+    repairs confused classes, which vector scaling cannot. Without regularization its K (K + 1)
+    parameters need many times more rows.
 
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
-        to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
-        minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a third to a half of the time.
+        Regularization strength, as a multiple of the rule above. "loo" walks from 1 along nine
+        strengths between 30 and 0.003, as long as the sum falls of the leave-one-out log losses,
+        estimated without refits [3]_, minus the logarithm of a log-normal prior about 1 with a
+        factor of 3 as standard deviation. A number takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if a linear map can classify all rows
         correctly, and overfits if it nearly can.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
-        both those of temperature scaling, whose logarithms :math:`l` are, and the final ones, as
-        for :class:`TemperatureScaling`. "auto" is :math:`1 / (N + 1)`. 0 is no mixture.
+        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
+        of temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
+        ``smoothing=0`` gives the plain map exactly, without any mixture.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(A z + c)` of [1]_ on raw
@@ -66,8 +65,7 @@ class MatrixScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
-        after that of the least estimated loss; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
@@ -97,16 +95,13 @@ class MatrixScaling(_LinearScaling):
 
     Notes
     -----
-    Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
-    A fit of up to four million logits stores their log-probabilities, one more array like ``X``, or
-    two for a single column; of more, each pass makes them anew. With ``normalize=False`` the map is
-    that of the raw logits, and only the final probabilities are mixed. Without ``smoothing``
-    log-probabilities below -1000 count as -1000.
-
-    Fitted by :func:`scipy.optimize.minimize`: a preconditioned L-BFGS, which is a ``method`` of it,
-    or Newton's method for two classes. The objective is convex, and the fit ends where its gradient
-    norm, in double precision, is at most ``tol``. A fit takes time :math:`O(n K^2)` and holds some
-    fifty arrays of the size of ``coef_``.
+    :func:`scipy.optimize.minimize` finds the minimum of the convex objective by a preconditioned
+    L-BFGS, which is a ``method`` of it, or by Newton's method for two classes. The fit ends where
+    the gradient norm, in double precision, is at most ``tol``. It takes time :math:`O(n K^2)` and
+    holds some fifty arrays of the size of ``coef_``; a fit of up to four million logits also stores
+    their log-probabilities. Rows with masked classes, logits of -inf, are refused, since the matrix
+    mixes the logits of all classes. With ``normalize=False`` the map acts on the raw logits, and
+    only the final probabilities are mixed. Log-probabilities below -1000 count as -1000.
 
     References
     ----------
@@ -153,39 +148,3 @@ class MatrixScaling(_LinearScaling):
         self.normalize = normalize
         self.max_iter = max_iter
         self.tol = tol
-
-
-def _family_of(calibrator: Any) -> tuple[Any, ...] | None:
-    """What the features of a linear map that is to be fitted depend on, if others may share them.
-
-    Without regularization features are not the same where logits are no better than chance.
-    """
-    if type(calibrator) not in {VectorScaling, MatrixScaling} or not calibrator.normalize:
-        return None
-    return None if calibrator.alpha == 0 else (calibrator.smoothing,)
-
-
-def _features_of(calibrator: Any) -> tuple[float, float] | None:
-    """Temperature and smoothing, if it is a fitted linear map of log-probabilities with these."""
-    linear = isinstance(calibrator, _LinearScaling) and calibrator.normalize_
-    if not (linear or isinstance(calibrator, TemperatureScaling)):
-        return None
-    return calibrator.temperature_, calibrator.smoothing_
-
-
-def _averaged(calibrators: Sequence[Any], weights: Floats) -> _LinearScaling:
-    """The fitted calibrator with the mean scores of fitted ones that have equal features."""
-    first, weights = calibrators[0], weights / weights.sum()
-    K = len(first.classes_)
-    coefs = [getattr(c, "coef_", np.ones(K)) for c in calibrators]
-    intercepts = [getattr(c, "intercept_", np.zeros(K)) for c in calibrators]
-    has_matrix = any(coef.ndim == 2 for coef in coefs)
-    found = MatrixScaling() if has_matrix else VectorScaling()
-    if has_matrix:
-        coefs = [coef if coef.ndim == 2 else np.diag(coef) for coef in coefs]
-    found.coef_ = np.tensordot(weights, coefs, 1)
-    found.intercept_ = weights @ np.array(intercepts)
-    found.temperature_, found.smoothing_ = first.temperature_, first.smoothing_
-    found.normalize_ = True
-    found.classes_, found.n_features_in_ = first.classes_, first.n_features_in_
-    return found

@@ -1,4 +1,6 @@
-"""What smooth maps of the log-odds share: sigmoids, one versus the rest, fitted by log loss."""
+"""Base of the smooth maps of log-odds: one sigmoid per class, fitted by the log loss."""
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -17,28 +19,29 @@ from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
-# Log-odds further from zero are those of probabilities of 0 and 1 in double precision.
+# Log-odds beyond this bound mean probabilities of 0 and 1 in double precision.
 FARTHEST = 1e3
 
-# Rows of a sample for each class that provides starting values, if there are so many log-odds that
-# it costs less than the passes that it saves.
+# Number of rows per class of a sample that provides starting values, and number of log-odds from
+# which on the sample costs less than the passes that it saves.
 ROWS_PER_MAP, MANY_ODDS = 512, 1 << 15
 
-# Features of finite log-odds (m, K), but the constant one: arrays (m, K).
+# Function that maps finite log-odds (m, K) to features without the constant one, each (m, K).
 Expand = Callable[[Floats], list[Floats]]
 
 
 class _OneVsRestScaling(BaseCalibrator):
-    """Sigmoids of functions of the log-odds of each class, fitted around temperature scaling.
+    """Sigmoids of functions of the log-odds of each class after temperature scaling.
 
-    The log-odds are those of temperature scaling, mixed with the uniform distribution.
+    The log-odds belong to the probabilities of temperature scaling, mixed with the uniform
+    distribution.
     """
 
     temperature_: float
     alpha_: float
 
     _on_device = True
-    # Values of alpha that are no numbers.
+    # Values of alpha that are not numbers.
     _options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -56,7 +59,7 @@ class _OneVsRestScaling(BaseCalibrator):
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
         """Fitted attributes, from rows of log-odds (n_rows, n_maps), class indices and weights.
 
-        Infinite log-odds are those of masked classes, or of rows in which all others are masked.
+        Log-odds are infinite if the class, or each other class, is masked.
         """
 
     @abstractmethod
@@ -67,7 +70,7 @@ class _OneVsRestScaling(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = of_scale.fit_inverse_temperature(rows, smoothing)
-        if not scale.is_separable:
+        if scale.outcome != "separable":
             of_scale.warn_of_no_minimum(scale)
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
         unit = of_scale.SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
@@ -80,8 +83,9 @@ class _OneVsRestScaling(BaseCalibrator):
         return xa.finite_unless_masked(lambda _: self._calibrate(Z), Z)
 
     def _calibrate(self, Z: Floats) -> Floats:
-        """As in the base, but of logits with masked classes, which change the mixture."""
-        U = _bounded(xa.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z)))
+        """As in the base class, but also for masked classes, which change the mixture."""
+        U = xa.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z))
+        U = xa.namespace(U).clip(U, -FARTHEST, FARTHEST)
         return joined(xa.astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
@@ -93,76 +97,81 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
         M = margins(Z)
         U = of_scale.mixed_logits(temperature, smoothing, M)
     xp = xa.namespace(M)
-    finite = xp.isfinite(M)
-    if not xa.perhaps(~xp.all(finite)):
-        return _bounded(U)
-    return xp.where(finite, xp.clip(U, -FARTHEST, FARTHEST), M)
+    finite, U = xp.isfinite(M), xp.clip(U, -FARTHEST, FARTHEST)
+    return xp.where(finite, U, M) if xa.perhaps(~xp.all(finite)) else U
 
 
-def _bounded(U: Floats) -> Floats:
-    """Log-odds, which may be overwritten, no further from zero than is meant for finite ones."""
-    if isinstance(U, np.ndarray):
-        return np.clip(U, -FARTHEST, FARTHEST, out=U)
-    return xa.namespace(U).clip(U, -FARTHEST, FARTHEST)
+def finite_range(U: Floats, *_: Any) -> Floats:
+    """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
+    finite = np.isfinite(U)
+    return np.stack([np.where(finite, V, -np.inf).max(axis=0) for V in (U, -U)]).astype(float)
 
 
 def fit_maps(
-    odds: Rows, expand: Expand, prior: Prior, low: Floats | None = None
-) -> tuple[Floats, int]:
-    """The best parameters (K, d) for each class, and the number of passes over the rows.
+    odds: Rows,
+    expand: Expand,
+    prior: Prior | None = None,
+    low: Floats | None = None,
+    *,
+    smooth_targets: bool = False,
+    separator: str = "a map",
+    remedy: str = "alpha=1.0 or another alpha above 0",
+) -> tuple[RowSigmoids, OptimizeResult]:
+    """Logistic regressions of the classes on functions of log-odds, and their parameters (K, d).
 
-    ``low`` (d,) are lower bounds. The start are parameters of a sample of the rows, or the means of
-    the prior.
+    ``low`` (d,) are lower bounds. The search starts from the parameters of a sample of the rows, or
+    from the means of the prior, or without a prior from the rates of the classes.
     """
-    features, K = partial(_features, expand), odds.n_columns
+    K = odds.n_columns
     low = None if low is None else np.tile(low, (K, 1))
 
     def fit(rows: Rows, start: Floats | None) -> tuple[RowSigmoids, OptimizeResult]:
-        sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=False)
-        start = np.resize(prior.mean, (K, prior.mean.shape[-1])) if start is None else start
+        features = partial(_features, expand)
+        sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=smooth_targets)
+        if start is None:
+            mean = None if prior is None else prior.mean
+            start = sigmoids.constant if mean is None else np.resize(mean, (K, mean.shape[-1]))
         return sigmoids, fit_sigmoids(sigmoids, start, low)
 
     start = None
     if not odds.is_local or odds.n_rows * K >= MANY_ODDS:
         start = odds.sample(lambda rows: fit(rows, None)[1].x, ROWS_PER_MAP * K)
-    sigmoids, found = fit(odds, start)
-    plain = not prior.precision.any()
-    if plain or not found.success:
-        warn_unless_optimal(sigmoids, found, "a map", "alpha=1.0 or another alpha above 0")
-    return found.x, found.nfev + 1  # one is for the weights
+    sigmoids, solution = fit(odds, start)
+    _warn_unless_optimal(sigmoids, solution, separator, remedy)
+    return sigmoids, solution
 
 
 def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bools | None]:
     """Features of a block, and which rows count for each class, or None if all do.
 
-    In double precision: log-odds that hardly vary are next to proportional to the constant feature.
+    Double precision separates log-odds that vary little from the constant feature.
     """
-    U, xp = xa.double(U), xa.namespace(U)
-    counts = xp.isfinite(U)
-    if xp.all(counts):
+    U = U.astype(np.float64, copy=False)
+    counts = np.isfinite(U)
+    if counts.all():
         return expand(U), None
-    return expand(xp.where(counts, U, 0.0)), counts
+    return expand(np.where(counts, U, 0.0)), counts
 
 
-def warn_unless_optimal(
-    sigmoids: RowSigmoids, found: OptimizeResult, separator: str, remedy: str
+def _warn_unless_optimal(
+    sigmoids: RowSigmoids, solution: OptimizeResult, separator: str, remedy: str
 ) -> None:
-    """Warn of classes that are separable, or that Newton's method has not converged."""
+    """Warn of separable classes without a penalty, and of a search that has not converged."""
     prior = sigmoids.prior
     plain = not (sigmoids.low if prior is None else prior.precision).any()
-    separable = np.flatnonzero(sigmoids.share_wrong(found.x) == 0) if plain else np.zeros(0, int)
+    separable = np.flatnonzero(sigmoids.share_wrong(solution.x) == 0) if plain else np.zeros(0, int)
     if separable.size:
-        # Two classes have a map of one or of both columns.
-        where = f"column {shown(separable)} of X" if len(found.x) > 1 else "X"
+        # Two classes have one map, of one or of both columns.
+        where = f"column {shown(separable)} of X" if len(solution.x) > 1 else "X"
         warn(
             f"The log loss has no minimum: in {where} {separator} separates the class "
-            f"from the others, so that its slope would grow for ever. Use {remedy}.",
+            f"from the others, so the slope would grow without bound. Use {remedy}.",
             NoMinimumWarning,
             f"separable by {separator}",
         )
-    elif not found.success:
+    elif not solution.success:
         warn(
-            f"Newton's method did not converge in {found.nfev + 1} passes over the rows. Check X "
-            f"for columns that hardly vary{f', and use {remedy}' if plain else ''}.",
+            f"Newton's method did not converge in {solution.nfev + 1} passes over the rows. Check "
+            f"X for columns that hardly vary{f', and use {remedy}' if plain else ''}.",
             NotConvergedWarning,
         )

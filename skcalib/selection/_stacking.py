@@ -1,530 +1,345 @@
-r"""Stacking by cross-validation: candidates on folds, or on halves of many rows, and their weights.
+"""Stacking: candidates are weighted by cross-validation and fitted to all rows."""
 
-With the out-of-fold probability :math:`q_{im}` that candidate m gives the label of row i, the
-weights :math:`\pi` on the simplex have the least log loss of :math:`\sum_m \pi_m q_{im}`, with
-pseudo-rows: the negative logarithm of the posterior density for a Dirichlet prior. See
-:func:`~skcalib._optimize.mixture.mixture_weights`.
-"""
+from __future__ import annotations
 
-import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._nested import fit_to_rows, log_probabilities, with_fitted
-from skcalib._optimize.loss import LOWEST_FEATURE
-from skcalib._optimize.mixture import MixtureLoss, mixture, mixture_weights
-from skcalib._rows import Array, Bools, Floats, Indices, MemoryRows, Plan, Rows, arrays as xa
+from skcalib._nested import fit_to_rows, log_probabilities
+from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
+from skcalib._rows import Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
-from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
-from skcalib.meta._estimator_calibration import EstimatorCalibration, canonical_orders
-from skcalib.scaling._linear import fit_linear_maps
-from skcalib.scaling._matrix import _averaged, _family_of, _features_of
+from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
+from skcalib.meta._estimator_calibration import EstimatorCalibration
 
-# Number of rows from which on weights are estimated on fewer of them.
+# Candidates with a smaller weight are left out, after the first fold if it has enough rows. Trees
+# take long to fit and to predict.
+NEGLIGIBLE, NEGLIGIBLE_TREES = 0.01, 0.05
+
+# Pseudo-rows of each candidate in the prior of the weights.
+EACH = 0.15
+
+# From MANY_ROWS on, weights are estimated on FEWER_ROWS.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000
-
-# These are more where the rarest class would have fewer rows, up to a number of logits.
-ROWS_OF_RAREST, MOST_LOGITS = 500, 1_000_000
-
-# Candidates by name, fitted or not.
-Candidates = dict[str, Any]
 
 
 class Fits(NamedTuple):
-    """Fitted candidates by name, their warnings, and the errors of those that failed."""
+    """Candidates fitted to the same rows, with their warnings and errors, all by name."""
 
-    fitted: Candidates
+    fitted: dict[str, Any]
     messages: dict[str, Messages]
     errors: dict[str, Exception]
 
 
 class Fold(NamedTuple):
-    """Candidates fitted to the training rows, and log-probabilities of the labels of test rows."""
+    """Candidates fitted to the training part of a split, and evaluated on its test part."""
 
-    fits: Fits
-    test: Any  #: rows
-    L: Any  #: a dict of (n_test,) for each candidate, or rows with all (n_test, M) for logits
-
-    def of(self, names: Iterable[str]) -> "Fold":
-        """The same with rows, of some of the candidates."""
-        columns = [self.L[name] for name in names]
-        return self._replace(L=MemoryRows(np.column_stack(columns), None, self.test.w))
+    test: Indices  #: numbers of the test rows
+    fitted: dict[str, Any]
+    Q: dict[str, Floats]  #: probabilities (n_test,) of the labels
+    errors: dict[str, Exception]
 
 
-def fit_all(candidates: Mapping[str, Any], rows: Rows, what: str = "") -> Fits:
-    """All candidates fitted to the same rows, families of linear maps together.
+class HeldOut(NamedTuple):
+    """Test rows, each row once, with log-probabilities of the mixture."""
 
-    With lines that say so, if there is text of ``what`` the rows are.
-    """
-    families = defaultdict(list)
-    for name, candidate in candidates.items():
-        family = _family_of(candidate)
-        families[("a family", *family) if family else name].append(name)
-    found = Fits({}, {}, {})
-    for names in families.values():
-        start = time.perf_counter()
-        _fit_into(found, {name: candidates[name] for name in names}, rows)
-        if what:
-            print(f"{what}: {', '.join(names)}: {time.perf_counter() - start:.1f} s", flush=True)
-    return found
+    rows: Indices  #: numbers of the rows (n,)
+    fold: Indices  #: number of the split with the row in its test set (n,)
+    L: Floats  #: (n, K)
 
 
-def _fit_into(found: Fits, members: Candidates, rows: Rows) -> None:
-    """Fit candidates that are alone, or a family of linear maps."""
-    try:
-        with recorded(ProbabilitiesWarning) as messages:
-            if len(members) == 1:
-                fitted = [fit_to_rows(member, rows) for member in members.values()]
-            else:
-                attributes = fit_linear_maps(rows, list(members.values()))
-                pairs = zip(members.values(), attributes, strict=True)
-                fitted = [with_fitted(*pair, rows) for pair in pairs]
-    except Exception as error:  # calibrators of users may raise anything
-        if len(members) == 1:
-            found.errors.update(dict.fromkeys(members, error))
-        else:  # those of a family that do not fail
-            for name, member in members.items():
-                _fit_into(found, {name: member}, rows)
-    else:
-        found.fitted.update(zip(members, fitted, strict=True))
-        found.messages[", ".join(members)] = messages
+class Stack(NamedTuple):
+    """A mixture of calibrators, and its cross-validation."""
+
+    weights: dict[str, float]  #: of all candidates, 0 if left out
+    fitted: dict[str, Any]  #: candidates of positive weight, fitted to all rows
+    intercept: Floats  #: (K,), added to the logarithms of the mixture
+    losses: dict[str, float]  #: mean out-of-fold log losses
+    errors: dict[str, float]  #: standard errors of the losses
+    held_out: HeldOut | None
 
 
-def out_of_fold(
-    candidates: Mapping[str, Any],
+def stack(
     rows: MemoryRows,
-    splits: list[Split],
-    smoothing: float,
-    n_jobs: int | None,
+    candidates: Mapping[str, Any],
+    splits: Sequence[Split],
     *,
-    screened: bool = False,
-    verbose: bool = False,
-) -> list[Fold]:
-    """Candidates that can be fitted on each fold; others are left out with a warning.
+    simple: Sequence[str],
+    smoothing: float,
+    combine: str = "stack",
+    screen: bool = False,
+    n_jobs: int | None = None,
+) -> Stack:
+    """Fit candidates, and mix them with the weights of lowest out-of-fold log loss.
 
-    If none can, the error of the first is raised. If they are ``screened``, other folds than the
-    first have those that are :func:`promising` there.
+    Each probability is mixed with a share ``smoothing`` of the uniform distribution. The prior of
+    the weights favors the ``simple`` candidates, or the first one. ``combine="best"`` selects a
+    single candidate. With ``screen`` the first fold decides which candidates are fitted on the
+    other folds.
     """
-    what = [f"Fold {k + 1} of {len(splits)}" if verbose else "" for k in range(len(splits))]
-    pairs = list(zip(splits, what, strict=True))
-    found: list[Fold] = []
+    if not splits:
+        first = next(iter(candidates))  # the simplest
+        weights = {name: float(name == first) for name in candidates}
+        fitted = fit_to_all_rows({first: candidates[first]}, rows)
+        return Stack(weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
+
+    # Fit the candidates to each training part; predict the labels of its test part.
+    folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
+    test = np.concatenate([split.test for split in splits])
+    shares = shares_of(rows, test)
+    losses, errors = log_losses(folds, shares)
+
+    # Weight the candidates that every fold has.
+    names = list(folds[-1].Q)
+    Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
+    if combine == "best":
+        weights = (np.array(names) == min(names, key=losses.__getitem__)) * 1.0
+    else:
+        prior = pseudo_rows(Q, shares, names, simple or names[:1], len(rows.classes))
+        weights = lowest_loss(Q, shares, prior)
+        smallest = np.minimum(smallest_weights(folds[-1].fitted, names), weights.max())
+        weights = np.where(weights < smallest, 0, weights)
+        weights /= weights.sum()
+
+    # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
+    # too many rare events.
+    kept = dict(zip(np.array(names)[weights > 0].tolist(), weights[weights > 0], strict=True))
+    L = np.concatenate([fold_mixture(fold, rows, kept) for fold in folds])
+    intercept = np.zeros(L.shape[1])
+    if combine == "stack" and len(intercept) == 2:
+        intercept = fit_intercept(L, rows.y[test], shares)
+
+    fitted = fit_to_all_rows({name: candidates[name] for name in kept}, rows)
+    all_weights = {name: float(kept.get(name, 0)) for name in losses}
+    numbers, fold, first = first_tests(splits)
+    L = xa.log_softmax(xa.mix_logits(L[first] + intercept, smoothing))
+    return Stack(all_weights, fitted, intercept, losses, errors, HeldOut(numbers, fold, L))
+
+
+def fit_folds(
+    rows: MemoryRows,
+    candidates: Mapping[str, Any],
+    splits: Sequence[Split],
+    smoothing: float,
+    *,
+    screen: bool,
+    n_jobs: int | None,
+) -> list[Fold]:
+    """Folds with the candidates that fit on all of them; a warning names the others."""
+    folds: list[Fold] = []
     rest = candidates
-    if screened:
-        found = [fit_and_test(candidates, rows, *pairs[0], smoothing)]
-        rest = promising(candidates, found[0], "the first fold" if verbose else "")
-    found += Parallel(n_jobs=n_jobs)(
-        delayed(fit_and_test)(rest, rows, *pair, smoothing) for pair in pairs[len(found) :]
+    if screen:
+        folds = [fit_fold(rows, candidates, splits[0], smoothing)]
+        rest = promising(candidates, folds[0])
+    folds += Parallel(n_jobs=n_jobs)(
+        delayed(fit_fold)(rows, rest, split, smoothing) for split in splits[len(folds) :]
     )
-    for name in failed([fold.fits for fold in found], candidates):
-        for fold in found:
-            fold.L.pop(name, None)
-    return found
-
-
-def failed(fits: list[Fits], candidates: Mapping[str, Any]) -> list[str]:
-    """Candidates that failed on a fold, with a warning; if all did, the error of the first."""
-    errors = {name: error for of_fold in fits for name, error in of_fold.errors.items()}
+    errors = {name: error for fold in folds for name, error in fold.errors.items()}
     if len(errors) == len(candidates):
         raise errors[next(iter(candidates))]
     for name, error in errors.items():
         warn(f"Candidate {name!r} failed on a fold and is left out: {error}")
-    return list(errors)
+        for fold in folds:
+            fold.Q.pop(name, None)
+    return folds
 
 
-def fit_and_test(
-    candidates: Mapping[str, Any], rows: MemoryRows, split: Split, what: str, smoothing: float
+def fit_fold(
+    rows: MemoryRows, candidates: Mapping[str, Any], split: Split, smoothing: float
 ) -> Fold:
-    train, test = map(rows.taken, split)
-    fits, L = fit_all(candidates, train, what), {}
-    for name in candidates:  # in their order
-        if name in fits.fitted:
-            try:
-                L[name] = log_of_labels(fits.fitted[name], test, smoothing)
-            except Exception as error:  # as above
-                fits.errors[name] = error
-    return Fold(fits, test, L)
+    """Candidates fitted to the training part, and probabilities of the labels of the test part."""
+    test = rows.taken(split.test)
+    n_classes = np.count_nonzero(xa.both_columns(test.X) > -np.inf, axis=1)  # not masked
+    fitted, _, errors = fit_all(candidates, rows.taken(split.train))
+    Q = {}
+    for name, calibrator in fitted.items():
+        try:
+            L = log_probabilities(calibrator, test.X, rows.classes)
+        except Exception as error:  # calibrators of users may raise anything
+            errors[name] = error
+        else:
+            of_labels = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
+            Q[name] = (1 - smoothing) * of_labels + smoothing / n_classes
+    return Fold(split.test, fitted, Q, errors)
 
 
-def log_of_labels(calibrator: Any, rows: MemoryRows, smoothing: float) -> Floats:
-    """Log-probabilities of the labels of rows (n,), mixed with the uniform distribution.
+def fit_all(candidates: Mapping[str, Any], rows: MemoryRows) -> Fits:
+    """Candidates fitted to the same rows."""
+    fits = Fits({}, {}, {})
+    for name, candidate in candidates.items():
+        try:
+            with recorded(ProbabilitiesWarning) as fits.messages[name]:
+                fits.fitted[name] = fit_to_rows(candidate, rows)
+        except Exception as error:  # calibrators of users may raise anything
+            fits.errors[name] = error
+    return fits
 
-    That is uniform among the classes that are not masked.
+
+def fit_to_all_rows(candidates: Mapping[str, Any], rows: MemoryRows) -> dict[str, Any]:
+    """Fitted candidates, with one warning for equal warnings of several candidates."""
+    fitted, messages, errors = fit_all(candidates, rows)
+    for name, error in errors.items():
+        error.add_note(f"Candidate {name!r} failed on all rows.")
+        raise error
+    give(messages.items(), ", ".join)
+    return fitted
+
+
+def promising(candidates: Mapping[str, Any], fold: Fold) -> dict[str, Any]:
+    """Candidates that have some weight in the best mixture on the test rows of one fold.
+
+    All are kept if there are few test rows, where the weights depend on chance. The prior is one
+    row for the first candidate, which stays, since a prior for all would keep similar candidates.
     """
-    L = log_probabilities(calibrator, rows.X, rows.classes)[np.arange(rows.n_rows), rows.y]
-    n_classes = np.count_nonzero(xa.both_columns(rows.X) > -np.inf, axis=1)
-    return np.log((1 - smoothing) * np.exp(L, dtype=np.float64) + smoothing / n_classes)
-
-
-def log_rows(rows: Rows, calibrators: list[Any], smoothing: float) -> Any:
-    """The rows with log-probabilities (n, M) of the labels in place of logits."""
-    # On workers half the memory counts, and rounding errors of single precision average out.
-    dtype = np.float64 if rows.is_local else np.float32
-    of_block = partial(_logs_of_labels, calibrators, rows.classes, smoothing, dtype)
-    return rows.with_logits(rows.map(of_block, Plan(at_least=1 << 12)))
-
-
-def _logs_of_labels(
-    calibrators: list[Any],
-    classes: Array,
-    smoothing: float,
-    dtype: Any,
-    Z: Floats,
-    y: Indices,
-    *_: Any,
-) -> Floats:
-    block = MemoryRows(Z, y, None, classes=classes)
-    return np.column_stack([log_of_labels(c, block, smoothing) for c in calibrators]).astype(dtype)
-
-
-def rows_to_weigh_on(rows: Any) -> MemoryRows:
-    """All rows, or if they are many some of them at random, more where a class is rare."""
-    if rows.n_rows >= MANY_ROWS:
-        counts = np.bincount(rows.y)
-        enough = ROWS_OF_RAREST * rows.n_rows // counts[counts > 0].min()
-        n_some = max(FEWER_ROWS, min(enough, MOST_LOGITS // len(counts)))
-        n_some = min(n_some, rows.n_rows)
-        some = np.random.default_rng(0).choice(rows.n_rows, n_some, replace=False)
-        rows = rows.taken(np.sort(some))
-    found: MemoryRows = rows
-    return found
-
-
-def in_canonical_order(rows: MemoryRows) -> MemoryRows:
-    """The rows in an order that depends on neither theirs nor that of the classes."""
-    Z = xa.double(xa.both_columns(rows.X))
-    L = np.maximum(Z - Z.max(axis=1, keepdims=True), LOWEST_FEATURE)
-    _, order = canonical_orders(L, rows.y, rows.w)
-    return rows.taken(order)
-
-
-def folds(y: Indices, groups: Array | None, n_folds: int, random_state: Any) -> list[Split]:
-    """Random folds of rows, or folds of groups, whose training rows hold two classes.
-
-    With a warning fewer folds where that is not possible, or none. Folds are not stratified
-    otherwise, since classes would then be as frequent in the test rows as in the training rows,
-    which they are not in new data: offsets of many classes would seem to help.
-    """
-    of_what = y if groups is None else np.unique(groups)
-    if len(of_what) < 2:
-        raise ValueError(
-            f"groups must hold at least two groups, which folds consist of, got {len(of_what)}. "
-            "Leave groups out if rows are independent."
-        )
-    n_folds = min(n_folds, len(of_what))
-    rng = check_random_state(0 if random_state is None else random_state)
-    splitter = KFold(n_folds, shuffle=True, random_state=rng)
-    splitter = splitter if groups is None else GroupKFold(n_folds)
-    found = [Split(*s) for s in splitter.split(y, groups=groups)]
-    return found if hold_two_classes(y, found) else _fewer_folds(y, groups, n_folds, rng)
-
-
-def _fewer_folds(y: Indices, groups: Array | None, n_folds: int, rng: Any) -> list[Split]:
-    """As many stratified folds of rows as those of the rarer classes allow; none of groups."""
-    is_most_frequent = y == np.bincount(y).argmax()
-    others = min(int(is_most_frequent.sum()), int((~is_most_frequent).sum()))
-    fewer = min(n_folds, others) if groups is None else 0
-    splits: list[Split] = []
-    if fewer >= 2:
-        stratified = StratifiedKFold(fewer, shuffle=True, random_state=rng)
-        splits = [Split(*s) for s in stratified.split(y, is_most_frequent)]
-    outcome = f"there are {fewer} folds" if splits else "the first candidate is used, without any"
-    if fewer < n_folds:
-        warn(
-            "The training rows of each fold must hold two classes, not so those of "
-            f"{n_folds} folds with {others} of {len(y)} rows that are not of the most frequent "
-            f"class: {outcome}. Calibrate on more {'rows' if groups is None else 'groups'}."
-        )
-    return splits
-
-
-# Candidates with a smaller weight are left out; costly ones with one below the second number:
-# classifiers, the slowest to predict, and after the first fold linear maps, the slowest to fit.
-NEGLIGIBLE, COSTLY_LEAST = 0.01, 0.05
-
-# Candidates beside the average of linear maps are left out unless they lower the out-of-fold log
-# loss by more than this share of it: each costs as much at prediction as the average, or more.
-GAIN = 0.0005
-
-# Number of test rows of the first fold from which on candidates are left out of the others.
-ROWS_TO_SCREEN_ON = 500
-
-# Number of rows from which on linear maps are averaged.
-ROWS_TO_AVERAGE = 2000
-
-# Pseudo-rows of the prior of the weights, learned from 40 data sets with up to 520 rows: this
-# number for the simple candidates, or the second divided by the rows per class if that is more, but
-# at most one less than there are classes; and the third for each candidate.
-PSEUDO_ROWS, PSEUDO_ROWS_OF_FEW, PSEUDO_ROWS_OF_EACH = 2, 15, 0.1
-
-
-class Weighed(NamedTuple):
-    """Candidates by name with what cross-validation says of each."""
-
-    weights: dict[str, float]
-    losses: dict[str, float]  #: mean out-of-fold log loss
-    errors: dict[str, float]  #: and its standard error
-    linear: list[str]  #: candidates that count as the average of linear maps
-
-
-def weighed(
-    folds: list[Fold],
-    names: list[str],
-    combine: str,
-    smoothing: float,
-    simple: Sequence[str],
-    first: Fold | None = None,
-) -> Weighed:
-    """Weights of candidates, "stack"ed or all on the "best", and their log losses.
-
-    The folds have rows of the candidates with these names. The ``simple`` ones, or the first, are
-    those that weights are shrunk towards. Of those that were left out after a ``first`` fold,
-    losses are those in this fold.
-    """
-    L = reduce(lambda a, b: a.joined(b), (fold.L for fold in folds))
-    losses, errors = _losses(L, names)
-    evidence = -L.weight * np.array([*losses.values()])
-    prior = pseudo_rows(names, evidence, L.weight, simple or names[:1], folds[0].test.n_columns)
-    linear: list[str] = []
-    if combine == "best":
-        weights = np.array([name == min(names, key=losses.__getitem__) for name in names], float)
-    else:
-        weights, linear = _stacked(folds, names, L, prior, smoothing)
-        least = [_least(folds[-1].fits.fitted[name]) for name in names]
-        weights = np.where(weights < np.minimum(least, weights.max()), 0, weights)
-        weights /= weights.sum()
-    if first is not None:
-        before = _losses(first.of(first.L).L, list(first.L))
-        losses, errors = before[0] | losses, before[1] | errors
-    of_names = dict(zip(names, weights.tolist(), strict=True))
-    return Weighed(dict.fromkeys(losses, 0.0) | of_names, losses, errors, linear)
-
-
-def _losses(L: Rows, names: list[str]) -> tuple[dict[str, float], dict[str, float]]:
-    """Mean log loss of each candidate, and its standard error."""
-    w, w2, *sums = L.sum(_moments)
-    first, second, squares = np.reshape(sums, (3, len(names)))
-    losses = -first / w
-    errors = np.sqrt(np.maximum(squares + losses * (2 * second + losses * w2), 0)) / w
-    pairs = zip(names, losses.tolist(), strict=True), zip(names, errors.tolist(), strict=True)
-    return dict(pairs[0]), dict(pairs[1])
-
-
-def _moments(L: Floats, _: Any, w: Floats | None) -> Floats:
-    """Sums over a block by which losses have means and standard errors."""
-    L, w = L.astype(np.float64), np.ones(len(L)) if w is None else w
-    return np.concatenate([[w.sum(), w @ w], w @ L, w**2 @ L, w**2 @ L**2])
-
-
-def pseudo_rows(
-    names: list[str], evidence: Floats, weight: float, simple: Sequence[str], n_columns: int
-) -> Floats:
-    r"""Pseudo-rows (M,) of candidates, whose ``evidence`` sums out-of-fold log-probabilities.
-
-    They are :math:`\min(K - 1, \max(2, 15 K / N))` for K classes and N rows (the sum of weights),
-    which the simple candidates share in proportion to their likelihoods: by their posterior
-    probabilities, if these are equal before. Every other candidate but the uniform distribution
-    has a tenth of one, so that of few rows, which cannot tell them apart, all are mixed.
-    """
-    found = np.where(np.array(names) == "uniform", 0.0, PSEUDO_ROWS_OF_EACH)
-    some, K = np.isin(names, simple), max(n_columns, 2)
-    if some.any():
-        of_simple = min(K - 1, max(PSEUDO_ROWS, PSEUDO_ROWS_OF_FEW * K / weight))
-        found[some] += of_simple * softmax(evidence[some])
-    return found
-
-
-def promising(candidates: Mapping[str, Any], fold: Fold, where: str) -> dict[str, Any]:
-    """Candidates without those of little weight on the test rows of a fold, if these are many.
-
-    Of a few hundred rows, chance decides which ones these are. The weights have no prior but one
-    row for the first candidate, which stays, since a row for each would keep similar ones.
-    ``where`` says in a line where others are left out.
-    """
-    names = list(fold.L)
-    if fold.test.n_rows < ROWS_TO_SCREEN_ON:
+    names = list(fold.Q)
+    if len(fold.test) < 500:
         return dict(candidates)
-    weights = stacking_weights(fold.of(names).L, (np.arange(len(names)) == 0) * 1.0)
-    least = [_least(fold.fits.fitted[name], linear=COSTLY_LEAST) for name in names]
-    out = [names[k] for k in np.flatnonzero(weights < least) if k]
-    if out and where:
-        print(f"Left out after {where}: {', '.join(out)}", flush=True)
+    Q = np.column_stack([*fold.Q.values()])
+    weights = lowest_loss(Q, None, (np.arange(len(names)) == 0) * 1.0)
+    too_small = weights < smallest_weights(fold.fitted, names)
+    out = [name for name, small in zip(names[1:], too_small[1:], strict=True) if small]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 
-def _least(calibrator: Any, linear: float = NEGLIGIBLE) -> float:
-    """The weight below which a candidate is left out, and that for linear maps."""
-    if isinstance(calibrator, EstimatorCalibration):
-        return COSTLY_LEAST
-    return linear if _features_of(calibrator) else NEGLIGIBLE
+def smallest_weights(fitted: Mapping[str, Any], names: Sequence[str]) -> Floats:
+    """Weights (M,) below which fitted candidates are left out."""
+    are_trees = [isinstance(fitted[name], EstimatorCalibration) for name in names]
+    return np.where(are_trees, NEGLIGIBLE_TREES, NEGLIGIBLE)
 
 
-def _linear_maps(names: list[str], folds: list[Fold]) -> list[str]:
-    """Candidates that are linear maps of the log-probabilities that most of them are maps of."""
-    of_each = {
-        name: tuple(_features_of(fold.fits.fitted[name]) for fold in folds) for name in names
-    }
-    counts = Counter(features for features in of_each.values() if None not in features)
-    most = [features for features, _ in counts.most_common(1)]
-    return [name for name, features in of_each.items() if features in most]
+def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:
+    """Weights of test rows; a row in several test sets has its weight in total."""
+    times = np.bincount(test)[test]
+    if rows.w is None and times.max() == 1:
+        return None
+    shares: Floats = (1.0 if rows.w is None else rows.w[test]) / times
+    return shares
 
 
-def _stacked(
-    folds: list[Fold],
-    names: list[str],
-    L: Rows,
-    prior: Floats,
-    smoothing: float,
-) -> tuple[Floats, list[str]]:
-    """Weights of all candidates, and those linear maps that count as their average.
+def log_losses(folds: Sequence[Fold], w: Floats | None) -> tuple[dict[str, float], ...]:
+    """Mean log losses on the test rows of the folds that have the candidate; standard errors."""
+    sizes = [len(fold.test) for fold in folds]
+    parts = np.split(np.ones(sum(sizes)) if w is None else w, np.cumsum(sizes)[:-1])
+    means, errors = {}, {}
+    for name in folds[0].Q:
+        pairs = [pair for pair in zip(folds, parts, strict=True) if name in pair[0].Q]
+        test = np.concatenate([fold.test for fold, _ in pairs])
+        losses = -np.log(np.concatenate([fold.Q[name] for fold, _ in pairs]))
+        shares = np.concatenate([part for _, part in pairs])
+        shares = shares / shares.sum()
+        means[name] = float(shares @ losses)
+        # Several losses of one row are not independent.
+        deviations = np.bincount(test, shares * (losses - means[name]))
+        errors[name] = float(np.linalg.norm(deviations))
+    return means, errors
 
-    The average of scores costs no more than one of the maps, but is more confident than they are:
-    of few rows, which leave the maps uncertain, the mixture of their probabilities has a lower
-    loss.
+
+def pseudo_rows(
+    Q: Floats, w: Floats | None, names: Sequence[str], simple: Sequence[str], n_classes: int
+) -> Floats:
+    r"""Pseudo-rows (M,) of the prior, given probabilities (n, M) of the labels.
+
+    Every candidate except the uniform distribution has EACH, so that few rows, which cannot tell
+    candidates apart, mix all of them. The simple candidates share
+    :math:`\min(K - 1, \max(2, 15 K / N))` more, for K classes and N rows, in proportion to their
+    likelihoods. The numbers were chosen on 40 data sets with up to 520 rows.
     """
-    weights = stacking_weights(L, prior)
-    linear = _linear_maps(names, folds)
-    is_linear = np.isin(names, linear)
-    if L.n_rows < ROWS_TO_AVERAGE or np.count_nonzero(weights[is_linear]) < 2:
-        return weights, []
-    share = weights[is_linear] / weights[is_linear].sum()
-    averages = [_averaged([fold.fits.fitted[name] for name in linear], share) for fold in folds]
-    pairs = zip(folds, averages, strict=True)
-    of_average = (log_rows(fold.test, [average], smoothing) for fold, average in pairs)
-    both = L.extended(reduce(lambda a, b: a.joined(b), of_average).X)
-    L = L.with_logits(both.map(lambda L, *others: np.column_stack([L[:, ~is_linear], others[-1]])))
-    prior = np.append(prior[~is_linear], prior[is_linear].sum())
-    *others, total = pruned_weights(L, prior, GAIN)
-    weights[~is_linear], weights[is_linear] = others, total * share
-    return weights, linear
+    prior = np.where(np.array(names) == "uniform", 0.0, EACH)
+    favored = np.isin(names, simple)
+    if favored.any():
+        total = float(len(Q) if w is None else w.sum())
+        likelihoods = xa.weighted_sum(np.log(Q[:, favored]), w)
+        prior[favored] += min(n_classes - 1, max(2, 15 * n_classes / total)) * softmax(likelihoods)
+    return prior
 
 
-def stacking_weights(L: Rows, pseudo_rows: Floats, kept: Any = slice(None)) -> Floats:
-    """Weights (M,) of candidates, for rows with log-probabilities (n, M) of the labels for logits.
-
-    ``pseudo_rows`` (M,) are the prior, and ``kept`` the columns of the candidates.
-    """
-    relative = partial(_relative, kept)
-    if L.is_local:
-        loss = MixtureLoss(L.with_logits(L.map(relative)), pseudo_rows)
-    else:  # in each pass, since they would take as much memory of workers as the logarithms
-        loss = MixtureLoss(L, pseudo_rows, relative)
-    start = np.full(len(pseudo_rows), 1 / len(pseudo_rows))
+def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
+    """Weights (M,) of the mixture of lowest log loss, given probabilities (n, M) of the labels."""
+    Q = Q / Q.max(axis=1, keepdims=True)
+    loss = MixtureLoss(MemoryRows(Q, None, w), prior)
+    start = np.full(Q.shape[1], 1 / Q.shape[1])
     weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
     return weights
 
 
-def _relative(kept: Any, L: Floats, *_: Any) -> Floats:
-    """Probabilities with logarithms ``L`` of some candidates, as multiples of the largest."""
-    L = L[:, kept].astype(np.float64)
-    Q: Floats = np.exp(L - L.max(axis=1, keepdims=True))
-    return Q
+def fold_mixture(fold: Fold, rows: MemoryRows, weights: Mapping[str, float]) -> Floats:
+    """Log-probabilities (n_test, K) of the mixture of the candidates with these weights."""
+    Z = rows.X[fold.test]
+    parts = [log_probabilities(fold.fitted[name], Z, rows.classes) for name in weights]
+    return mixture(np.stack(parts).astype(np.float64), np.array([*weights.values()]))
 
 
-def _log_likelihood(weights: Floats, L: Floats, _: Any, w: Floats | None, *__: Any) -> Any:
-    """Sum of the logarithms of the mixed probabilities of a block."""
-    with np.errstate(divide="ignore"):
-        return xa.weighted_sum(logsumexp(L + np.log(weights), axis=1), w)
+def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
+    """Numbers of the test rows, their first split, and their positions in all test sets."""
+    test = np.concatenate([split.test for split in splits])
+    fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
+    rows, first = np.unique(test, return_index=True)
+    return rows, fold[first], first
 
 
-def pruned_weights(L: Rows, pseudo_rows: Floats, gain: float) -> Floats:
-    """As :func:`stacking_weights`, without candidates that lower the log loss by little.
+def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Split]:
+    """Random folds of rows, or folds of groups; from MANY_ROWS rows on, folds of a sample.
 
-    One at a time, from the one of least weight on, candidates are left out without which the mean
-    log loss is higher by no more than the share ``gain`` of it; never the last one in ``L``.
-    """
-
-    def fit(kept: Bools) -> tuple[float, Floats]:
-        weights = np.zeros(len(kept))
-        weights[kept] = stacking_weights(L, pseudo_rows[kept], kept)
-        return -float(L.sum(partial(_log_likelihood, weights))) / L.weight, weights
-
-    kept = np.ones(len(pseudo_rows), bool)
-    least, weights = fit(kept)
-    for m in np.argsort(weights[:-1], kind="stable"):
-        without = kept.copy()
-        without[m] = False
-        loss, others = fit(without)
-        if loss <= (1 + gain) * least:
-            kept, weights = without, others
-    return weights
-
-
-def components(fitted: Candidates, found: Weighed) -> tuple[list[Any], Floats]:
-    """What is mixed, with weights: the average of linear maps, if there are several, and others."""
-    maps = {name: member for name, member in fitted.items() if name in found.linear}
-    others = {name: member for name, member in fitted.items() if name not in maps}
-    share = np.array([found.weights[name] for name in maps])
-    if len(set(map(_features_of, maps.values()))) == 1 < len(maps):
-        maps, share = {"average": _averaged([*maps.values()], share)}, share.sum(keepdims=True)
-    of_others = [found.weights[name] for name in others]
-    return [*maps.values(), *others.values()], np.append(share, of_others)
-
-
-def out_of_fold_mixture(fold: Fold, found: Weighed, smoothing: float) -> Floats:
-    """Log-probabilities (n_test, K) of the mixture for the test rows of a fold."""
-    kept = {name: fold.fits.fitted[name] for name, weight in found.weights.items() if weight > 0}
-    parts, weights = components(kept, found)
-    rows = fold.test
-    L = mixture(np.stack([log_probabilities(c, rows.X, rows.classes) for c in parts]), weights)
-    return xa.log_softmax(xa.mix_logits(L.astype(np.float64), smoothing))
-
-
-# Share of the gathered rows that candidates are tested on, and left out of the halves.
-TEST_SHARE = 0.2
-
-
-def weighed_in_halves(
-    candidates: Candidates,
-    rows: Any,
-    combine: str,
-    smoothing: float,
-    random_state: Any,
-    *,
-    simple: Sequence[str],
-    verbose: bool,
-) -> Weighed:
-    """What two halves of rows say of the candidates: more rows than are gathered, with Dask.
-
-    Each half of the rows, at random, is fitted to and evaluated on the other one, where it is:
-    weights come from all rows, out of fold, and the client receives sums over rows. A half has so
-    many rows that more of them, or more folds, would change nothing; two folds cost one fit to all
-    rows. If there are ``simple`` candidates, a sample says first which ones are left out.
+    Folds are not stratified: otherwise classes would be as frequent in the test rows as in the
+    training rows, unlike in new data, and intercepts of many classes would seem to help. If the
+    training rows of a fold hold one class only, there are fewer, stratified folds, or none.
     """
     rng = check_random_state(0 if random_state is None else random_state)
-    first = _sample(candidates, rows, smoothing, rng, verbose=verbose) if simple else None
-    if first is not None:
-        candidates = promising(candidates, first, "a sample" if verbose else "")
-    seed = rng.randint(2**31)
-    halves = [rows.part(k, 2, seed) for k in range(2)]
-    what = [f"Half {k + 1} of 2" if verbose else "" for k in range(2)]
-    fits = [fit_all(candidates, *pair) for pair in zip(halves, what, strict=True)]
-    out = failed(fits, candidates)
-    names = [name for name in candidates if name not in out]
-    folds = []
-    for fitted, test in zip(fits, reversed(halves), strict=True):
-        L = log_rows(test, [fitted.fitted[name] for name in names], smoothing)
-        folds.append(Fold(fitted, test, L))
-    return weighed(folds, names, combine, smoothing, simple, first)
+    if rows.groups is not None:
+        n_groups = len(np.unique(rows.groups))
+        if n_groups < 2:
+            raise ValueError(
+                f"groups must hold at least two groups, since folds keep groups together, got "
+                f"{n_groups}. Leave groups out if rows are independent."
+            )
+        numbers = np.arange(rows.n_rows)
+        splits = [*GroupKFold(min(n_folds, n_groups)).split(rows.y, groups=rows.groups)]
+    else:
+        numbers = rows_to_weigh_on(rows)
+        splits = [*KFold(min(n_folds, len(numbers)), shuffle=True, random_state=rng).split(numbers)]
+    y = rows.y[numbers]
+    splits = [Split(*split) for split in splits]
+    if not hold_two_classes(y, splits):
+        splits = _fewer_splits(y, n_folds, rng, grouped=rows.groups is not None)
+    return [Split(numbers[train], numbers[test]) for train, test in splits]
 
 
-def _sample(
-    candidates: Candidates, rows: Any, smoothing: float, rng: Any, *, verbose: bool
-) -> Fold | None:
-    """A fold of gathered rows; None if nothing can be fitted, as to rows of a single class."""
-    some = rows.in_memory(or_some=True)
-    order = rng.permutation(some.n_rows)
-    test, train = np.split(order, [int(TEST_SHARE * some.n_rows)])
-    split = Split(train, test)
-    if not hold_two_classes(some.y, [split]):
-        return None
-    fold = fit_and_test(candidates, some, split, "Sample" if verbose else "", smoothing)
-    return fold if fold.L else None
+def rows_to_weigh_on(rows: MemoryRows) -> Indices:
+    """Numbers of all rows, or of a random sample of many rows.
+
+    The sample is large enough for 500 rows of the rarest class, up to a million logits.
+    """
+    n, counts = rows.n_rows, np.bincount(rows.y)
+    if n < MANY_ROWS:
+        return np.arange(n)
+    enough = 500 * n // counts[counts > 0].min()
+    n_sample = min(n, max(FEWER_ROWS, min(enough, 1_000_000 // len(counts))))
+    return np.sort(np.random.default_rng(0).choice(n, n_sample, replace=False))
+
+
+def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[Split]:
+    """Stratified folds, as many as the rarer classes allow, or none for groups, with a warning."""
+    most_frequent = y == np.bincount(y).argmax()
+    n_others = int((~most_frequent).sum())
+    fewer = 0 if grouped else min(n_folds, n_others, int(most_frequent.sum()))
+    splits = []
+    if fewer >= 2:
+        stratified = StratifiedKFold(fewer, shuffle=True, random_state=rng)
+        splits = [Split(*split) for split in stratified.split(y, most_frequent)]
+    if fewer < n_folds:
+        outcome = (
+            f"there are {fewer} folds" if splits else "the first candidate is used without any"
+        )
+        warn(
+            f"The training rows of each of {n_folds} folds must hold two classes, got {n_others} "
+            f"of {len(y)} rows that are not of the most frequent class: {outcome}. Calibrate on "
+            f"more {'groups' if grouped else 'rows'}."
+        )
+    return splits

@@ -11,8 +11,6 @@ from families import MEASURES, OF_DECISIONS, of_case
 from sklearn import config_context
 
 import skcalib
-import skcalib._rows.arrays
-from skcalib._scores.bins import bin_sums, uniform_edges
 from skcalib.datasets import make_logits
 from skcalib.decision import bayes_decision, expected_cost
 from skcalib.metrics import calibration_test, expected_calibration_error
@@ -109,49 +107,6 @@ def test_decisions_are_those_of_numpy(measure, lib, dtype):
         check_equal(measure(lib.array(y), lib.array(form), **tensors), want, dtype)
 
 
-# What ranks rows or draws them again.
-ON_HOST = {
-    "score_decomposition",
-    "calibration_error_interval",
-    "calibration_test",
-    "calibration_difference",
-}
-
-
-@pytest.mark.parametrize("kind", ["top-label", "classwise"])
-@every
-def test_rows_stay_on_the_device(measure, kind, torch_lib, monkeypatch):
-    """But for labels there, which are encoded on the host."""
-    converted = []
-
-    def recorded(x, xp, convert=skcalib._rows.arrays._convert_to_numpy):
-        converted.append(x.shape)
-        return convert(x, xp)
-
-    monkeypatch.setattr(skcalib._rows.arrays, "_convert_to_numpy", recorded)
-    seed = {name: value for name, value in SEED.items() if name in signature(measure).parameters}
-    y, P, w = rows(n=100_000)
-    _, *tensors = arguments(measure, y, P, torch_lib.array)
-    measure(y, *tensors, kind=kind, sample_weight=w, **seed)
-    many = any(shape and shape[0] >= len(y) // 2 for shape in converted)
-    assert many == (measure.__name__ in ON_HOST)
-
-
-def test_sums_of_bins(lib, dtype):
-    """Of scores that may be missing, and of edges that may differ between columns."""
-    rng = np.random.default_rng(0)
-    S, w = rng.random((300, 3)).astype(dtype), rng.random(300)
-    E = rng.random(S.shape) < S
-    S[rng.random(S.shape) < 0.1] = np.nan
-    of_columns = [np.r_[0, np.sort(rng.random(n)), 1] for n in (3, 70, 0)]
-    for edges, n_bins in ((uniform_edges(15), 15), (uniform_edges(90), 90), (of_columns, 71)):
-        for weights in (None, w):
-            want = bin_sums(S, E, weights, edges, n_bins)
-            found = bin_sums(lib.array(S), lib.array(E), lib.array(weights), edges, n_bins)
-            assert found.dtype == np.float64
-            np.testing.assert_allclose(found, want, rtol=1e-12)
-
-
 def test_views(torch_lib):
     """Tensors in other orders than those of rows, which torch warns about."""
     y, P, w = rows()
@@ -217,7 +172,7 @@ def test_displays(lib):
         check_equal(found.curve, want.curve, "float64")
     P = fitted.predict_proba(X)
     grid = skcalib.ReliabilityDisplay.from_predictions(labels, P, kind="classwise")
-    assert len(grid.displays) == 3
+    assert len(grid.displays_) == 3
     found = skcalib.TemperatureSweepDisplay.from_estimator(fitted, X, labels, sample_weight=w)
     want = skcalib.TemperatureSweepDisplay.from_logits(Z, y, sample_weight=np.arange(150.0))
     np.testing.assert_allclose(found.log_loss, want.log_loss, rtol=0, atol=1e-9)
@@ -254,27 +209,12 @@ def test_errors_are_those_of_numpy(bad, lib):
 
 
 @every
-def test_gradients_are_not_lost_silently(measure, torch_lib):
-    y, P, w = rows()
-    _, *tensors = arguments(measure, y, P, torch_lib.array)
-    tensors[0].requires_grad_()
-    with pytest.raises(ValueError, match=r"y_proba must not need gradients .*y_proba\.detach\(\)"):
-        measure(y, *tensors)
-    weights = torch_lib.array(w).requires_grad_()
-    _, *tensors = arguments(measure, y, P, torch_lib.array)
-    with pytest.raises(ValueError, match=r"sample_weight must be .* as sample_weight\.detach"):
-        measure(y, *tensors, sample_weight=weights)
-
-
-@every
 def test_without_dispatch_tensors_are_converted(measure, torch_lib):
     y, P, w = rows(dtype="float32")
     seed = {name: value for name, value in SEED.items() if name in signature(measure).parameters}
     want = measure(*arguments(measure, y, P, np.asarray), sample_weight=w, **seed)
     tensors = arguments(measure, y, P, torch_lib.array)
     with config_context(array_api_dispatch=False):
-        found = measure(*tensors, sample_weight=torch_lib.array(w), **seed)
         tensors[1].requires_grad_()
-        with pytest.raises(ValueError, match=r"as y_proba\.detach\(\)"):
-            measure(*tensors)
+        found = measure(*tensors, sample_weight=torch_lib.array(w), **seed)
     check_equal(found, want, "float64")

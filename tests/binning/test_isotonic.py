@@ -103,6 +103,7 @@ def test_smoothing_is_two_more_rows():
         np.testing.assert_allclose(one.bin_values_[0], two.bin_values_[0])
 
 
+@pytest.mark.filterwarnings("ignore:The weights of 300 rows")
 @pytest.mark.parametrize(
     "calibrator",
     [

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skcalib.conditional import multicalibration_error
-from skcalib.metrics import get_scorer
+from skcalib.metrics import calibration_scorer
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -141,7 +141,7 @@ def test_scorer():
 
     X = np.c_[P, np.nan_to_num(LENGTH)]
     model = LogisticRegression().fit(X, Y)
-    scorer = get_scorer("neg_multicalibration_error", pairs=True)
+    scorer = calibration_scorer(multicalibration_error, pairs=True)
     proba = model.predict_proba(X)
     for given in ({}, {"features": SUBJECT}):
         expected = multicalibration_error(

@@ -10,7 +10,7 @@ from scipy.stats import beta
 
 from skcalib.decision import area_under_risk_coverage, risk_coverage_curve, selective_threshold
 from skcalib.decision._selective import lowest_that_passes
-from skcalib.metrics import calibration_error_interval, get_scorer
+from skcalib.metrics import calibration_error_interval, calibration_scorer
 
 
 @st.composite
@@ -134,7 +134,7 @@ def test_interval_and_scorer():
         y, P, measure=area_under_risk_coverage, n_resamples=99, random_state=0
     )
     assert found.low < found.estimate == area < found.high
-    scorer = get_scorer("neg_area_under_risk_coverage", excess=True)
+    scorer = calibration_scorer(area_under_risk_coverage, excess=True)
     model = type("Model", (), {"classes_": np.arange(3), "predict_proba": lambda _, X: X})()
     assert scorer(model, P, y) == -area_under_risk_coverage(y, P, excess=True)
 

@@ -43,7 +43,7 @@ def test_the_formula(problem, level):
     high = beta.ppf(1 - tail, hits + 1, n_effective - hits) if hits < n_effective else 1
     np.testing.assert_allclose(fields(found), [theta, low, high, n_effective], rtol=1e-4, atol=1e-9)
     assert found.low <= found.estimate <= found.high
-    assert found.groups == {}
+    assert found.by == {}
 
 
 @given(problem=problems(), seed=st.integers(0, 99))
@@ -66,12 +66,12 @@ def test_units_weights_order_and_groups(problem, seed):
     few, many = np.arange(n) % 2, np.arange(len(s)) % 2
     if n > 3:
         names = np.array(["left", "right"])
-        found = calibrated_mean(y[:n], s[:n], s, groups=names[few], groups_all=names[many])
+        found = calibrated_mean(y[:n], s[:n], s, by=names[few], by_all=names[many])
         np.testing.assert_allclose(fields(found), expected)
-        assert list(found.groups) == ["left", "right"]
+        assert list(found.by) == ["left", "right"]
         for k, name in enumerate(names):
             alone = calibrated_mean(y[:n][few == k], s[:n][few == k], s[many == k])
-            np.testing.assert_allclose(fields(found.groups[name]), fields(alone))
+            np.testing.assert_allclose(fields(found.by[name]), fields(alone))
 
 
 def test_labels_of_all_rows_are_their_mean_and_scores_without_information_cost_little():
@@ -116,7 +116,7 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
         ((["no", "yes"] * 2, S, MANY), {}, "0 and 1, or booleans, .*'no'.*y == label"),
         ((S, Y, MANY), {}, "y and score_labelled are probably swapped"),
         ((Y, MANY, S), {}, "4 labels in y, .*got 20 and 4.*not swapped"),
-        ((Y, S, S[:3]), {}, "those of all rows, .*got 4 and 3"),
+        ((Y, S, S[:3]), {}, "the scores of all rows, .*got 4 and 3"),
         ((Y, [0.1, np.nan, 0, 1], MANY), {}, "score_labelled must .* 1e.100 .*got 1 of 4 that"),
         ((Y, S, [*MANY, np.inf, -np.inf]), {}, "score_all must .*got 2 of 22 .*middle of the"),
         ((Y, ["a"] * 4, MANY), {}, "score_labelled must hold one number .*<U1"),
@@ -125,22 +125,22 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
         ((Y, S, MANY), {"sample_weight": [1, 1, 0, 0]}, "At least 3 .*got 2"),
         ((Y, S, MANY), {"sample_weight": [0.25] * 4}, r"a weight of 2 .*got 1.* by len\(w\) / sum"),
         ((Y, S, MANY), {"confidence_level": 95}, "confidence_level must be a number between"),
-        ((Y, S, MANY), {"groups": FEW_GROUPS}, "got groups only. Pass groups_all as well"),
-        ((Y, S, MANY), {"groups": GROUPS, "groups_all": GROUPS}, "got 20 and 20 for 4 and 20 rows"),
+        ((Y, S, MANY), {"by": FEW_GROUPS}, "got by only. Pass by_all as well"),
+        ((Y, S, MANY), {"by": GROUPS, "by_all": GROUPS}, "got 20 and 20 for 4 and 20 rows"),
         (
             (Y, S, MANY),
-            {"groups": FEW_GROUPS, "groups_all": FEW_GROUPS},
+            {"by": FEW_GROUPS, "by_all": FEW_GROUPS},
             "got 4 and 4 for 4 and 20",
         ),
         (
             (Y, S, MANY),
-            {"groups": ["a", "a", "a", "c"], "groups_all": GROUPS},
-            r"groups must be among those of all rows, got others: \['c'\]",
+            {"by": ["a", "a", "a", "c"], "by_all": GROUPS},
+            r"by must be among by_all, got others: \['c'\]",
         ),
         (
             (Y, S, MANY),
-            {"groups": FEW_GROUPS, "groups_all": GROUPS},
-            "At least 3 rows must be labelled, .*got 1 of group 'b'",
+            {"by": FEW_GROUPS, "by_all": GROUPS},
+            "At least 3 rows must be labelled, .*got 1 in category 'b'",
         ),
     ],
 )

@@ -26,7 +26,7 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
 )
-from skcalib.metrics import get_scorer
+from skcalib.metrics import calibration_scorer
 
 X, Y = make_multilabel_classification(400, 10, n_classes=4, length=40, random_state=0)
 X, Y, X_TEST, Y_TEST = X[:250], Y[:250], X[250:], Y[250:]
@@ -158,7 +158,7 @@ def test_search_over_calibrators():
     search = GridSearchCV(
         CalibratedClassifier(NAIVE, cv=2),
         {"calibrator": [TemperatureScaling(), PlattScaling()]},
-        scoring=get_scorer("neg_multilabel_log_loss"),
+        scoring=calibration_scorer("neg_multilabel_log_loss"),
         cv=2,
     ).fit(X, Y)
     results = search.cv_results_["mean_test_score"]

@@ -138,15 +138,41 @@ def test_order_of_the_three_measures(data, n_bins, kind, strategy):
     assert over + under == pytest.approx(ece, abs=1e-12)
 
 
-def test_every_measure_has_the_parameters_of_the_first():
+def test_every_measure_shows_its_parameters_and_its_formula():
     names = signature(expected_calibration_error).parameters
     for measure in BINNED:
         assert signature(measure).parameters == names
-        assert "average : {" in measure.__doc__
+        assert list(signature(measure, follow_wrapped=False).parameters) == list(names)
+        assert ".. math::" in measure.__doc__
     assert list(names) == [
         "y_true", "y_proba", "n_bins", "strategy", "kind", "sample_weight", "labels", "pos_label",
         "average",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("measure", [*BINNED, reliability_curve])
+def test_bins_by_their_edges_or_the_cube_root_of_the_rows(measure, rng):
+    y, P = rng.integers(3, size=125), rng.dirichlet([1, 1, 1], size=125)
+
+    def numbers(**given):
+        found = measure(y, P, kind="classwise", **given)
+        return found if isinstance(found, float) else found.gap.tolist()
+
+    assert numbers(n_bins=[0, 0.25, 0.5, 0.75, 1]) == numbers(n_bins=4)
+    for strategy in STRATEGIES:
+        assert numbers(n_bins="cube_root", strategy=strategy) == numbers(
+            n_bins=5, strategy=strategy
+        )
+    assert numbers(n_bins=np.array([0, 0.1, 1])) == numbers(n_bins=(0, 0.1, 1), strategy="quantile")
+    first = {"sample_weight": np.arange(125) < 28}  # rows without weight do not count
+    assert numbers(n_bins="cube_root", **first) == numbers(n_bins=4, **first)
+
+
+@pytest.mark.parametrize("edges", [[0, 0.5], [0.1, 1], [0, 0.5, 0.5, 1], [[0, 1]], [0], [0, 2, 1]])
+def test_edges_that_do_not_increase_from_zero_to_one(edges):
+    for function in (expected_calibration_error, reliability_curve, calibration_test):
+        with pytest.raises(ValueError, match=r"Edges in n_bins must increase from 0 to 1, .* got"):
+            function([0, 1], [0.2, 0.7], n_bins=edges)
 
 
 @every

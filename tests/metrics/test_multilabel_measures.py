@@ -16,12 +16,11 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import ReliabilityDisplay
-from skcalib.display import ReliabilityGridDisplay
 from skcalib.metrics import (
     calibration_error_interval,
+    calibration_scorer,
     calibration_test,
     expected_calibration_error,
-    get_scorer,
     get_scorer_names,
     maximum_calibration_error,
     reliability_curve,
@@ -109,22 +108,48 @@ def test_curve_and_decomposition_have_names_of_labels():
 # Uncertainty: rows are resampled with all of their labels.
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["expected_calibration_error", smooth_calibration_error])
-def test_interval_is_the_bootstrap_of_rows(measure):
+def test_basic_interval_is_the_bootstrap_of_rows(measure):
     n_resamples = 40 if isinstance(measure, str) else 5
-    given = {"measure": measure, "n_resamples": n_resamples, "random_state": 0, **OF_LABELS}
-    interval = calibration_error_interval(Y, P, sample_weight=W, **given)
-    assert interval.low < interval.estimate
-    basic = calibration_error_interval(Y, P, sample_weight=W, method="basic", **given)
-    assert (interval.low, interval.high) == (basic.low, basic.high)
+    given = {"measure": measure, "n_resamples": n_resamples, "random_state": 0, "method": "basic"}
+    interval = calibration_error_interval(Y, P, sample_weight=W, **given, **OF_LABELS)
     value = expected_calibration_error if isinstance(measure, str) else measure
     assert interval.estimate == pytest.approx(value(Y, P, sample_weight=W, **OF_LABELS))
-    # Labels that are the same tell as little as one of them.
-    same = calibration_error_interval(np.tile(Y[:, :1], 3), np.tile(P[:, :1], 3), **given)
-    given |= {"kind": "binary", "method": "basic"}
-    one = calibration_error_interval(Y[:, 0], P[:, 0], **given)
+    # Three equal labels have the interval of one label.
+    three = np.tile(Y[:, :1], 3), np.tile(P[:, :1], 3)
+    same = calibration_error_interval(*three, **given, **OF_LABELS)
+    one = calibration_error_interval(Y[:, 0], P[:, 0], kind="binary", **given)
     assert same.high - same.low == pytest.approx(one.high - one.low)
+
+
+def drawn(n, seed, *, equal):
+    """Calibrated labels of a row, which are independent or as dependent as can be."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(size=(n, 3))
+    p = np.repeat(p[:, :1], 3, axis=1) if equal else p
+    return (rng.uniform(size=(n, 1)) < p).astype(int), p
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_intervals_of_calibrated_labels_hold_zero(equal):
+    given = {"n_resamples": 39, **OF_LABELS}
+    samples = [drawn(200, seed, equal=equal) for seed in range(30)]
+    intervals = [calibration_error_interval(*s, random_state=0, **given) for s in samples]
+    tests = [calibration_test(*s, random_state=0, **given).pvalue <= 0.05 for s in samples]
+    assert [interval.low > 0 for interval in intervals] == tests
+    assert sum(tests) <= 5
+    assert all(interval.low <= interval.estimate <= interval.high for interval in intervals)
+
+
+def test_miscalibrated_labels_are_found():
+    y, p = drawn(200, 0, equal=True)
+    given = {"n_resamples": 99, "random_state": 0, **OF_LABELS}
+    high = np.clip(p + 0.15, 0, 1)
+    assert calibration_test(y, high, **given).pvalue < 0.05
+    true = np.mean(high - p)
+    for measure in ("expected_calibration_error", "debiased_expected_calibration_error"):
+        found = calibration_error_interval(y, high, measure=measure, **given)
+        assert 0 < found.low < true < found.high
 
 
 # ------------------------------------------------------------------------------------------
@@ -147,8 +172,8 @@ def test_scorers(classifier):
     }
     assert expected.keys() == {n for n in get_scorer_names() if n.startswith("neg_multilabel")}
     for name, value in expected.items():
-        assert get_scorer(name)(fitted, X, sp.csr_array(Y)) == pytest.approx(-value)
-    micro = get_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
+        assert calibration_scorer(name)(fitted, X, sp.csr_array(Y)) == pytest.approx(-value)
+    micro = calibration_scorer("neg_maximum_calibration_error", kind="multilabel", average="micro")
     pooled = maximum_calibration_error(Y, Q, average="micro", sample_weight=W, **OF_LABELS)
     assert micro(fitted, X, Y, sample_weight=W) == pytest.approx(-pooled)
 
@@ -160,16 +185,16 @@ def test_scorers(classifier):
 def test_diagrams():
     frame = pd.DataFrame(Y, columns=["sport", "law", "art"])
     given = {"sample_weight": W, **OF_LABELS}
-    grid = ReliabilityDisplay.from_predictions(frame, P, max_classes=2, **given)
-    assert isinstance(grid, ReliabilityGridDisplay)
+    grid = ReliabilityDisplay.from_predictions(frame, P, subset=2, **given)
     errors = expected_calibration_error(Y, P, average=None, **given)
     worst = np.argsort(-errors)[:2]
-    assert [d.name for d in grid.displays_] == frame.columns[worst].tolist()
-    assert_allclose([d.expected_calibration_error for d in grid.displays_], errors[worst])
+    assert list(grid.displays_) == frame.columns[worst].tolist()
+    found = [panel.expected_calibration_error for panel in grid.displays_.values()]
+    assert_allclose(found, errors[worst])
     n_rows = [int(Y[W > 0, j].sum()) for j in worst]
     titles = [ax.get_title() for ax in grid.axes_]
     for j, n, title in zip(worst, n_rows, titles, strict=True):
-        assert title == f"{frame.columns[j]}: {n} rows, ECE {errors[j]:.3f}"
+        assert title == f"{frame.columns[j]}\n{n} rows, ECE {errors[j]:.3f}"
 
 
 # ------------------------------------------------------------------------------------------
@@ -193,7 +218,7 @@ BAD = {
     "weights": (Y, P, {"sample_weight": np.ones(Y.shape)}, "one entry per row"),
     "order of columns": (
         pd.DataFrame(Y, columns=list("abc")), pd.DataFrame(P, columns=list("bac")), {},
-        "y_proba must be in the order of those of y_true",
+        "y_proba must be in the order of the columns of y_true",
     ),
 }  # fmt: skip
 
@@ -216,14 +241,12 @@ def test_bad_input(function):
 
 
 def test_what_is_not_for_several_labels():
-    with pytest.raises(ValueError, match=r"Take each label by itself, with y_true\[:, j\]"):
-        calibration_test(Y, P, **OF_LABELS)
-    with pytest.raises(ValueError, match="method='inversion' draws the labels of a row"):
-        calibration_error_interval(Y, P, method="inversion", **OF_LABELS)
+    with pytest.raises(ValueError, match="'spiegelhalter_z' is for one score per row"):
+        calibration_test(Y, P, measure="spiegelhalter_z", **OF_LABELS)
     with pytest.raises(ValueError, match=r"kind must be one of .* got 'multilabel'"):
         CalibrationMonitor(labels=range(3), **OF_LABELS)
     with pytest.raises(ValueError, match="average must be 'macro' or 'micro' for a scorer"):
-        get_scorer("neg_multilabel_calibration_error", average=None)
+        calibration_scorer("neg_multilabel_calibration_error", average=None)
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="in memory"):
         expected_calibration_error(Y, da.from_array(P, chunks=(50, 3)), **OF_LABELS)

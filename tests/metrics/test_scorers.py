@@ -7,11 +7,18 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
-from sklearn.model_selection import cross_val_score, cross_validate
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skcalib import TemperatureScaling, metrics
+from skcalib.clinical import calibration_slope
+from skcalib.conditional import multicalibration_error
+from skcalib.decision import area_under_risk_coverage, expected_cost
 from skcalib.metrics._scorers import _miscalibration
 
 OWN = {
@@ -52,12 +59,16 @@ def test_score_with_weights(name, problem):
     w = np.random.default_rng(0).uniform(size=len(y))
     classifier = GaussianNB().fit(X, y)
     expected = -measure(y, classifier.predict_proba(X), sample_weight=w, **params)
-    assert metrics.get_scorer(name)(classifier, X, y, sample_weight=w) == pytest.approx(expected)
+    assert metrics.calibration_scorer(name)(classifier, X, y, sample_weight=w) == pytest.approx(
+        expected
+    )
 
 
 def test_arguments_of_the_measure():
     classifier = GaussianNB().fit(X, y)
-    scorer = metrics.get_scorer("neg_classwise_calibration_error", n_bins=4, strategy="quantile")
+    scorer = metrics.calibration_scorer(
+        "neg_classwise_calibration_error", n_bins=4, strategy="quantile"
+    )
     assert scorer(classifier, X, y) == -metrics.expected_calibration_error(
         y, classifier.predict_proba(X), n_bins=4, strategy="quantile", kind="classwise"
     )
@@ -70,7 +81,7 @@ def test_column_order_is_that_of_the_classes(name):
     names = np.array(["zebra", "ant", "bee"])
     calibrator = TemperatureScaling(classes=names).fit(logits, names[y])
     plain = TemperatureScaling().fit(logits, y)
-    scorer = metrics.get_scorer(name)
+    scorer = metrics.calibration_scorer(name)
     assert scorer(calibrator, logits, names[y]) == pytest.approx(scorer(plain, logits, y))
 
 
@@ -80,8 +91,8 @@ def test_fold_that_lacks_a_class(name, recwarn):
     seen = y != 1
     measure, params = OWN[name]
     expected = -measure(y[seen], classifier.predict_proba(X[seen]), labels=[0, 1, 2], **params)
-    assert metrics.get_scorer(name)(classifier, X[seen], y[seen]) == pytest.approx(expected)
-    assert metrics.get_scorer(name)(classifier, X[y == 1], y[y == 1]) <= 0
+    assert metrics.calibration_scorer(name)(classifier, X[seen], y[seen]) == pytest.approx(expected)
+    assert metrics.calibration_scorer(name)(classifier, X[y == 1], y[y == 1]) <= 0
     assert not recwarn
 
 
@@ -93,7 +104,7 @@ def test_class_that_the_classifier_never_saw(name):
     measure, params = OWN[name]
     P = np.insert(classifier.predict_proba(X), 1, 0, axis=1)
     expected = -measure(names, P, **params)
-    assert metrics.get_scorer(name)(classifier, X, names) == pytest.approx(expected)
+    assert metrics.calibration_scorer(name)(classifier, X, names) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", [name for name in OWN if "expected" in name])
@@ -101,19 +112,19 @@ def test_metadata_routing_brings_weights(name):
     w = np.random.default_rng(0).uniform(size=len(y))
     with sklearn.config_context(enable_metadata_routing=True):
         scoring = {
-            str(asked): metrics.get_scorer(name).set_score_request(sample_weight=asked)
+            str(asked): metrics.calibration_scorer(name).set_score_request(sample_weight=asked)
             for asked in (True, False)
         }
         model = GaussianNB().set_fit_request(sample_weight=False)
         params = {"sample_weight": w}
         results = cross_validate(model, X, y, scoring=scoring, params=params, error_score="raise")
-    plain = cross_val_score(GaussianNB(), X, y, scoring=metrics.get_scorer(name))
+    plain = cross_val_score(GaussianNB(), X, y, scoring=metrics.calibration_scorer(name))
     np.testing.assert_allclose(results["test_False"], plain)
     assert (results["test_True"] != plain).any()
 
 
 def test_scorers_are_plain_objects():
-    scorer = metrics.get_scorer("neg_expected_calibration_error", n_bins=7)
+    scorer = metrics.calibration_scorer("neg_expected_calibration_error", n_bins=7)
     assert "n_bins" in repr(scorer)
     classifier = GaussianNB().fit(X, y)
     for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer)):
@@ -124,27 +135,26 @@ def test_names():
     names = metrics.get_scorer_names()
     assert names == sorted(set(names))
     of_labels = {name for name in names if name.startswith("neg_multilabel_")}
-    of_features = {"neg_multicalibration_error"}
-    assert {*OWN, *of_labels, *of_features, *sklearn.metrics.get_scorer_names()} == set(names)
+    assert {*OWN, *of_labels, *sklearn.metrics.get_scorer_names()} == set(names)
     for name in names:
-        assert callable(metrics.get_scorer(name))
+        assert callable(metrics.calibration_scorer(name))
 
 
 def test_bad_names_and_arguments():
     with pytest.raises(ValueError, match=r"no scorer named 'ece'.*get_scorer_names"):
-        metrics.get_scorer("ece")
+        metrics.calibration_scorer("ece")
     with pytest.raises(ValueError, match=r"'accuracy' is scikit-learn's scorer .* got n_bins"):
-        metrics.get_scorer("accuracy", n_bins=3)
+        metrics.calibration_scorer("accuracy", n_bins=3)
 
 
 @every
 def test_unknown_arguments_are_named_at_once(name):
     with pytest.raises(ValueError, match=rf"'{name}' takes the arguments .*, got nbins, x\."):
-        metrics.get_scorer(name, nbins=3, x=1)
+        metrics.calibration_scorer(name, nbins=3, x=1)
     # What the scorer brings itself, or what makes it the one of its name, is no argument.
     for brought in ("labels", "sample_weight", "y_true", *OWN[name][1]):
         with pytest.raises(ValueError, match=rf"arguments .*pos_label(, average)?, got {brought}"):
-            metrics.get_scorer(name, **{brought: "binary"})
+            metrics.calibration_scorer(name, **{brought: "binary"})
 
 
 @pytest.mark.parametrize(
@@ -158,7 +168,7 @@ def test_unknown_arguments_are_named_at_once(name):
 )
 def test_wrong_values_are_found_at_once(params, message):
     with pytest.raises(ValueError, match=message):
-        metrics.get_scorer("neg_expected_calibration_error", **params)
+        metrics.calibration_scorer("neg_expected_calibration_error", **params)
 
 
 @every
@@ -174,10 +184,102 @@ def test_right_values_are_accepted(name, problem, recwarn):
         if kind == "binary":
             given["pos_label"] = names[0]
         expected = -measure(y, classifier.predict_proba(X), **fixed, **given)
-        assert metrics.get_scorer(name, **given)(classifier, X, y) == pytest.approx(expected)
+        assert metrics.calibration_scorer(name, **given)(classifier, X, y) == pytest.approx(
+            expected
+        )
     assert not recwarn
 
 
 def test_estimator_without_probabilities():
     with pytest.raises(TypeError, match="needs an estimator with predict_proba, got LinearSVC"):
-        metrics.get_scorer("neg_expected_calibration_error")(LinearSVC().fit(X, y), X, y)
+        metrics.calibration_scorer("neg_expected_calibration_error")(LinearSVC().fit(X, y), X, y)
+
+
+# --------------------------------------------------------------------------------------
+# Functions.
+
+
+@pytest.mark.parametrize(
+    ("function", "params", "sign"),
+    [
+        (area_under_risk_coverage, {"excess": True}, -1),
+        (metrics.maximum_calibration_error, {"n_bins": "cube_root"}, -1),
+        (log_loss, {}, -1),
+        (expected_cost, {"cost": 1 - np.eye(3)}, -1),
+        (metrics.smooth_calibration_error, {}, 1),
+    ],
+)
+def test_functions_as_scorers(function, params, sign):
+    """In searches and pipelines, with weights by routing, and for classes in another order."""
+    scorer = metrics.calibration_scorer(function, greater_is_better=sign > 0, **params)
+    classifier = GaussianNB().fit(X, y)
+    P, w = classifier.predict_proba(X), np.random.default_rng(0).uniform(size=len(y))
+    expected = sign * function(y, P, sample_weight=w, **params)
+    assert scorer(classifier, X, y, sample_weight=w) == pytest.approx(expected)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    grid = {"logisticregression__C": [0.1, 1]}
+    search = GridSearchCV(model, grid, scoring=scorer, cv=3).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    names = np.array(["zebra", "ant", "bee"])
+    Z = np.log(P)
+    turned = TemperatureScaling(classes=names).fit(Z, names[y])
+    plain = TemperatureScaling().fit(Z, y)
+    assert scorer(turned, Z, names[y]) == pytest.approx(scorer(plain, Z, y))
+
+
+def test_estimates_of_results_are_scored():
+    X, y = make_classification(300, random_state=0)
+    classifier = GaussianNB().fit(X, y)
+    P = classifier.predict_proba(X)
+    slope = metrics.calibration_scorer(calibration_slope, greater_is_better=True)
+    assert slope(classifier, X, y) == pytest.approx(calibration_slope(y, P).estimate)
+    segments = metrics.calibration_scorer(multicalibration_error)
+    expected = multicalibration_error(y, P, X, n_resamples=1).statistic
+    assert segments(classifier, X, y) == pytest.approx(-expected)
+    with sklearn.config_context(enable_metadata_routing=True):
+        side = (X[:, 0] > 0).astype(str)
+        scoring = segments.set_score_request(features=True)
+        results = cross_validate(
+            GaussianNB(), X, y, scoring=scoring, params={"features": side}, error_score="raise"
+        )
+    assert np.isfinite(results["test_score"]).all()
+
+
+def test_proper_scores_of_folds_that_lack_a_class():
+    """The classes of the model count, other than in scikit-learn's scorers of these names."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.repeat([0, 1, 2], 30)
+    names = ["neg_log_loss", "neg_brier_score", "neg_expected_calibration_error"]
+    scoring = {name: metrics.calibration_scorer(name) for name in names}
+    for cv in (KFold(3), KFold(9)):  # classes lack in training rows, or in test rows
+        results = cross_validate(GaussianNB(), X, y, scoring=scoring, cv=cv, error_score="raise")
+        for name in names:
+            assert np.isfinite(results[f"test_{name}"]).all()
+    classifier = GaussianNB().fit(X, y)
+    P, seen = classifier.predict_proba(X), y < 2
+    loss = scoring["neg_log_loss"](classifier, X[seen], y[seen])
+    assert loss == pytest.approx(np.log(P[seen, y[seen]]).mean())
+    brier = scoring["neg_brier_score"](classifier, X[seen], y[seen])
+    assert brier == pytest.approx(-np.mean(np.sum((P[seen] - np.eye(3)[y[seen]]) ** 2, axis=1)))
+
+
+def test_labels_of_another_type_than_the_classes():
+    classifier = GaussianNB().fit(X, y)
+    for name in ("neg_log_loss", "neg_expected_calibration_error"):
+        with pytest.raises(ValueError, match=r"type of the classes .*'0', '1', '2'.*astype\("):
+            metrics.calibration_scorer(name)(classifier, X, y.astype(str))
+
+
+def test_norms_are_measures_of_their_own():
+    message = "got norm. A norm is a measure of its own: 'l1' is 'neg_expected_calibration_error'"
+    with pytest.raises(ValueError, match=message):
+        metrics.calibration_scorer("neg_expected_calibration_error", norm="l1")
+
+
+def test_what_is_no_scorer():
+    with pytest.raises(ValueError, match=r"must be the name of a scorer or a function .* got 3"):
+        metrics.calibration_scorer(3)
+    with pytest.raises(ValueError, match="greater_is_better is for functions, got True"):
+        metrics.calibration_scorer("accuracy", greater_is_better=True)
+    with pytest.raises(ValueError, match=r"'area_under_risk_coverage' takes the arguments .* bins"):
+        metrics.calibration_scorer(area_under_risk_coverage, bins=3)

@@ -13,8 +13,10 @@ from sklearn.metrics import brier_score_loss, log_loss
 from test_estimates import KINDS, sample
 
 from skcalib import ReliabilityDisplay
+from skcalib.clinical import integrated_calibration_index, net_benefit
 from skcalib.datasets import make_logits
 from skcalib.metrics import (
+    IntervalEstimate,
     _inversion,
     calibration_difference,
     calibration_error_interval,
@@ -113,6 +115,7 @@ def test_errors_of_both_of_two_classes_are_one():
     assert one.low > 0
 
 
+@pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 def test_no_end_is_beyond_what_an_error_can_be(measure):
     """Errors cannot exceed those of accuracies of 0 and 1."""
@@ -124,6 +127,7 @@ def test_no_end_is_beyond_what_an_error_can_be(measure):
             assert 0 <= interval.low <= interval.high <= 1
 
 
+@pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 def test_gaps_that_cancel_between_neighbours():
     """No pooled gap is left, and the errors of single bins make the interval."""
     score = np.repeat([0.49, 0.52], 20)
@@ -226,6 +230,36 @@ def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
     assert covered >= binom.ppf(1e-3, n_draws, 0.94)
 
 
+@pytest.mark.slow
+def test_intervals_of_debiased_errors_cover_where_models_are_confident():
+    """Few rows are wrong: their number determines both the gap and the variance."""
+    n, n_draws = 1000, 80
+    q = 1 - np.random.default_rng(99).beta(0.5, 60, 1_000_000)
+    bins = np.ceil(15 * q).astype(int)
+    gap = 0.01 * np.bincount(bins, q > 0.995) / np.maximum(np.bincount(bins), 1)
+    error = np.sqrt(np.sum(np.bincount(bins) / len(q) * gap**2))
+    for measure in BINNED[-2:]:
+        true = error if "root" in measure else 0.01 * np.mean(q > 0.995)
+        covered = 0
+        for seed in range(n_draws):
+            rng = np.random.default_rng(seed)
+            p = 1 - rng.beta(0.5, 60, n)
+            y = (rng.uniform(size=n) < np.where(p > 0.995, p - 0.01, p)).astype(int)
+            found = calibration_error_interval(
+                y, p, measure=measure, labels=[0, 1], n_resamples=99, random_state=seed
+            )
+            covered += found.low <= true <= found.high
+        assert covered >= binom.ppf(1e-3, n_draws, 0.95)
+
+
+def test_intervals_are_printed_as_a_sentence():
+    assert str(IntervalEstimate(0.671, 0.5, 0.849)) == "0.67 (95% interval 0.50 to 0.85)"
+    assert str(IntervalEstimate(0.0123, 0.0, 0.1, 0.9)) == "0.012 (90% interval 0 to 0.10)"
+    y, P = sample(100)
+    found = calibration_error_interval(y, P, n_resamples=9, confidence_level=0.8, random_state=0)
+    assert "(80% interval 0 to 0." in str(found)
+
+
 # --------------------------------------------------------------------------------------
 # Comparisons.
 
@@ -283,6 +317,94 @@ def test_comparisons_keep_their_level(simulation):
 
 # --------------------------------------------------------------------------------------
 # Functions as measures.
+
+
+ERRORS = {
+    "smooth_calibration_error": "smooth_calibration_error",
+    "index": integrated_calibration_index,
+    "ECE": partial(expected_calibration_error, n_bins=5),
+    "E50": partial(integrated_calibration_index, quantile=0.5),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_intervals_of_functions_hold_zero_unless_the_test_rejects(name):
+    decided = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(size=150)
+        y = (rng.uniform(size=150) < p**2 if seed % 2 else rng.uniform(size=150) < p).astype(int)
+        given = {"measure": ERRORS[name], "n_resamples": 19}
+        interval = calibration_error_interval(y, p, random_state=seed, **given)
+        test = calibration_test(y, p, random_state=seed, **given)
+        assert interval.low <= interval.estimate < interval.high
+        if isinstance(ERRORS[name], str):  # functions are recognized by draws of their own
+            assert (interval.low > 0) == (test.pvalue <= 0.05)
+        decided.append(interval.low > 0)
+    assert sum(decided[::2]) <= 1
+    assert sum(decided[1::2]) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["smooth_calibration_error", "index"])
+def test_intervals_of_functions_cover(name):
+    measure = ERRORS[name]
+    f = smooth_calibration_error if isinstance(measure, str) else measure
+    rng = np.random.default_rng(99)
+    q = rng.uniform(size=400_000)
+    true = {power: f(rng.uniform(size=len(q)) < q**power, q) for power in (1, 1.4)} | {1: 0.0}
+    for power, error in true.items():
+        covered = 0
+        for seed in range(30):
+            rng = np.random.default_rng(seed)
+            p = rng.uniform(size=200)
+            y = (rng.uniform(size=200) < p**power).astype(int)
+            found = calibration_error_interval(
+                y, p, measure=measure, n_resamples=39, random_state=seed
+            )
+            covered += found.low <= error <= found.high
+        assert covered >= binom.ppf(1e-3, 30, 0.95)
+
+
+SCORES = {
+    "log loss": log_loss,
+    "Brier": brier_score_loss,
+    "net benefit": partial(net_benefit, threshold=0.3),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_differences_of_scores_have_the_interval_of_paired_rows(name):
+    """Each row has a score of its own, so the difference is a mean over rows."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.01, 0.99, size=400)
+    y, other = (rng.uniform(size=400) < p).astype(int), np.clip(0.8 * p, 0.01, 0.99)
+    given = {"measure": SCORES[name], "n_resamples": 400, "random_state": 0, "labels": [0, 1]}
+    found = calibration_difference(y, p, other, **given)
+    if name == "net benefit":
+        gain = np.where(y == 1, 1, -0.3 / 0.7)
+        each = gain * (p >= 0.3) - gain * (other >= 0.3)
+    elif name == "Brier":
+        each = (y - p) ** 2 - (y - other) ** 2
+    else:
+        each = np.log(np.where(y == 1, other, 1 - other) / np.where(y == 1, p, 1 - p))
+    assert found.estimate == pytest.approx(each.mean())
+    width = 2 * 1.96 * each.std() / 20
+    assert found.high - found.low == pytest.approx(width, rel=0.15)
+    single = calibration_error_interval(y, p, **given)
+    basic = calibration_error_interval(y, p, method="basic", **given)
+    assert single.high - single.low == pytest.approx(basic.high - basic.low, rel=0.2)
+    with pytest.raises(ValueError, match="method='inversion' is for calibration errors"):
+        calibration_error_interval(y, p, method="inversion", **given)
+
+
+def test_functions_that_give_no_number_for_drawn_labels():
+    def measure(y, p):
+        return np.nan if y[0] else 0.1
+
+    y, p = np.arange(40) % 2, np.full(40, 0.5)
+    with pytest.raises(ValueError, match="measure must be a finite number for labels drawn from"):
+        calibration_error_interval(y, p, measure=measure, random_state=0)
 
 
 NAMES = np.array(["ant", "bee", "cat"])

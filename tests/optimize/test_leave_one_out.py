@@ -7,11 +7,14 @@ import pytest
 from families import features_of
 from scipy.special import logsumexp
 
-from skcalib._optimize import leave_one_out as path
-from skcalib._optimize.leave_one_out import leave_one_out_loss
-from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import MatrixMap, VectorMap
-from skcalib._optimize.minimize import best_parameters
+from skcalib._optimize.linear import (
+    ALPHAS,
+    Objective,
+    change_of_scores,
+    choose_strength,
+    log_prior,
+)
+from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib.datasets import make_logits
 
 MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
@@ -48,7 +51,7 @@ def exact(map_, Z, y, w, alpha, folds, start=None):
         some = rest > 0
         # The penalty of the summed loss is the same.
         objective = objective_of(map_, Z[some], y[some], rest[some], alpha)
-        theta = best_parameters(objective, 1e-7, 300, start).x
+        theta = objective.minimize(1e-7, 300, start).x
         total += weights[out] @ losses_of(map_, theta, Z[out], y[out])
     return total / weights.sum()
 
@@ -60,8 +63,8 @@ def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weig
     n, alpha = 150, 1.0
     Z, y, w = problem(n, K, weights=weights)
     objective = objective_of(map_, Z, y, w, alpha)
-    theta = best_parameters(objective, 1e-7, 300).x
-    estimate = leave_one_out_loss(objective, theta)
+    theta = objective.minimize(1e-7, 300).x
+    estimate = objective.leave_one_out_loss(theta)
     wanted = exact(map_, Z, y, w, alpha, np.arange(n)[:, None], theta)
     assert estimate == pytest.approx(wanted, rel=0.01)
     # What it adds to the loss of the fit is what leaving rows out does.
@@ -75,10 +78,10 @@ def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
     K, n, alpha = 25, 600, 3.0
     Z, y, w = problem(n, K, temperature=1.5)
     objective = objective_of(map_, Z, y, w, alpha)
-    theta = best_parameters(objective, 1e-6, 300).x
+    theta = objective.minimize(1e-6, 300).x
     wanted = exact(map_, Z, y, w, alpha, np.array_split(np.arange(n), 20))
     loss = losses_of(map_, theta, Z, y).mean()
-    estimate = leave_one_out_loss(objective, theta)
+    estimate = objective.leave_one_out_loss(theta)
     assert estimate == pytest.approx(wanted, rel=0.01)
     assert estimate - loss == pytest.approx(wanted - loss, rel=0.3)
 
@@ -91,36 +94,31 @@ def test_changes_of_scores_solve_the_equations_of_each_row(K, rng):
     A = J @ J.transpose(0, 2, 1)
     D = P[:, :, None] * (np.eye(K) - P[:, None, :])
     expected = [a @ np.linalg.solve(np.eye(K) - d @ a, r) for a, d, r in zip(A, D, R, strict=True)]
-    np.testing.assert_allclose(path.change_of_scores(A, P, R), expected, rtol=1e-6)
+    np.testing.assert_allclose(change_of_scores(A, P, R), expected, rtol=1e-6)
 
 
 def test_path_leads_to_the_solution_of_a_separate_fit():
     Z, y, _ = problem(300, 4)
     objective = objective_of(MatrixMap(), Z, y, None, 1)
     rule = partial(Regularization.rule, 4, 300)
-    choice = path.choose_strength(objective, rule, 1e-8, 200)
-    alone = best_parameters(objective_of(MatrixMap(), Z, y, None, choice.alpha), 1e-8, 200)
+    choice = choose_strength(objective, rule, 1e-8, 200)
+    alone = objective_of(MatrixMap(), Z, y, None, choice.alpha).minimize(1e-8, 200)
     assert choice.losses.argmin() > 0
     np.testing.assert_allclose(choice.fit.x, alone.x, atol=1e-2)
-    each = [
-        best_parameters(objective_of(MatrixMap(), Z, y, None, a), 3e-4, 200).nit
-        for a in choice.alphas
-    ]
+    each = [objective_of(MatrixMap(), Z, y, None, a).minimize(3e-4, 200).nit for a in choice.alphas]
     assert choice.nit < sum(each)
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
-@pytest.mark.parametrize("K", [4, 8])
+@pytest.mark.parametrize("K", [2, 4, 8])
 @pytest.mark.parametrize("unit", [0.001, 1, 100])
-def test_a_search_from_the_middle_chooses_as_one_from_the_strongest(map_, K, unit, monkeypatch):
-    """Where the best strength is weaker, about the same, and stronger than the first one."""
-    Z, y, _ = problem(300, K)
-    objective = objective_of(map_, Z, y, None, 1)
-    rule = lambda alpha: Regularization.rule(K, 300, unit * alpha)  # noqa: E731
-    exact = path.choose_strength(objective, rule, 1e-8, 200)
-    monkeypatch.setattr(path, "FIRST_OF_FEW", path.FIRST_OF_MANY)
-    found = path.choose_strength(objective, rule, 1e-8, 200)
-    n = len(found.alphas)
-    assert found.alpha == exact.alpha
-    assert found.alphas.tolist() == exact.alphas[-n:].tolist()
-    np.testing.assert_allclose(found.losses, exact.losses[-n:], atol=1e-4)
+def test_strength_is_a_minimum_of_the_sum_of_losses_and_the_prior(map_, K, unit):
+    """The rows want a weaker strength, about the first one, and a stronger one."""
+    for n in (60, 300):
+        Z, y, _ = problem(n, K)
+        rule = lambda alpha, n=n: Regularization.rule(K, n, unit * alpha)  # noqa: E731
+        choice = choose_strength(objective_of(map_, Z, y, None, 1), rule, 1e-8, 200)
+        totals = n * choice.losses - log_prior(choice.alphas)
+        assert choice.alpha == choice.alphas[totals.argmin()]
+        neighbours = np.abs(np.log(choice.alphas / choice.alpha)) < 1.3
+        assert neighbours.sum() == 3 or choice.alpha in ALPHAS[[0, -1]]

@@ -4,13 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from families import features_of
 from scipy.optimize import minimize, rosen, rosen_der
 
 from skcalib import PlattScaling, QuadraticScaling, SplineCalibration
-from skcalib._optimize import minimize as solver
-from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import MatrixMap
 from skcalib._optimize.minimize import PreconditionedLBFGS
 from skcalib._optimize.newton import newton, parts_of
 from skcalib.datasets import make_logits
@@ -34,21 +30,6 @@ def test_lbfgs_is_a_method_of_scipy_for_any_function(p):
     np.testing.assert_allclose(solution.x, 1, atol=1e-6)
     assert solution.nit <= 3 * minimize(rosen, x0, jac=rosen_der, method="L-BFGS-B").nit
     assert not minimize(rosen, x0, jac=rosen_der, method=method, options={"maxiter": 3}).success
-
-
-def test_slow_problems_with_a_small_hessian_are_left_to_newtons_method(monkeypatch):
-    used = []
-    for name in ("lbfgs", "newton"):
-        method = getattr(solver, name)
-        monkeypatch.setattr(
-            solver, name, lambda *a, f=method, name=name: used.append((name, a[3])) or f(*a)
-        )
-    monkeypatch.setattr(solver, "PATIENCE", 2)
-    objective = Objective(MatrixMap(), features_of(*problem(4)), Regularization())
-    found = solver.best_parameters(objective, 1e-9, 50)
-    assert found.success
-    # L-BFGS for two iterations, then Newton's method from there with what is left of the 50.
-    assert used == [("lbfgs", 2), ("newton", 48)]
 
 
 def test_newtons_method_is_one_of_scipy():

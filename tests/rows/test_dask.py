@@ -1,6 +1,5 @@
 """Dask: the same answers from chunks of rows, lazily, and only sums on the way."""
 
-import pickle
 from functools import cache
 
 import dask
@@ -11,30 +10,23 @@ import families
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import skcalib
 from skcalib import (
     BBQ,
-    BetaCalibration,
-    DirichletCalibration,
-    EnsembleTemperatureScaling,
     HistogramBinning,
     IsotonicCalibration,
-    MatrixScaling,
-    OrderPreservingScaling,
     PlattScaling,
-    PriorShift,
-    QuadraticScaling,
-    SplineCalibration,
     TemperatureScaling,
     VectorScaling,
     VennAbersCalibration,
     metrics,
 )
-from skcalib._optimize import spline as binned
-from skcalib._rows import dask as _dask
+from skcalib._rows import checked_rows, dask as _dask
+from skcalib._validation.inputs import check_rows
 from skcalib.datasets import make_logits
-from skcalib.experimental import NoisyLabelCalibration, TopLabelCalibration
+from skcalib.experimental import TopLabelCalibration
 
 N, CHUNK = 3000, 700
 # The joint family ends where the gradient is small enough: here, where nothing is left.
@@ -86,7 +78,7 @@ def fitted_numbers(calibrator):
     names = [name for name in sorted(state) if not name.endswith(NO_ESTIMATES)]
     values = [state[name] for name in names]
     flat = [np.ravel(a) for v in values for a in (v if isinstance(v, list) else [v])]
-    return np.concatenate(flat)
+    return np.concatenate([[], *flat])
 
 
 # How a fit went, where its last step began, and what it saw. Strengths are compared by fits of a
@@ -108,22 +100,6 @@ def test_parameters_are_those_in_memory(form, n_classes, weighted):
         np.testing.assert_allclose(far.information_, here.information_, atol=1e-4 * scale)
     assert far.n_features_in_ == here.n_features_in_
     assert np.array_equal(far.classes_, here.classes_)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "limits", [{"MANY_PARAMETERS": 3}, {"FEW_PARAMETERS": 3, "MANY_PRODUCTS": N}], ids=str
-)
-def test_many_parameters_are_found_by_the_gradient_alone(monkeypatch, limits):
-    """A Hessian is summed up only where it is small."""
-    for name, value in limits.items():
-        monkeypatch.setattr(f"skcalib._optimize.minimize.{name}", value)
-    monkeypatch.setattr("skcalib._optimize.loss.Objective.second_order", families.refuse)
-    Z, y, w = problem(4, weighted=True)
-    for kind, rows, atol in ((VectorScaling, (Z, y, w), 0), (MatrixScaling, (Z, y), 1e-7)):
-        form = kind(alpha=1.0, tol=1e-10)
-        here, far = form.fit(*rows).coef_, form.fit(*chunked(*rows)).coef_
-        np.testing.assert_allclose(far, here, rtol=1e-7, atol=atol, err_msg=kind.__name__)
 
 
 @pytest.mark.parametrize("kind", families.quick(families.CALIBRATORS))
@@ -307,89 +283,64 @@ def test_curves_and_parts_of_scores(kind):
 
 
 # --------------------------------------------------------------------------------------
-# What travels.
+# Fits to a random sample, of what needs ranks or folds.
 
 
-@pytest.fixture
-def arrivals(monkeypatch):
-    """Sizes of what came back, in bytes, one for each round."""
-    sizes = []
-    computed = _dask.computed
-
-    def counted(task):
-        outcome = computed(task)
-        sizes.append(len(pickle.dumps(outcome)))
-        return outcome
-
-    monkeypatch.setattr(_dask, "computed", counted)
-    return sizes
+def few_rows_are_gathered(monkeypatch, most=1000, rare=20):
+    monkeypatch.setattr(_dask, "MOST_ROWS", most)
+    monkeypatch.setattr(_dask, "RARE_ROWS", rare)
 
 
-def test_more_rows_than_are_gathered_are_refused(monkeypatch):
-    Z, y, _ = problem(3, n=300)
-    X, Y = chunked(Z, y, chunk=70)
-    c = TopLabelCalibration(TemperatureScaling())
-    monkeypatch.setattr(_dask, "SAMPLE_ELEMENTS", 599)
-    with pytest.raises(ValueError, match=r"up to 599 numbers, got 300 rows of 2 .* X\[::k\]"):
-        c.fit(X, Y)
-    assert vars(c).keys() == c.get_params(deep=False).keys()
-    c.fit(X[::2], Y[::2])
+def gathered(Z, y, w=None):
+    rows, found = checked_rows(check_rows, X=Z, y=y, sample_weight=w)
+    return rows.relabelled(np.array, classes=found.labels).in_memory()
 
 
-# Calibrators that gather rows, for a classifier of scikit-learn or for cross-validation.
-GATHERING = {
-    families.AutoCalibrator,
-    families.EstimatorCalibration,
-    families.ConditionalCalibrator,
-    NoisyLabelCalibration,
-    PriorShift,
-    TopLabelCalibration,
-}
-# Rounds of a fit: the check and sums of it, the guess from a sample, and the steps of a method.
-ROUNDS = {
-    DirichletCalibration: 60,
-    EnsembleTemperatureScaling: 30,
-    TemperatureScaling: 6,
-    VectorScaling: 30,
-    MatrixScaling: 30,
-    PlattScaling: 8,
-    OrderPreservingScaling: 12,
-    BetaCalibration: 12,
-    QuadraticScaling: 13,
-    SplineCalibration: 12,
-    HistogramBinning: 2,
-    IsotonicCalibration: 2,
-    BBQ: 2,
-    VennAbersCalibration: 2,
-}
+def test_a_sample_has_all_rows_of_rare_classes_and_the_shares_of_all_rows(monkeypatch):
+    few_rows_are_gathered(monkeypatch)
+    Z, y, w = problem(3, weighted=True)
+    y[y == 2] = 1
+    y[::200] = 2  # 15 events
+    sample = gathered(*chunked(Z, y, w + 1))
+    assert 900 < sample.n_rows < 1100
+    assert np.count_nonzero(sample.y == 2) == 15
+    of_classes = (np.bincount(labels, v) for labels, v in ((sample.y, sample.w), (y, w + 1)))
+    np.testing.assert_allclose(*of_classes, rtol=0.15)
+    again = gathered(*chunked(Z, y, w + 1))
+    np.testing.assert_array_equal(sample.X, again.X)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [k for k in families.CALIBRATORS if k not in GATHERING])
-def test_rounds_are_few_and_bring_no_rows(kind, arrivals, monkeypatch):
-    monkeypatch.setattr(_dask, "CELLS", 4 * 64)
-    monkeypatch.setattr(binned, "N_CELLS", 64)
-    sizes = {}
-    for n in (4000, 16_000):
-        arrivals.clear()
-        Z, y, _ = problem(4, n=n)
-        kind().fit(*chunked(Z, y, chunk=n // 5))
-        assert len(arrivals) <= ROUNDS[kind]
-        sizes[n] = max(arrivals)
-    assert sizes[16_000] < 1.2 * sizes[4000]
-    assert sizes[16_000] < 10_000
+def test_a_sample_without_rare_classes_has_the_weights_of_its_rows(monkeypatch):
+    few_rows_are_gathered(monkeypatch)
+    Z, y, w = problem(3, weighted=True)
+    assert gathered(*chunked(Z, y)).w is None
+    assert set(gathered(*chunked(Z, y, w)).w) == {1, 2, 3}
 
 
-@pytest.mark.parametrize("kind", [HistogramBinning, IsotonicCalibration, VennAbersCalibration, BBQ])
-def test_scores_that_are_too_many_move_by_a_cell(kind, monkeypatch):
-    """Summaries have a number of cells, each as wide as the others in log-odds."""
-    monkeypatch.setattr(_dask, "CELLS", 2000)
+def test_a_sample_has_at_most_so_many_rows_also_if_all_classes_are_rare(monkeypatch):
+    few_rows_are_gathered(monkeypatch, most=300, rare=10**6)
+    assert gathered(*chunked(*problem(3)[:2])).n_rows < 400
+
+
+@pytest.mark.parametrize(
+    "form",
+    [HistogramBinning(strategy="quantile"), IsotonicCalibration(), VennAbersCalibration(), BBQ()],
+    ids=repr,
+)
+def test_fits_to_a_sample_are_near_fits_to_all_rows(form, monkeypatch):
+    few_rows_are_gathered(monkeypatch)
     Z, y, w = problem(2, weighted=True)
-    params = {"strategy": "quantile"} if kind is HistogramBinning else {}
-    here, far = kind(**params).fit(Z, y, w), kind(**params).fit(*chunked(Z, y, w))
-    off = np.abs(far.predict_proba(Z) - here.predict_proba(Z))[:, 1]
-    assert np.mean(off > 0.02) < 0.02
-    assert off.mean() < 0.005
+    here, far = clone(form).fit(Z, y, w), clone(form).fit(*chunked(Z, y, w))
+    off = far.predict_proba(Z) - here.predict_proba(Z)
+    assert 0 < np.abs(off).mean() < 0.06
+
+
+@pytest.mark.parametrize("kind", [families.AutoCalibrator, TopLabelCalibration])
+def test_calibrators_that_hold_others_are_fitted_to_a_sample(kind, monkeypatch):
+    few_rows_are_gathered(monkeypatch)
+    Z, y, _ = problem(3)
+    here, far = kind().fit(Z, y), kind().fit(*chunked(Z, y))
+    assert np.abs(far.predict_proba(Z) - here.predict_proba(Z)).mean() < 0.03
 
 
 def test_without_a_cluster_nothing_is_kept():
@@ -432,8 +383,8 @@ def bad_fits():
     return {
         "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, r"chunks along.*rechunk\(\{1"),
         "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, r"same chunks.*Y?\.rechunk"),
-        "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "5 of unknown length and 1 of 700"),
-        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[0\]: .*same number"),
+        "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "got 5 and 1 chunks"),
+        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[\d\]: .*same number"),
         "no rows beside labels": (
             rows[names][rows["i"] >= 100],
             rows["y"],
@@ -451,18 +402,17 @@ def bad_fits():
         "weights in memory": (X, Y, np.ones(N), "got sample_weight of type ndarray"),
         "a bag": (X, db.from_sequence([1]), None, "y must be a Dask array, series"),
         "a delayed object": (X, dask.delayed([1]), None, "y must be a Dask array, series"),
-        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[2\]: .*got 1 NaN"),
+        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[[23]\]: .*got 1 NaN"),
         "NaN in a frame": (
             lazy[names].mask(lazy["z0"] > 3),
             lazy["y"],
             None,
             r"^In X\.partitions\[\d\]: .*NaN",
         ),
-        "one dimension": (X[:, 0], Y, None, "two dimensions"),
         "no rows": (X[:0], Y[:0], None, "X must hold rows"),
         "one class": (X, Y * 0, None, "two classes"),
         "continuous": (X, Y + 0.5, None, "continuous"),
-        "negative weights": (X, Y, -Y, r"In X\.blocks\[0\].*negative"),
+        "negative weights": (X, Y, -Y, r"In X\.blocks\[\d\].*negative"),
         "no weights": (X, Y, 0 * Y, "all zero"),
         "weights of two dimensions": (X, Y, X, "one entry per row"),
     }
@@ -483,24 +433,6 @@ def test_a_chunk_that_cannot_be_made_is_reported():
     X = X.map_blocks(damaged, dtype=X.dtype, meta=np.empty((0, 3)))
     with pytest.raises(RuntimeError, match="could not compute a chunk of rows: OSError: file is"):
         TemperatureScaling().fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "message"),
-    [
-        ("KilledWorker", "", "more memory than a worker has"),
-        ("FutureCancelledError", "", "client that is closed"),
-        ("ValueError", "Missing dependency ('x', 4)", "client that is closed"),
-    ],
-)
-def test_faults_of_the_cluster_are_sentences(kind, text, message):
-    class Task:
-        @staticmethod
-        def compute():
-            raise type(kind, (Exception,), {})(text)
-
-    with pytest.raises(RuntimeError, match=message):
-        _dask.computed(Task())
 
 
 def test_bad_rows_of_a_prediction_are_named():
@@ -557,7 +489,7 @@ def test_what_needs_rows_says_so():
 
 def test_bad_probabilities_are_named():
     _, y, X, Y = three()
-    with pytest.raises(ValueError, match=r"^In y_proba\.blocks\[0\]: Each row of y_proba"):
+    with pytest.raises(ValueError, match=r"^In y_proba\.blocks\[\d\]: Each row of y_proba"):
         metrics.expected_calibration_error(Y, X)
     with pytest.raises(ValueError, match="got y_true of type ndarray"):
         metrics.expected_calibration_error(y, X)

@@ -1,5 +1,6 @@
 """Files larger than the memory that a process may have, and many threads at a time."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,7 @@ def test_file_as_large_as_the_memory_there_is(tmp_path):
         np.save(file, array)
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, *files, ",".join(KINDS)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # no memory for the stacks of threads
         capture_output=True,
         text=True,
         check=False,

@@ -60,7 +60,6 @@ def test_samples(n, at_least, expected, monkeypatch):
     lambda rows: rows.thinned(2),
     lambda rows: rows.taken(np.array([4, 0])),
     lambda rows: rows.in_memory(),
-    lambda rows: rows.on_host(),
     lambda rows: rows.sample(lambda some: some, 1, or_all=True),
 ])  # fmt: skip
 def test_derived_rows_have_their_classes_and_groups(derive):

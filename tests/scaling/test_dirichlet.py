@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import DirichletCalibration, MatrixScaling, TemperatureScaling
-from skcalib._optimize.leave_one_out import ALPHAS, log_prior
+from skcalib._optimize.linear import ALPHAS, log_prior
 from skcalib.datasets import make_logits
 
 K = 3
@@ -105,8 +105,8 @@ def test_two_classes_are_beta_calibration(columns):
     assert_allclose(found, beta.x, atol=0.01)
     wanted = expit(beta.x[0] * l1 - beta.x[1] * l0 + beta.x[2])
     assert_allclose(c.predict_proba(X)[:, 1], wanted, atol=1e-3)
-    # One entry of each column is redundant, and so all but zero.
-    assert np.abs(c.coef_[~np.eye(2, dtype=bool)]).max() < 0.02
+    # One entry of each column is redundant: the penalty keeps it small.
+    assert np.abs(c.coef_[~np.eye(2, dtype=bool)]).max() < 0.1
 
 
 @pytest.mark.parametrize(

@@ -95,13 +95,15 @@ def test_classes_that_are_separable_are_named():
     assert np.array_equal(c.predict(Z) == 2, y == 2)
 
 
-def test_margins_that_do_not_vary_get_the_rate_of_the_class():
-    Z, y = np.zeros((60, 3)), np.repeat([0, 1, 2], [10, 20, 30])
+@pytest.mark.parametrize("logits", [[0.0, 0, 0], [5.0, 1, -2], [1e-3, 1e3, 1e5]])
+def test_margins_that_do_not_vary_get_the_rate_of_the_class(logits):
+    Z, y = np.tile(logits, (60, 1)), np.repeat([0, 1, 2], [10, 20, 30])
     c = PlattScaling(smooth_targets=False).fit(Z, y)
     assert c.coef_.tolist() == [0, 0, 0]
     np.testing.assert_allclose(c.predict_proba(Z[:1]), [[1 / 6, 1 / 3, 1 / 2]])
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_scores_that_point_the_wrong_way_get_a_negative_slope():
     Z, y = make_logits(500, 2, random_state=0)
     with pytest.warns(UserWarning, match="1 of 1 sigmoids is negative.*of the rows: on"):
@@ -136,18 +138,6 @@ def test_passes_are_counted_and_limited(monkeypatch):
             assert PlattScaling().fit(*rows).n_iter_ == 3
     with pytest.warns(ConvergenceWarning, match=r"hardly vary, and use smooth_targets=True\.$"):
         PlattScaling(smooth_targets=False).fit(Z, y)
-
-
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ProbabilitiesWarning")
-@pytest.mark.parametrize("centre", [1, 1e3, -1e4])
-@pytest.mark.parametrize("scale", [1e-30, 1, 1e30])
-def test_margins_that_differ_by_rounding_have_no_slope(centre, scale, rng):
-    margin = (scale * centre * (1 + 1e-7 * rng.normal(size=(200, 1)))).astype(np.float32)
-    y = rng.integers(2, size=200)
-    calibrator = PlattScaling().fit(margin, y)
-    assert calibrator.coef_ == 0
-    target = (y.sum() + 1) / (y.sum() + 2) * y.mean() + (1 - y.mean()) / ((1 - y).sum() + 2)
-    np.testing.assert_allclose(calibrator.predict_proba(margin)[:, 1], target, rtol=1e-5)
 
 
 def test_masked_classes_of_which_each_column_has_one_finite_value():

@@ -11,7 +11,7 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 
 from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
 from skcalib._optimize import spline as module
-from skcalib._optimize.leave_one_out import ALPHAS
+from skcalib._optimize.linear import ALPHAS
 from skcalib._optimize.spline import slopes_of_values
 from skcalib.datasets import make_logits
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from skcalib import DirichletCalibration, MatrixScaling, VectorScaling
-from skcalib._optimize.leave_one_out import ALPHAS, log_prior
+from skcalib._optimize.linear import ALPHAS, log_prior
 from skcalib.datasets import make_logits
 
 KINDS = [VectorScaling, MatrixScaling]

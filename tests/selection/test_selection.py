@@ -27,10 +27,10 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib._version import __version__
-from skcalib.metrics import get_scorer
+from skcalib.metrics import calibration_scorer
 
 X, Y = make_classification(300, n_informative=8, n_classes=3, random_state=0)
-ECE = get_scorer("neg_expected_calibration_error")
+ECE = calibration_scorer("neg_expected_calibration_error")
 COMPOSED = [
     CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3),
     CalibratedClassifier(GaussianNB(), BBQ(), cv=3, ensemble=True),

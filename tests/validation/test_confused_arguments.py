@@ -107,6 +107,8 @@ def test_methods_of_scikit_learn_have_a_calibrator(name):
     classifier = skcalib.CalibratedClassifier(LogisticRegression(), name)
     with pytest.raises(ValueError, match=f"got '{name}'. Write {NAMES[name]}") as error:
         classifier.fit(Z, Y)
+    with pytest.raises(ValueError, match=f"got '{name}'. Write {NAMES[name]}"):
+        skcalib.CalibratedClassifier(LogisticRegression(), method=name).fit(Z, Y)
     code = str(error.value).split("Write ")[1].rstrip(".")
     classifier.set_params(calibrator=eval(code, vars(skcalib)), cv=2).fit(Z, Y)
 
@@ -126,7 +128,7 @@ def test_methods_of_scikit_learn_have_a_calibrator(name):
 def test_short_names_of_measures_lead_to_the_long_ones(short, name):
     wanted = f"Write 'neg_{name}'. " if name else f"{short!r}. "
     with pytest.raises(ValueError, match=f"{wanted}skcalib.metrics.get_scorer_names"):
-        metrics.get_scorer(short)
+        metrics.calibration_scorer(short)
     if not name or hasattr(metrics, name):
         wanted = f"{short!r}. Write '{name}'.$" if name else "'foo'.$"
         with pytest.raises(ValueError, match=wanted):

@@ -19,7 +19,7 @@ import skcalib
 from skcalib._validation.labels import encode
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, get_scorer
+from skcalib.metrics import expected_calibration_error, calibration_scorer
 
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
 Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
@@ -131,7 +131,6 @@ OTHER_VALUES = {
     "interpolation": ["constant", "linear", "centered"],
     "bin_range": [(2, 3)],
     "merge": ["log_loss", "brier"],
-    "method": ["em", "bbse"],
     "priors": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]],
     "multi_class": ["ovr", "ovo"],
     "calibrator": [skcalib.TemperatureScaling()],
@@ -269,10 +268,11 @@ def test_another_order_of_classes_than_that_of_the_logits_is_refused():
         skcalib.compare_calibrators(Z3, names, test=(test, names))
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_scorers_know_labels_of_another_type():
     names = 2**62 + np.arange(3)
     calibrator = skcalib.TemperatureScaling().fit(Z3, names[Y3])
-    score, P = get_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
+    score, P = calibration_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
     for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
         assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
     higher = (names + 1).astype(np.uint64)[Y3]  # of which the last is unseen
@@ -344,16 +344,16 @@ def test_names_are_compared_as_text_and_as_labels(columns, labels):
 @pytest.mark.parametrize(
     ("columns", "classes"),
     [
-        (["z2", "z0", "z1"], None),
         (["0", "1", "3"], None),
-        (range(3), [2, 0, 1]),  # a data frame without names
+        (["x1", "y1", "z1"], None),
+        (range(3), [0, 2, 1]),  # a data frame without names
         ([("a", 0), ("a", 1), ("b", 0)], None),
     ],
 )
 def test_other_names_mean_nothing(columns, classes):
-    X = pd.DataFrame(Z3)
+    X = pd.DataFrame(Z3[:, classes or range(3)])
     X.columns = pd.Index(columns)
-    fitted, bare = (skcalib.BBQ(classes=classes).fit(data, Y3) for data in (X, Z3))
+    fitted, bare = (skcalib.BBQ(classes=classes).fit(data, Y3) for data in (X, X.to_numpy()))
     for found, expected in zip(fitted.bin_values_, bare.bin_values_, strict=True):
         assert_array_equal(found, expected)
 
@@ -425,11 +425,10 @@ def test_one_hot_labels_are_told_the_remedy():
 def test_a_row_of_one_dimension_is_a_row(kind, logits3):
     calibrator = kind().fit(*logits3)
     for row in (Z3[0], Z3[0].tolist()):
-        with pytest.raises(ValueError, match=r"got one.*a single row of logits, X\.reshape\(1, -1"):
+        with pytest.raises(
+            ValueError, match=r"got one.*a single row of logits is X\.reshape\(1, -1"
+        ):
             calibrator.predict_proba(row)
-    margins = kind().fit(Z3[:, 1:2] - Z3[:, :1], Y3 == 1)
-    with pytest.raises(ValueError, match=r"a single column, X\.reshape\(-1, 1\)"):
-        margins.predict_proba(Z3[:, 0])
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 2, 5), (4, 3, 10)])

@@ -1,0 +1,369 @@
+"""Intervals and tests of rows that belong to groups, such as the visits of a patient."""
+
+import importlib.util
+from functools import partial
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from scipy.stats import binom, t as student
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from skcalib import clinical, conditional, decision, judge, metrics
+from skcalib.clinical import calibration_intercept, calibration_slope, optimism_corrected
+from skcalib.conditional import multicalibration_error
+from skcalib.decision import selective_threshold
+from skcalib.judge import calibrated_mean
+from skcalib.metrics import (
+    calibration_difference,
+    calibration_error_interval,
+    calibration_test,
+    reliability_curve,
+)
+
+SIMULATION = Path(__file__).parents[2] / "benchmarks" / "simulate_groups.py"
+SIX = np.repeat(np.arange(60), 6)
+
+
+def sample(n, seed=0, gap=0.0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 4, size=n)
+    return (rng.uniform(size=n) < np.clip(p - gap, 0, 1)).astype(int), p
+
+
+def of_three(n, seed=0):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), size=n)
+    return (P.cumsum(axis=1)[:, :-1] < rng.uniform(size=(n, 1))).sum(axis=1), P
+
+
+# --------------------------------------------------------------------------------------
+# Groups of one row are no groups, and groups of equal rows are single rows.
+
+
+FUNCTIONS = {
+    "interval": calibration_error_interval,
+    "smooth interval": partial(calibration_error_interval, measure="smooth_calibration_error"),
+    "test": calibration_test,
+    "z": partial(calibration_test, measure="spiegelhalter_z"),
+    "difference": lambda y, p, **params: calibration_difference(y, p, p**2, **params),
+    "slope": calibration_slope,
+    "intercept": calibration_intercept,
+    "index": partial(clinical.integrated_calibration_index, confidence_level=0.9),
+    "segments": lambda y, p, **params: multicalibration_error(y, p, p > 0.3, **params),
+}
+
+
+def run(name, y, p, **params):
+    """Numbers of the result, with few resamples."""
+    if name not in {"slope", "intercept"}:
+        params |= {"n_resamples": 19, "random_state": 0}
+    values = vars(FUNCTIONS[name](y, p, **params)).values()
+    return [value for value in values if isinstance(value, float)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_groups_of_one_row_change_nothing(name):
+    y, p = sample(80)
+    assert run(name, y, p, groups=np.arange(80)[::-1]) == run(name, y, p)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_fewer_than_twenty_groups_warn(name):
+    y, p = sample(60)
+    with pytest.warns(UserWarning, match="hold for 20 groups and more, got 6: .* more groups"):
+        run(name, y, p, groups=np.arange(60) % 6)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_groups_of_another_length_are_refused(name):
+    y, p = sample(60)
+    with pytest.raises(ValueError, match="groups must have one entry per row, 60, got 59"):
+        run(name, y, p, groups=np.arange(59))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_without_weight_are_in_no_group(name):
+    y, p = sample(120)
+    groups, kept = np.arange(120) % 40, np.arange(120) % 5 > 0
+    w = kept.astype(float)
+    alone = run(name, y[kept], p[kept], groups=groups[kept], sample_weight=w[kept])
+    assert run(name, y, p, groups=groups, sample_weight=w) == alone
+
+
+@pytest.mark.parametrize(
+    "measure", ["expected_calibration_error", "smooth_calibration_error", "spiegelhalter_z"]
+)
+def test_p_value_of_equal_rows_is_that_of_single_rows(measure):
+    """Few groups: labels are drawn that are equal within groups, by the same random numbers."""
+    y, p = sample(60, gap=0.1)
+    given = {"measure": measure, "n_resamples": 99, "random_state": 0, "kind": "binary"}
+    test = partial(calibration_test, **given)
+    together = test(y[SIX], p[SIX], groups=SIX).pvalue
+    if measure == "spiegelhalter_z":  # single rows have the normal distribution
+        assert together == pytest.approx(test(y, p).pvalue, abs=0.1)
+    else:
+        assert together == test(y, p).pvalue
+    assert test(y[SIX], p[SIX]).pvalue < 0.5 * together
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+def test_p_value_of_equal_rows_of_several_classes(kind):
+    y, P = of_three(60)
+    test = partial(calibration_test, kind=kind, n_resamples=99, random_state=0)
+    assert test(y[SIX], P[SIX], groups=SIX).pvalue == test(y, P).pvalue
+
+
+def test_segments_of_equal_rows_have_the_p_value_of_single_rows():
+    y, p = sample(60, gap=0.1)
+    test = partial(multicalibration_error, n_resamples=99, random_state=0)
+    side = np.array(["left", "right"])[np.arange(60) % 2]
+    one, six = test(y, p, side), test(y[SIX], p[SIX], side[SIX], groups=SIX)
+    assert six.pvalue == pytest.approx(one.pvalue, abs=0.05)
+    assert six.statistic == pytest.approx(one.statistic, rel=0.1)
+    assert six.high[0] - six.low[0] == pytest.approx(one.high[0] - one.low[0], rel=0.1)
+
+
+def test_flips_of_signs_are_those_of_whole_groups():
+    """Risks of 1/2 are not skewed, so signs are flipped; one bin has one sum for each group."""
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(40), 5)
+    y = (rng.normal(size=40)[groups] + rng.normal(size=200) > 0.3).astype(int)
+    sums = np.bincount(groups, y - 0.5)
+    signs = rng.choice([-1, 1], size=(20_000, 40))
+    expected = np.mean(np.abs(signs @ sums) >= abs(sums.sum()))
+    found = calibration_test(y, np.full(200, 0.5), groups=groups, n_resamples=4999, random_state=0)
+    assert 0.02 < expected < 0.9
+    assert found.pvalue == pytest.approx(expected, abs=0.02)
+
+
+def test_more_groups_than_are_flipped():
+    """Groups are merged at random, and have the p-value of single groups."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(9000), 2)
+    y = (rng.uniform(size=9000)[groups] < 0.509).astype(int)
+    found = calibration_test(
+        y, np.full(18_000, 0.5), groups=groups, n_resamples=999, random_state=0
+    )
+    exact = 2 * binom.sf(abs(y[::2].sum() - 4500) + 4499, 9000, 0.5)
+    assert 0.02 < exact < 0.9
+    assert found.pvalue == pytest.approx(exact, abs=0.05)
+
+
+def test_effective_rows_of_equal_rows_are_groups():
+    y, p = sample(60)
+    one = reliability_curve(y, p, n_bins=4, kind="binary")
+    six = reliability_curve(y[SIX], p[SIX], n_bins=4, kind="binary", groups=SIX)
+    assert (six.n_samples == 6 * one.n_samples).all()
+    np.testing.assert_array_equal(six.n_groups, one.n_samples)
+    few = one.n_samples > 2
+    np.testing.assert_allclose(six.n_effective[few], one.n_samples[few])
+    (low, high), (low1, high1) = six.interval(), one.interval()
+    assert (low <= low1 + 1e-12).all()
+    assert (high >= high1 - 1e-12).all()
+    free = reliability_curve(y, p, n_bins=4, kind="binary", groups=np.arange(60))
+    assert free.n_groups is None
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise"])
+def test_effective_rows_lie_between_groups_and_rows(kind):
+    y, P = of_three(300)
+    curve = reliability_curve(y, P, kind=kind, groups=np.arange(300) % 30)
+    plain = reliability_curve(y, P, kind=kind)
+    assert (curve.n_effective <= plain.n_effective + 1e-9).all()
+    assert (curve.n_effective > 0).all()
+    assert (curve.n_effective < plain.n_effective).any()
+
+
+def test_thresholds_of_equal_rows_are_those_of_single_rows():
+    y, P = of_three(400, seed=3)
+    P = P**3 / (P**3).sum(axis=1, keepdims=True)
+    y = np.where(np.arange(400) % 4 == 0, y, P.argmax(axis=1))
+    one = selective_threshold(y, P, risk=0.1)
+    repeated = np.repeat(np.arange(400), 3)
+    three = selective_threshold(y[repeated], P[repeated], risk=0.1, groups=repeated)
+    assert vars(three) == pytest.approx(vars(one))
+    assert selective_threshold(y[repeated], P[repeated], risk=0.1).coverage > one.coverage
+    with pytest.warns(UserWarning, match="20 groups and more, got 4"):
+        selective_threshold(y, P, groups=np.arange(400) % 4)
+
+
+def test_mean_of_equal_rows_is_as_uncertain_as_that_of_single_rows():
+    y, p = sample(500)
+    few = slice(0, 100)
+    repeated = np.repeat(np.arange(500), 4)
+    one = calibrated_mean(y[few], logit(p[few]), logit(p))
+    four = calibrated_mean(
+        y[repeated][:400], logit(p[repeated][:400]), logit(p[repeated]),
+        groups=repeated[:400], groups_all=repeated,
+    )  # fmt: skip
+    plain = calibrated_mean(y[repeated][:400], logit(p[repeated][:400]), logit(p[repeated]))
+    assert four.estimate == pytest.approx(one.estimate, abs=0.01)
+    assert four.high - four.low == pytest.approx(one.high - one.low, rel=0.1)
+    assert plain.high - plain.low < 0.6 * (four.high - four.low)
+    assert four.n_effective == pytest.approx(one.n_effective, rel=0.15)
+
+
+def test_benefit_of_equal_rows_is_as_uncertain_as_that_of_single_rows():
+    y, p = sample(60)
+    for standardized in (False, True):
+        curve = partial(
+            clinical.net_benefit_curve, standardized=standardized, thresholds=[0.1, 0.3]
+        )
+        one, six = curve(y, p), curve(y[SIX], p[SIX], groups=SIX)
+        np.testing.assert_allclose(six.net_benefit, one.net_benefit)
+        np.testing.assert_allclose(six.high - six.low, one.high - one.low, rtol=0.04)
+        plain = curve(y[SIX], p[SIX])
+        np.testing.assert_allclose(plain.high - plain.low, (one.high - one.low) / np.sqrt(6))
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+def test_intervals_of_net_benefits_cover(standardized):
+    rng = np.random.default_rng(0)
+    q = rng.beta(2, 4, size=200_000)
+    curve = partial(clinical.net_benefit_curve, standardized=standardized, thresholds=[0.2, 0.4])
+    true, covered = curve(rng.uniform(size=len(q)) < q, q).net_benefit, []
+    for seed in range(200):
+        y, p = sample(300, seed)
+        found = curve(y, p)
+        covered.append((found.low <= true) & (true <= found.high))
+    assert (np.sum(covered, axis=0) >= binom.ppf(1e-3, 200, 0.94)).all()
+
+
+# --------------------------------------------------------------------------------------
+# Formulas.
+
+
+def robust_error(design, y, groups, offset=0.0):
+    """Standard error of the first coefficient, as statsmodels has it for cov_type="cluster"."""
+    beta = np.zeros(design.shape[1])
+    for _ in range(50):
+        p = expit(design @ beta + offset)
+        hessian = sum(pi * (1 - pi) * np.outer(x, x) for pi, x in zip(p, design, strict=True))
+        beta = beta + np.linalg.solve(hessian, design.T @ (y - p))
+    meat = np.zeros_like(hessian)
+    for group in np.unique(groups):
+        score = sum((y[i] - p[i]) * design[i] for i in np.flatnonzero(groups == group))
+        meat += np.outer(score, score)
+    bread, (n, k), G = np.linalg.inv(hessian), design.shape, len(np.unique(groups))
+    covariance = G / (G - 1) * (n - 1) / (n - k) * bread @ meat @ bread
+    return beta[0], np.sqrt(covariance[0, 0])
+
+
+def test_slope_and_intercept_have_cluster_robust_errors():
+    y, p = sample(240, seed=4)
+    groups = np.repeat(["a", *map(str, range(39))], 6)
+    z, quantile = logit(p), student.ppf(0.95, 39)
+    expected = {
+        calibration_slope: robust_error(np.c_[z, np.ones(240)], y, groups),
+        calibration_intercept: robust_error(np.ones((240, 1)), y, groups, z),
+    }
+    for figure, (estimate, error) in expected.items():
+        found = figure(y, p, groups=groups, confidence_level=0.9)
+        assert found.estimate == pytest.approx(estimate, rel=1e-5)
+        assert (found.high - found.low) / 2 == pytest.approx(quantile * error, rel=1e-5)
+        assert found.high + found.low == pytest.approx(2 * estimate, rel=1e-5, abs=1e-6)
+
+
+def test_optimism_is_estimated_from_whole_groups():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(30), 4)
+    X = rng.normal(size=(30, 2))[groups]
+    y = (X[:, 0] + rng.normal(size=30)[groups] > 0).astype(int)
+    seen = []
+
+    class Spy(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(X)
+            return super().fit(X, y, sample_weight)
+
+    optimism_corrected(Spy(), X, y, groups=groups, n_resamples=5, random_state=0)
+    for drawn in seen[1:]:
+        times = np.array([(drawn == X[4 * g]).all(axis=1).sum() for g in range(30)])
+        assert set(times.tolist()) <= {0, 4, 8, 12, 16, 20, 24}
+        assert times.sum() == 120
+
+
+# --------------------------------------------------------------------------------------
+# Names.
+
+
+def test_functions_that_take_groups():
+    functions = [
+        metrics.calibration_error_interval, metrics.calibration_test,
+        metrics.calibration_difference, metrics.reliability_curve,
+        clinical.calibration_slope, clinical.calibration_intercept,
+        clinical.integrated_calibration_index, clinical.net_benefit_curve,
+        clinical.optimism_corrected, conditional.multicalibration_error,
+        decision.selective_threshold, judge.calibrated_mean,
+    ]  # fmt: skip
+    for function in functions:
+        assert signature(function).parameters["groups"].default is None
+        assert "groups" in function.__doc__
+
+
+def test_groups_without_an_interval_are_refused():
+    y, p = sample(60)
+    with pytest.raises(ValueError, match=r"groups change only the interval, .* confidence_level=0"):
+        clinical.integrated_calibration_index(y, p, groups=SIX[::6])
+
+
+# --------------------------------------------------------------------------------------
+# Simulations: benchmarks/simulate_groups.py has more draws and cells.
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    spec = importlib.util.spec_from_file_location("simulate_groups", SIMULATION)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CELLS = [
+    ("rare", 20, 6, "equal"), ("rare", 200, 6, "shared"), ("Beta(1, 6)", 50, 6, "~correlated"),
+    ("uniform", 50, 6, "equal"), ("five classes", 20, 6, "equal"),
+    ("five classes", 200, 3, "correlated"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_groups_keep_the_level(simulation, cell):
+    cell = simulation.Cell(*cell)
+    for measure in ("expected_calibration_error", "spiegelhalter_z"):
+        rejected = simulation.rejections(cell, "none", 60, 39, measure)
+        assert 60 * rejected <= binom.ppf(0.999, 60, 0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_intervals_of_groups_cover(simulation, cell):
+    cell = simulation.Cell(*cell)
+    for gaps in simulation.GAPS:
+        covered, true = 0, simulation.truth(cell.risks, gaps)
+        for seed in range(40):
+            y, P, given = cell.sample(gaps, seed)
+            given |= {"n_resamples": 39, "random_state": seed}
+            found = calibration_error_interval(y, P, **given)
+            covered += found.low <= true <= found.high
+        assert covered >= binom.ppf(1e-3, 40, 0.94)
+
+
+@pytest.mark.slow
+def test_differences_of_groups_cover():
+    """The log loss of two models, with six equal rows in each group."""
+    covered, rng = 0, np.random.default_rng(0)
+    q = rng.beta(2, 4, size=100_000)
+    true = np.mean(q * np.log(q / 0.5) + (1 - q) * np.log((1 - q) / 0.5))
+    for seed in range(60):
+        y, p = sample(60, seed)
+        found = calibration_difference(
+            y[SIX], np.full(360, 0.5), p[SIX], groups=SIX, measure=log_loss, n_resamples=99,
+            random_state=seed, labels=[0, 1],
+        )  # fmt: skip
+        covered += found.low <= true <= found.high
+    assert covered >= binom.ppf(1e-3, 60, 0.93)
