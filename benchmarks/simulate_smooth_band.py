@@ -24,7 +24,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from skcalib._scores.columns import Scored
-from skcalib.display._curves import SmoothCurve, pieces, smooth_band, smooth_curve
+from skcalib.display._curves import SmoothCurve, consistency_band, pieces, smooth_curve
 
 Random = np.random.Generator
 SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
@@ -104,7 +104,7 @@ def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[flo
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
     bands = [
-        smooth_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:],
+        consistency_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:],
         of_beta(rows, K, w, t, args.level),
     ]
     found = [holds(band, curve.value[cells]) for band in bands]
@@ -117,7 +117,7 @@ def of_over_confident(rows: Scored, args: argparse.Namespace, seed: int) -> list
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
-    drawn = smooth_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:]
+    drawn = consistency_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:]
     confident = confidence_band(rows, K, w, t, args.level, args.resamples, rng)
     expected = t + (K * w) @ (over_confident(rows.score) - rows.score) / (K @ w)
     truth = over_confident(t)

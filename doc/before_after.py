@@ -1,7 +1,7 @@
 """The picture on the front page and in the README, written by ``python doc/before_after.py``.
 
-The file also holds, as text, the bins and the legends that it shows.
-``tests/test_front_picture.py`` compares these with those that skcalib draws today.
+The file also holds the bins of the picture as text, which ``tests/test_front_picture.py`` compares
+with the bins that skcalib draws today. The bins are those of the table in the README.
 """
 
 import json
@@ -13,7 +13,7 @@ from skcalib import ReliabilityDisplay, TemperatureScaling
 from skcalib.datasets import load_digits_logits
 
 PATH = Path(__file__).parent / "_static" / "before_after.png"
-N_BINS = 13  # with as many, each bin that is not empty has 7 rows or more
+ENTRIES = ["Accuracy", "Over-confident", "Under-confident", "95 % interval", "Perfect"]
 
 
 def draw():
@@ -26,29 +26,25 @@ def draw():
     }
     figure = Figure(figsize=(8.4, 5), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.15, h_pad=0.1)
-    axes = figure.subplots(1, 2)
-    content = {
-        name: contents(
-            ReliabilityDisplay.from_predictions(
-                digits.y_test, proba, n_bins=N_BINS, name=name, legend="outside", ax=ax
-            )
-        )
-        for ax, (name, proba) in zip(axes, probabilities.items(), strict=True)
-    }
+    content, entries = {}, {}
+    for ax, (name, proba) in zip(figure.subplots(1, 2), probabilities.items(), strict=True):
+        display = ReliabilityDisplay.from_predictions(digits.y_test, proba, ax=ax, legend=False)
+        ece = display.expected_calibration_error
+        ax.set_title(f"{name} (ECE {ece:.3f})")
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries[label.split(" (")[0]] = handle
+        content[name] = {
+            "lower edge": display.curve.lower.tolist(),
+            "rows": display.curve.n_samples.tolist(),
+            "confidence": display.curve.confidence.tolist(),
+            "accuracy": display.curve.accuracy.tolist(),
+            "ECE": ece,
+        }
+    figure.legend(
+        [entries[name] for name in ENTRIES], ENTRIES, loc="outside lower center", ncols=5,
+        frameon=False,
+    )  # fmt: skip
     return figure, content
-
-
-def contents(display):
-    """What a diagram shows, as numbers and strings."""
-    curve = display.curve
-    return {
-        "lower edge": curve.lower.tolist(),
-        "rows": curve.n_samples.tolist(),
-        "confidence": curve.confidence.tolist(),
-        "accuracy": curve.accuracy.tolist(),
-        "ECE": display.expected_calibration_error,
-        "legend": [text.get_text() for text in display.ax_.get_legend().get_texts()],
-    }
 
 
 if __name__ == "__main__":

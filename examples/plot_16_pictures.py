@@ -42,11 +42,11 @@ plt.show()
 # %%
 # Without bins
 # ------------
-# The curve of ``style="corp"`` is the isotonic regression of the events on the scores, that of
-# ``style="smooth"`` a kernel estimate, as thick as the rows are dense. The consistency band is
-# where the curve would lie for a calibrated model with the same scores. It is wide where rows are
-# few. The curves of the network are outside of their bands where most of the rows are; those after
-# temperature scaling are inside nearly everywhere.
+# The curve of ``style="corp"`` is the isotonic regression of the events on the scores. The curve
+# of ``style="smooth"`` is a kernel estimate, thick where it has many rows. The curve of a
+# calibrated model with the same scores would lie in the consistency band, which is wide where rows
+# are few. The curves of the network are outside of their bands where most of the rows are. The
+# curves after temperature scaling are inside nearly everywhere.
 
 figure, axes = plt.subplots(2, 2, figsize=(8, 9.6), layout="constrained")
 for row, style in zip(axes, ["corp", "smooth"], strict=True):
@@ -75,7 +75,7 @@ plt.show()
 # observed frequencies are far below the diagonal.
 
 ReliabilityDisplay.from_predictions(
-    digits.y_test, before, kind="classwise", max_classes=6, n_bins=10, name="Network"
+    digits.y_test, before, kind="classwise", subset=6, n_bins=10, name="Network"
 )
 plt.show()
 
@@ -84,9 +84,9 @@ plt.show()
 # -------------------------------
 # Logits are divided by a range of temperatures. The log loss has one minimum, which is the
 # temperature that :class:`~skcalib.TemperatureScaling` would fit to these rows. The expected
-# calibration error is not a smooth function of the temperature, as rows move between bins, and its
-# minimum is close to that of the log loss but not the same. The horizontal line is the log loss of
-# vector scaling, which is lower than with any temperature.
+# calibration error is not a smooth function of the temperature, as rows move between bins. Its
+# minimum is close to the minimum of the log loss but not the same. The horizontal line is the log
+# loss of vector scaling, which is lower than with any temperature.
 
 from skcalib import TemperatureSweepDisplay
 
@@ -101,7 +101,7 @@ plt.show()
 # miscalibration is small. Vector scaling moves it up a little, too: it improves the order of the
 # predictions as well. Models on the same line have the same log loss.
 
-from skcalib.display import ScoreDecompositionDisplay
+from skcalib.metrics import ScoreDecompositionDisplay
 
 ScoreDecompositionDisplay.from_predictions(
     digits.y_test,

@@ -169,13 +169,13 @@ def test_intervals_tests_and_monitors(answers, rows, seed):
     if P.ndim == 2:
         monitor = skcalib.monitor.CalibrationMonitor(labels=np.unique(y))
         if answers.of(monitor.update, y, P, w) is not None:
-            assert monitor.expected_calibration_error() == pytest.approx(interval.estimate)
+            assert monitor.measure("expected_calibration_error") == pytest.approx(interval.estimate)
 
 
 DRAWN = [
     skcalib.ReliabilityDisplay.from_predictions,
     skcalib.ConfidenceDisplay.from_predictions,
-    partial(skcalib.ReliabilityDisplay.from_predictions, kind="classwise", max_classes=2),
+    partial(skcalib.ReliabilityDisplay.from_predictions, kind="classwise", subset=2),
     partial(skcalib.ReliabilityDisplay.from_predictions, style="corp", n_resamples=5),
     partial(skcalib.ReliabilityDisplay.from_predictions, style="smooth", n_resamples=5),
 ]

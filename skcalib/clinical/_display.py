@@ -1,4 +1,4 @@
-"""Curves of what is decided above a threshold: risk and coverage, and net benefit."""
+"""Decision curve: the net benefit over the threshold."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._output import drawing
+from skcalib._output.drawing import ResponseMethod
 from skcalib._rows import ArrayLike
 from skcalib._rows.ranking import ranked
 from skcalib._validation.inputs import check_flag
-from skcalib.display._curve_display import CurveDisplay, Line
-from skcalib.display._style import Look, record
+from skcalib.display._curve_display import REFERENCE, CurveDisplay, Line
+from skcalib.metrics._groups import group_numbers
 
 from ._net_benefit import benefits_of, checked_thresholds
 from ._regression import risks_of
@@ -19,26 +21,17 @@ from ._regression import risks_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of places at which curves and their bands are drawn.
-PLACES = 400
-
-# Risks of a smaller share of the rows, which are noisy, do not set the scale.
-LEAST_COVERAGE = 0.05
-
-# What artists are that show the net benefit of no model.
-REFERENCE = "reference"
-
 
 class NetBenefitDisplay(CurveDisplay):
-    r"""Decision curve: the net benefit of a model, over the threshold of the risk.
+    r"""Decision curve: the net benefit of a model against the threshold of the risk.
 
-    The net benefit of treating rows whose risk is at least the threshold, see
-    :func:`skcalib.clinical.net_benefit`, with the lines of treating everyone and of treating none.
-    A model is of use at the thresholds where it is above both. The band has the pointwise
-    confidence intervals of bootstrap samples of the rows.
+    The display shows the net benefit of treating the rows with a risk of at least the threshold,
+    see :func:`skcalib.clinical.net_benefit`, and the lines for treating all and treating none. A
+    model is useful at the thresholds where it is above both lines. The band contains pointwise
+    confidence intervals from bootstrap samples of the rows.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. Several models can
-    be drawn on the same axes, where the two lines are those of the first of them.
+    be drawn on the same axes; the two lines are drawn for the first model.
 
     Parameters
     ----------
@@ -46,9 +39,11 @@ class NetBenefitDisplay(CurveDisplay):
         The curve.
     name : str, default=None
         Name of the model.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
-        Risks, events and weights (or None) of the rows as arrays of shape (n_samples,), from which
-        the band is drawn.
+        Risks, events and weights (or None) of the rows as arrays of shape (n_samples,), for
+        the band.
 
     Attributes
     ----------
@@ -81,6 +76,61 @@ class NetBenefitDisplay(CurveDisplay):
     """
 
     @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        response_method: ResponseMethod = "auto",
+        thresholds: ArrayLike | None = None,
+        standardized: bool = False,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        groups: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        confidence_level: float | None = 0.95,
+        legend: bool | str = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
+    ) -> Self:
+        """Draw the decision curve of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier of two classes, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Method that returns the scores, as for
+            :meth:`skcalib.ReliabilityDisplay.from_estimator`.
+        name : str, default=None
+            Name of the model; by default the name of the class of the estimator.
+        thresholds, standardized, sample_weight, pos_label, groups, ax, confidence_level, legend, \
+n_resamples, random_state, color, line_kw
+            As for :meth:`from_predictions`.
+
+        Returns
+        -------
+        NetBenefitDisplay
+            With the curve drawn.
+        """
+        P, classes = drawing.predict(estimator, X, response_method)
+        return cls.from_predictions(
+            y, P, thresholds=thresholds, standardized=standardized, sample_weight=sample_weight,
+            labels=classes, pos_label=pos_label, groups=groups,
+            name=name or type(estimator).__name__, ax=ax,
+            confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
+            random_state=random_state, color=color, line_kw=line_kw,
+        )  # fmt: skip
+
+    @classmethod
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -91,9 +141,15 @@ class NetBenefitDisplay(CurveDisplay):
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
-        **plot_params: Any,
+        confidence_level: float | None = 0.95,
+        legend: bool | str = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
     ) -> Self:
         """Draw the decision curve of labels and probabilities.
 
@@ -101,12 +157,12 @@ class NetBenefitDisplay(CurveDisplay):
         ----------
         y_true, y_proba, thresholds, standardized, sample_weight, labels, pos_label
             As for :func:`skcalib.clinical.net_benefit_curve`.
+        groups : array-like of shape (n_samples,), default=None
+            Rows with the same value belong together; the band resamples whole groups.
         name : str, default=None
             Name of the model.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure. Axes may hold curves of other models.
-        **plot_params
-            Passed to :meth:`plot`.
+        ax, confidence_level, legend, n_resamples, random_state, color, line_kw
+            As for :meth:`plot`.
 
         Returns
         -------
@@ -123,7 +179,11 @@ class NetBenefitDisplay(CurveDisplay):
         rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
         found = ranked(rows.score, rows.event, rows.weight)
         curve = benefits_of(found, t, standardized=standardized)
-        return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        return cls(curve, name=name, rows=rows, groups=numbers).plot(
+            ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
+            random_state=random_state, color=color, line_kw=line_kw,
+        )  # fmt: skip
 
     def _summary(self) -> str:
         t, most = self.curve.threshold, self.curve.net_benefit.max()
@@ -135,16 +195,18 @@ class NetBenefitDisplay(CurveDisplay):
         name = "Standardized net benefit" if standardized else "Net benefit"
         return t, lambda curve: curve.net_benefit, curve_from, name, ""
 
-    def _arrange(self, look: Look, top: float) -> None:
-        t, everyone = self.curve.threshold, self.curve.treat_all
+    def _arrange(self, number: int, top: float) -> None:
+        ax, t, everyone = self.ax_, self.curve.threshold, self.curve.treat_all
         # Without an event nothing is above 0.
         top = max(1.1 * self.curve.net_benefit.max(), 1.1 * everyone.max(), top) or 1.0
         if self.band_ is not None:
             top = max(top, float(np.max(np.asarray(self.band_.get_paths()[0].vertices)[:, 1])))
-        self.ax_.set(xlim=(0, t[-1]), ylim=(-0.15 * top, top), xlabel="Threshold probability")
-        if look.number:
+        ax.set(xlim=(0, t[-1]), ylim=(-0.15 * top, top), xlabel="Threshold probability")
+        if number:
             return
+        colour = drawing.foreground(ax, 0.7)
         for label, values, dashes in (("Treat all", everyone, ":"), ("Treat none", 0 * t, "-")):
-            params: dict[str, Any] = {"color": look.theme.muted, "linewidth": 1.1, "zorder": 1.5}
-            (line,) = self.ax_.plot(t, values, linestyle=dashes, label=label, **params)
-            record(line, REFERENCE)
+            ax.plot(
+                t, values, color=colour, linestyle=dashes, linewidth=1.1, zorder=1.5, label=label,
+                gid=REFERENCE,
+            )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The worst segments of a model, as bars."""
+"""Bars of the segments with the largest gaps."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._output.theme import LINE, NBSP, SMALLEST, Theme, as_written, fitted, shortened
+from skcalib._output import drawing
+from skcalib._output.drawing import ResponseMethod
 from skcalib._rows import ArrayLike
 from skcalib._validation.inputs import check_integer
-from skcalib.display._layout import ModelDisplay, cell_of, draw_title, largest, make_room, size_of
 from skcalib.metrics._input import Kind
 
 from ._segments import MulticalibrationResult, multicalibration_error
@@ -18,19 +18,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer, ErrorbarContainer
 
-# Height of a bar in its row; shares of the cell that names have, and of the axes that bars have.
-HEIGHT, NAMES, ROOM = 0.62, 0.4, 0.72
 
+class SegmentDisplay(drawing.Display):
+    """Segments of the rows with the largest standardized gaps, the largest gap on top.
 
-class SegmentDisplay(ModelDisplay):
-    """The segments of the rows with the largest standardized gaps, the worst one on top.
-
-    A bar is the mean score less the event rate of a segment, in the range of scores where this is
-    largest in standard deviations: it goes to the right where scores are too high. Below the name
-    are this range and the number of rows. Intervals are those of
-    :func:`skcalib.conditional.multicalibration_error`, of all segments at once: if the model is
-    calibrated, all of them contain 0 with a probability of 95 %. Bars whose interval contains 0
-    are faint.
+    A bar is the mean score less the event rate of a segment, in the range of scores where this gap
+    is largest in standard deviations. Bars to the right mean that scores are too high. Below the
+    name are the range and the number of rows. Intervals are simultaneous, see
+    :func:`skcalib.conditional.multicalibration_error`: if the model is calibrated, all of them
+    contain 0 with a probability of 95 %. Bars with an interval that contains 0 are pale.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display.
 
@@ -80,35 +76,55 @@ class SegmentDisplay(ModelDisplay):
         X: ArrayLike,
         y: ArrayLike,
         *,
+        response_method: ResponseMethod = "auto",
         features: Any = None,
+        categorical_features: Any = "from_dtype",
+        pairs: bool = False,
+        kind: Kind = "auto",
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        n_resamples: int = 999,
+        confidence_level: float = 0.95,
+        random_state: Any = None,
         name: str | None = None,
-        **params: Any,
+        ax: Axes | None = None,
+        n_segments: int = 10,
+        color: Any = None,
     ) -> Self:
         """Draw the worst segments of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted classifier with ``predict_proba``, or a pipeline that ends with one.
+            Fitted classifier, or a pipeline that ends with one.
         X : array-like of shape (n_samples, n_features)
             Held-out input.
         y : array-like of shape (n_samples,)
             Labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Method that returns the scores, as for
+            :meth:`skcalib.ReliabilityDisplay.from_estimator`.
         features : array-like or data frame of shape (n_samples, n_columns), default=None
-            Features of the rows that segments are of; by default X.
+            Features that define the segments; by default X.
         name : str, default=None
-            Title; by default the name of the estimator's class.
-        **params
-            Other arguments of :meth:`from_predictions`, such as ``pairs`` and ``ax``.
+            Title; by default the name of the class of the estimator.
+        categorical_features, pairs, kind, sample_weight, pos_label, n_resamples, \
+confidence_level, random_state, ax, n_segments, color
+            As for :meth:`from_predictions`.
 
         Returns
         -------
         SegmentDisplay
             With the bars drawn.
         """
-        of_rows = X if features is None else features
-        found: Self = super().from_estimator(estimator, X, y, name=name, features=of_rows, **params)
-        return found
+        P, classes = drawing.predict(estimator, X, response_method)
+        return cls.from_predictions(
+            y, P, X if features is None else features, categorical_features=categorical_features,
+            pairs=pairs, kind=kind, sample_weight=sample_weight, labels=classes,
+            pos_label=pos_label, n_resamples=n_resamples, confidence_level=confidence_level,
+            random_state=random_state, name=name or type(estimator).__name__,
+            ax=ax, n_segments=n_segments, color=color,
+        )  # fmt: skip
 
     @classmethod
     def from_predictions(
@@ -125,10 +141,11 @@ class SegmentDisplay(ModelDisplay):
         pos_label: Any = None,
         n_resamples: int = 999,
         confidence_level: float = 0.95,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
-        **plot_params: Any,
+        n_segments: int = 10,
+        color: Any = None,
     ) -> Self:
         """Draw the worst segments of labels, probabilities and features.
 
@@ -139,10 +156,8 @@ pos_label, n_resamples, confidence_level, random_state
             As for :func:`skcalib.conditional.multicalibration_error`.
         name : str, default=None
             Title, with the p-value.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
-        **plot_params
-            Passed to :meth:`plot`.
+        ax, n_segments, color
+            As for :meth:`plot`.
 
         Returns
         -------
@@ -159,9 +174,9 @@ pos_label, n_resamples, confidence_level, random_state
             kind=kind, sample_weight=sample_weight, labels=labels, pos_label=pos_label,
             n_resamples=n_resamples, confidence_level=confidence_level, random_state=random_state,
         )  # fmt: skip
-        return cls(result, name=name).plot(ax, **plot_params)
+        return cls(result, name=name).plot(ax, n_segments=n_segments, color=color)
 
-    def plot(self, ax: Axes | None = None, *, n_segments: int = 10) -> Self:
+    def plot(self, ax: Axes | None = None, *, n_segments: int = 10, color: Any = None) -> Self:
         """Draw the bars.
 
         Parameters
@@ -169,7 +184,9 @@ pos_label, n_resamples, confidence_level, random_state
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
         n_segments : int, default=10
-            The largest number of segments; there are fewer where they have no room.
+            The largest number of segments.
+        color : colour of matplotlib, default=None
+            Colour of the bars; by default the first one of the style in use.
 
         Returns
         -------
@@ -181,48 +198,37 @@ pos_label, n_resamples, confidence_level, random_state
         ValueError
             If ``n_segments`` is not an integer of at least 1.
         """
+        from matplotlib.colors import to_rgba
+
         check_integer("n_segments", n_segments)
-        n = min(n_segments, len(self.result.segment))
-        ax = self._on(ax, (6.4, 1.1 + 0.42 * n))
-        lines = ROOM * size_of(ax)[1] * 72 / LINE  # of letters of one point
-        n = max(1, min(n, int(lines / (2 * SMALLEST))))
-        gap, low, high = (getattr(self.result, name)[:n] for name in ("gap", "low", "high"))
-        theme, at = Theme.of(ax), np.arange(n)
-        colour = theme.model(0)
-        faint = theme.mixed(colour, 0.3)
-        colours = [faint if a <= 0 <= b else colour for a, b in zip(low, high, strict=True)]
-        self.bars_ = ax.barh(at, gap, HEIGHT, color=colours, edgecolor=colour, linewidth=0.8)
+        r, n = self.result, min(n_segments, len(self.result.segment))
+        ax = self._prepare(ax, (6.4, 1.1 + 0.42 * n), legend=False)
+        gap, low, high = r.gap[:n], r.low[:n], r.high[:n]
+        full = to_rgba("C0" if color is None else color)
+        contains_zero = (low <= 0) & (high >= 0)
+        colours = [(*full[:3], 0.3) if pale else full for pale in contains_zero]
+        at = np.arange(n)
+        self.bars_ = ax.barh(at, gap, 0.62, color=colours, edgecolor=full, linewidth=0.8)
         ends = np.abs(np.array([low, high]) - gap)
-        look: Any = {"ecolor": theme.foreground, "elinewidth": 1.2, "capsize": 2.5}
+        look: Any = {"ecolor": drawing.foreground(ax), "elinewidth": 1.2, "capsize": 2.5}
         self.intervals_ = ax.errorbar(gap, at, xerr=ends, fmt="none", **look)
-        ax.axvline(0, color=theme.foreground, linewidth=0.8)
+        ax.axvline(0, color=drawing.foreground(ax), linewidth=0.8)
         ax.set(ylim=(n - 0.4, -0.6), xlabel="Mean score less event rate")
+        ax.set_yticks(at, [self._describe(k) for k in range(n)], fontsize="small")
         ax.tick_params(axis="y", length=0)
-        self._draw_names(n, lines / (2 * n))
+        drawing.draw_as_written(*ax.get_yticklabels())
         if self.name is not None:
-            title = f"{self.name} (p{NBSP}={NBSP}{self.result.pvalue:.3g})"
-            draw_title(ax, title, (1 - 0.8 * NAMES) * size_of(ax)[0])
-        make_room(ax)
+            drawing.draw_title(ax, f"{self.name} (p = {r.pvalue:.3g})")
         return self
+
+    def _describe(self, k: int) -> str:
+        """Return the name of a segment, and in a second line its scores and number of rows."""
+        r = self.result
+        name = r.segment[k] if r.label is None else f"{r.label[k]}: {r.segment[k]}"
+        name = name if len(name) <= 40 else f"{name[:28]}\N{HORIZONTAL ELLIPSIS}{name[-11:]}"
+        low = 0 if r.lower[k] <= r.upper[k] / 1000 else r.lower[k]
+        return f"{name}\n{low:.2g}\N{EN DASH}{r.upper[k]:.2g}, {r.n_samples[k]:,} rows"
 
     def _summary(self) -> str:
         r = self.result
         return f"largest gap {r.statistic:.1f} standard deviations, p = {r.pvalue:.3g}, {r.worst}"
-
-    def _draw_names(self, n: int, most: float) -> None:
-        """Names of segments, with their range of scores and number of rows in a second line."""
-        width, r = NAMES * cell_of(self.ax_)[0], self.result
-        names = list(r.segment)
-        if r.label is not None:
-            names = [f"{label}: {name}" for label, name in zip(r.label, names, strict=True)]
-        lower = np.where(r.lower > r.upper / 1000, r.lower, 0)
-        sizes = [
-            f"{lower[k]:.2g}\N{EN DASH}{r.upper[k]:.2g}, {r.n_samples[k]:,} rows" for k in range(n)
-        ]
-        size = min(
-            fitted(text, width, min(largest(), max(most, SMALLEST)))[1]
-            for text in [*sizes, *names[:n]]
-        )
-        lines = [f"{shortened(names[k], width, size)}\n{sizes[k]}" for k in range(n)]
-        self.ax_.set_yticks(np.arange(n), lines, fontsize=size)
-        as_written(*self.ax_.get_yticklabels())

@@ -1,4 +1,4 @@
-"""Curves of what is decided above a threshold: risk and coverage, and net benefit."""
+"""Curve of the risk over the coverage."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._output import drawing
+from skcalib._output.drawing import ResponseMethod
 from skcalib._rows import ArrayLike, Floats
 from skcalib._rows.ranking import ranked
 from skcalib.display._curve_display import CurveDisplay, Line
-from skcalib.display._style import Look
+from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import check_kind, scored_rows
 
 from ._selective import Accepted, curve_of
@@ -17,24 +19,21 @@ from ._selective import Accepted, curve_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of places at which curves and their bands are drawn.
+# Number of places of curves and bands.
 PLACES = 400
 
-# Risks of a smaller share of the rows, which are noisy, do not set the scale.
+# Risks of a smaller share of the rows are noisy, and do not set the scale.
 LEAST_COVERAGE = 0.05
-
-# What artists are that show the net benefit of no model.
-REFERENCE = "reference"
 
 
 class RiskCoverageDisplay(CurveDisplay):
-    r"""Risk of the accepted rows, over the share of rows that are accepted.
+    r"""Error rate of the accepted rows, against the share of rows that are accepted.
 
-    A classifier that may abstain accepts the rows of the largest confidence. The curve is the
-    error rate among them, see :func:`skcalib.decision.risk_coverage_curve`; at a coverage of 1 it
-    is that of all rows. The area below the curve (AURC), which is in the legend, is small if errors
-    have the least confidence. The band has the pointwise confidence intervals of bootstrap samples
-    of the rows. Where there are few rows, on the left, curves are noisy.
+    A classifier that may abstain accepts the rows with the largest confidence. The curve is the
+    error rate among them, see :func:`skcalib.decision.risk_coverage_curve`. The legend has the area
+    under the curve (AURC), which is small if errors have the smallest confidence. The band contains
+    pointwise confidence intervals from bootstrap samples of the rows. Curves are noisy on the left,
+    where rows are few.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. Several models can
     be drawn on the same axes.
@@ -45,9 +44,11 @@ class RiskCoverageDisplay(CurveDisplay):
         The curve.
     name : str, default=None
         Name of the model.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
         Scores of the rows, whether they are right, and weights (or None) as arrays of shape
-        (n_samples,), from which the band is drawn.
+        (n_samples,), for the band.
 
     Attributes
     ----------
@@ -79,6 +80,59 @@ class RiskCoverageDisplay(CurveDisplay):
     """
 
     @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        response_method: ResponseMethod = "auto",
+        kind: Accepted = "top-label",
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        groups: ArrayLike | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        confidence_level: float | None = 0.95,
+        legend: bool | str = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
+    ) -> Self:
+        """Draw the curve of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Method that returns the scores, as for
+            :meth:`skcalib.ReliabilityDisplay.from_estimator`.
+        name : str, default=None
+            Name of the model; by default the name of the class of the estimator.
+        kind, sample_weight, pos_label, groups, ax, confidence_level, legend, n_resamples, \
+random_state, color, line_kw
+            As for :meth:`from_predictions`.
+
+        Returns
+        -------
+        RiskCoverageDisplay
+            With the curve drawn.
+        """
+        P, classes = drawing.predict(estimator, X, response_method)
+        return cls.from_predictions(
+            y, P, kind=kind, sample_weight=sample_weight, labels=classes, pos_label=pos_label,
+            groups=groups, name=name or type(estimator).__name__, ax=ax,
+            confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
+            random_state=random_state, color=color, line_kw=line_kw,
+        )  # fmt: skip
+
+    @classmethod
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -88,9 +142,15 @@ class RiskCoverageDisplay(CurveDisplay):
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         name: str | None = None,
         ax: Axes | None = None,
-        **plot_params: Any,
+        confidence_level: float | None = 0.95,
+        legend: bool | str = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
     ) -> Self:
         """Draw the curve of labels and probabilities.
 
@@ -98,12 +158,12 @@ class RiskCoverageDisplay(CurveDisplay):
         ----------
         y_true, y_proba, kind, sample_weight, labels, pos_label
             As for :func:`skcalib.decision.risk_coverage_curve`.
+        groups : array-like of shape (n_samples,), default=None
+            Rows with the same value belong together; the band resamples whole groups.
         name : str, default=None
             Name of the model.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure. Axes may hold curves of other models.
-        **plot_params
-            Passed to :meth:`plot`.
+        ax, confidence_level, legend, n_resamples, random_state, color, line_kw
+            As for :meth:`plot`.
 
         Returns
         -------
@@ -119,7 +179,11 @@ class RiskCoverageDisplay(CurveDisplay):
         _, columns = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         rows = next(columns)
         curve = curve_of(ranked(rows.score, rows.event, rows.weight))
-        return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        return cls(curve, name=name, rows=rows, groups=numbers).plot(
+            ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
+            random_state=random_state, color=color, line_kw=line_kw,
+        )  # fmt: skip
 
     def _summary(self) -> str:
         return f"AURC {self.curve.area:.3g}, risk {self.curve.risk[-1]:.3g} of all rows"
@@ -137,7 +201,7 @@ class RiskCoverageDisplay(CurveDisplay):
 
         return x, risks, curve_of, "Risk", f" (AURC {self.curve.area:.3g})"
 
-    def _arrange(self, look: Look, top: float) -> None:  # noqa: ARG002
+    def _arrange(self, number: int, top: float) -> None:  # noqa: ARG002
         high = float(self.curve.risk[self.curve.coverage >= LEAST_COVERAGE].max())
         top = min(max(1.5 * high, 1e-3, top), 1.0)
         self.ax_.set(xlim=(0, 1), ylim=(0, top), xlabel="Coverage")

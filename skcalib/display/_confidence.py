@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._output import briefly
-from skcalib._output.theme import Theme
-from skcalib._rows import ArrayLike
+from skcalib._output import briefly, drawing
+from skcalib._output.drawing import ResponseMethod
+from skcalib._rows import ArrayLike, check_in_memory
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._input import Kind, check_kind, scored_rows
+from skcalib.metrics._curve import NBins
+from skcalib.metrics._input import Kind, check_kind, columns_of
 
 from ._curves import curve_of_rows, with_weight
-from ._layout import ModelDisplay, check_legend, draw_legend, draw_title, make_room
-from ._style import AXIS_NAMES
+from ._reliability import event_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-class ConfidenceDisplay(ModelDisplay):
-    r"""Histogram of the confidence, or the probability of an event, with the accuracy or frequency.
+class ConfidenceDisplay(drawing.Display):
+    r"""Histogram of the confidence, with its average and the accuracy.
 
     The confidence of a row is its largest predicted probability. The average confidence of a
     calibrated model is its accuracy, so the vertical lines at
@@ -32,9 +32,10 @@ class ConfidenceDisplay(ModelDisplay):
     .. math:: \frac1N \sum_i w_i \max_k \hat p_{ik} \quad \text{and} \quad
         \frac1N \sum_i w_i\, 1[\hat y_i = y_i]
 
-    coincide, with N the sum of the weights. The converse does not hold, because over-confidence in
-    one bin and under-confidence in another may cancel, see :class:`ReliabilityDisplay`. Of two
-    classes by default the second is an event, with its predicted probability and its frequency.
+    coincide, where N is the sum of the weights. The converse does not hold: over-confidence in one
+    bin may cancel under-confidence in another bin, see :class:`ReliabilityDisplay`. For two classes
+    the histogram shows by default the predicted probability of the second class, with the frequency
+    of this class.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display.
 
@@ -44,6 +45,8 @@ class ConfidenceDisplay(ModelDisplay):
         The bins.
     name : str, default=None
         Title.
+    event : str, default=None
+        Name of the event of two classes, for the label of the axis.
 
     Attributes
     ----------
@@ -84,16 +87,70 @@ class ConfidenceDisplay(ModelDisplay):
     confidence_line_: Line2D
     accuracy_line_: Line2D
 
-    def __init__(self, curve: ReliabilityCurve, *, name: str | None = None) -> None:
+    def __init__(
+        self, curve: ReliabilityCurve, *, name: str | None = None, event: str | None = None
+    ) -> None:
         self.curve = curve
         self.name = name
-        self.share = curve.weight / curve.weight.sum()
-        self.confidence = float(np.sum(self.share * curve.confidence))
-        self.accuracy = float(np.sum(self.share * curve.accuracy))
+        self.event = event
+        self.share = curve.share
+        self.confidence = float(curve.share @ curve.confidence)
+        self.accuracy = float(curve.share @ curve.accuracy)
 
     def _summary(self) -> str:
-        score, frequency = map(str.lower, AXIS_NAMES[self.curve.kind])
+        score, frequency = map(str.lower, self._names())
         return f"mean {score} {briefly(self.confidence)}, {frequency} {briefly(self.accuracy)}"
+
+    def _names(self) -> tuple[str, str]:
+        if self.curve.kind == "top-label":
+            return "Confidence", "Accuracy"
+        return "Probability", "Observed frequency"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        response_method: ResponseMethod = "auto",
+        n_bins: NBins = 15,
+        kind: Kind = "auto",
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        legend: bool | str = True,
+        color: Any = None,
+    ) -> Self:
+        """Draw the histogram of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Method that returns the scores, as for :meth:`ReliabilityDisplay.from_estimator`.
+        name : str, default=None
+            Title; by default the name of the class of the estimator.
+        n_bins, kind, sample_weight, pos_label, ax, legend, color
+            As for :meth:`from_predictions`.
+
+        Returns
+        -------
+        ConfidenceDisplay
+            With the histogram drawn.
+        """
+        P, classes = drawing.predict(estimator, X, response_method)
+        return cls.from_predictions(
+            y, P, n_bins=n_bins, kind=kind, sample_weight=sample_weight, labels=classes,
+            pos_label=pos_label, name=name or type(estimator).__name__, ax=ax,
+            legend=legend, color=color,
+        )  # fmt: skip
 
     @classmethod
     def from_predictions(
@@ -101,14 +158,15 @@ class ConfidenceDisplay(ModelDisplay):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: int = 15,
+        n_bins: NBins = 15,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
-        **plot_params: Any,
+        legend: bool | str = True,
+        color: Any = None,
     ) -> Self:
         """Draw the histogram of labels and probabilities.
 
@@ -117,13 +175,12 @@ class ConfidenceDisplay(ModelDisplay):
         y_true, y_proba, n_bins, sample_weight, labels, pos_label
             As for :func:`skcalib.metrics.reliability_curve`.
         kind : {"auto", "top-label", "binary"}, default="auto"
-            The confidence, or the probability of the event of two classes, likewise.
+            The confidence, or the probability of the event of two classes, as for
+            :func:`skcalib.metrics.reliability_curve`.
         name : str, default=None
             Title.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
-        **plot_params
-            Passed to :meth:`plot`.
+        ax, legend, color
+            As for :meth:`plot`.
 
         Returns
         -------
@@ -136,11 +193,15 @@ class ConfidenceDisplay(ModelDisplay):
             As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`.
         """
         check_kind(kind, ["auto", "top-label", "binary"])
-        kind, rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
-        curve = curve_of_rows(with_weight(next(rows)), n_bins, "uniform")
-        return cls(replace(curve, kind=kind), name=name).plot(ax, **plot_params)
+        check_in_memory((y_true, y_proba, sample_weight))
+        columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+        curve = curve_of_rows(with_weight(next(columns.each())), n_bins, "uniform")
+        event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
+        return cls(replace(curve, kind=columns.kind), name=name, event=event).plot(
+            ax, legend=legend, color=color
+        )
 
-    def plot(self, ax: Axes | None = None, *, legend: bool | str = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, legend: bool | str = True, color: Any = None) -> Self:
         """Draw the histogram.
 
         Parameters
@@ -148,7 +209,10 @@ class ConfidenceDisplay(ModelDisplay):
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
         legend : bool or str, default=True
-            Whether to draw the legend, above the axes, or a location of matplotlib within them.
+            Whether to draw the legend, or a location of matplotlib. By default it stands above a
+            new figure, and at the best place within axes of the user.
+        color : colour of matplotlib, default=None
+            Colour of the bars; by default the first one of the style in use.
 
         Returns
         -------
@@ -160,38 +224,32 @@ class ConfidenceDisplay(ModelDisplay):
         ValueError
             For an unknown location of the legend.
         """
-        check_legend(legend)
-        ax = self._on(ax, (5.2, 4))
-        theme, c = Theme.of(ax), self.curve
-        colour, other = (theme.models * 2)[:2]  # a style may have a single colour
-        filling = theme.mixed(colour, 0.3)
+        from matplotlib.colors import to_rgba
+
+        ax, c = self._prepare(ax, (5.2, 4), legend), self.curve
+        colour = to_rgba("C0" if color is None else color)
         self.bars_ = ax.bar(
-            c.lower, self.share, c.upper - c.lower, align="edge", color=filling,
+            c.lower, self.share, c.upper - c.lower, align="edge", facecolor=(*colour[:3], 0.35),
             edgecolor=colour, linewidth=0.8,
         )  # fmt: skip
-        self._draw_lines(theme, theme._replace(background=filling).legible(other))
-        ax.set(xlim=(0, 1), xlabel=AXIS_NAMES[c.kind][0])
+        score, frequency = self._names()
+        # The dashed line stands on the wide one, so both are visible where they coincide.
+        self.accuracy_line_ = ax.axvline(
+            self.accuracy, color=drawing.foreground(ax, 0.5), linewidth=4,
+            label=f"{frequency} {briefly(self.accuracy)}",
+        )  # fmt: skip
+        self.confidence_line_ = ax.axvline(
+            self.confidence, color=to_rgba("C1"), linestyle="--", linewidth=1.8,
+            label=f"Average {score.lower()} {briefly(self.confidence)}",
+        )  # fmt: skip
+        of_event = "" if self.event is None else f" of {self.event}"
+        xlabel = score if self.curve.kind == "top-label" else f"Predicted probability{of_event}"
+        drawing.draw_as_written(ax.set_xlabel(xlabel))
+        ax.set_xlim(0, 1)
         if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger
             ax.set_ylim(top=1)
         weighted = not np.array_equal(c.weight, c.n_samples)
         ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
-        if self.name is not None:
-            draw_title(ax, self.name)
-        draw_legend(ax, [self.confidence_line_, self.accuracy_line_], legend=legend)
-        make_room(ax)
+        drawing.draw_title(ax, self.name)
+        drawing.draw_legend(ax, [self.confidence_line_, self.accuracy_line_], legend=legend)
         return self
-
-    def _draw_lines(self, theme: Theme, colour: Any) -> None:
-        """A wide line below a narrow dashed one with an outline, seen even where they coincide."""
-        from matplotlib.patheffects import withStroke
-
-        score, frequency = AXIS_NAMES[self.curve.kind]
-        self.accuracy_line_ = self.ax_.axvline(
-            self.accuracy, color=theme.foreground, linewidth=2.5,
-            label=f"{frequency} {briefly(self.accuracy)}",
-        )  # fmt: skip
-        self.confidence_line_ = self.ax_.axvline(
-            self.confidence, color=colour, linestyle="--", linewidth=1.6,
-            path_effects=[withStroke(linewidth=4, foreground=theme.background)],
-            label=f"Average {score.split()[-1].lower()} {briefly(self.confidence)}",
-        )  # fmt: skip

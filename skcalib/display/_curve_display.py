@@ -1,4 +1,4 @@
-"""Curves of what is decided above a threshold: risk and coverage, and net benefit."""
+"""Curves over thresholds with bootstrap bands, the base of displays of decisions."""
 
 from __future__ import annotations
 
@@ -6,29 +6,21 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from skcalib._rows import Floats, Ranked
+from skcalib._output import drawing
+from skcalib._rows import Floats, Indices, Ranked
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer, check_real
 from skcalib.metrics._resampling import bootstrap_band
 
-from . import _artists
-from ._layout import ModelDisplay, check_legend, draw_legend, make_room
-from ._style import Look, entry, recorded
+from ._artists import draw_band, draw_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import FillBetweenPolyCollection
+    from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
 
-# Number of places at which curves and their bands are drawn.
-PLACES = 400
-
-# Risks of a smaller share of the rows, which are noisy, do not set the scale.
-LEAST_COVERAGE = 0.05
-
-# What artists are that show the net benefit of no model.
+# Label of lines that show no model.
 REFERENCE = "reference"
 
 # Places of a line, the values of a curve there, the curve of ranked scores, the name of the
@@ -36,17 +28,26 @@ REFERENCE = "reference"
 Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 
 
-class CurveDisplay(ModelDisplay):
-    """A line for each model, and its band: what displays of decisions share.
+class CurveDisplay(drawing.Display):
+    """A line for each model with its bootstrap band.
 
-    Derived classes say what to draw, ``_line``, and set limits, ``_arrange``.
+    Derived classes return the line in ``_line``, and set limits in ``_arrange``.
     """
 
     line_: Line2D
     band_: FillBetweenPolyCollection | None
+    legend_: Legend | None
 
-    def __init__(self, curve: Any, *, name: str | None = None, rows: Scored | None = None) -> None:
+    def __init__(
+        self,
+        curve: Any,
+        *,
+        name: str | None = None,
+        rows: Scored | None = None,
+        groups: Indices | None = None,
+    ) -> None:
         self.curve = curve
+        self.groups = groups
         self.name = name
         self.rows = rows
 
@@ -57,7 +58,9 @@ class CurveDisplay(ModelDisplay):
         confidence_level: float | None = 0.95,
         legend: bool | str = True,
         n_resamples: int = 200,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
     ) -> Self:
         """Draw the curve.
 
@@ -68,11 +71,16 @@ class CurveDisplay(ModelDisplay):
         confidence_level : float or None, default=0.95
             Level of the band; None for no band.
         legend : bool or str, default=True
-            Whether to draw the legend, above the axes, or a location of matplotlib within them.
+            Whether to draw the legend, or a location of matplotlib. By default it stands above a
+            new figure, and at the best place within axes of the user.
         n_resamples : int, default=200
             Number of bootstrap samples for the band.
-        random_state : int, RandomState instance or None, default=0
+        random_state : int, RandomState instance or None, default=None
             Seed or generator of the samples.
+        color : colour of matplotlib, default=None
+            Colour of the curve; by default the next one of the style in use.
+        line_kw : dict, default=None
+            Other properties of the curve, as for ``Axes.plot``.
 
         Returns
         -------
@@ -85,34 +93,34 @@ class CurveDisplay(ModelDisplay):
             For a confidence level outside of (0, 1), fewer than one sample, an unknown location of
             the legend, or axes with a diagram of another kind.
         """
-        check_legend(legend)
         check_integer("n_resamples", n_resamples)
         if confidence_level is not None:
             remedy = "Pass None to draw no band."
             check_real("confidence_level", confidence_level, high=1, remedy=remedy)
         x, values, curve_from, ylabel, score = self._line()
-        ax = self._on(ax, (5.2, 4))
-        look = Look.next_on(ax, "curve", ylabel, "linear")
-        self.band_ = None
-        label = entry(self.name or f"Model {look.number + 1}") + score
-        self.line_ = _artists.line(ax, x, values(self.curve), look, label)
-        self.line_.set_clip_on(True)
+        ax = self._prepare(ax, (5.2, 4), legend)
+        number = drawing.check_same_diagram(ax, f"a curve of the {ylabel.lower()}")
+        top = ax.get_ylim()[1] if number else 0.0
+        look = ({} if color is None else {"color": color}) | dict(line_kw or {})
+        label = drawing.legend_label(self.name or f"Model {number + 1}") + score
+        self.line_, self.band_ = draw_line(ax, x, values(self.curve), label, look), None
+        drawing.mark_diagram(self.line_, f"a curve of the {ylabel.lower()}")
         if confidence_level is not None and self.rows is not None:
-            resampling = confidence_level, n_resamples, random_state
+            resampling = confidence_level, n_resamples, random_state, self.groups
             ends = bootstrap_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
-            self.band_ = _artists.band(ax, (x, *ends), look, confidence_level, "confidence band")
-        self._arrange(look, ax.get_ylim()[1] if look.number else 0.0)
+            label = f"{100 * confidence_level:g} % confidence band"
+            self.band_ = draw_band(ax, (x, *ends), self.line_, label)
+        self._arrange(number, top)
         ax.set_ylabel(ylabel)
         handles = ax.get_legend_handles_labels()[0]
-        handles.sort(key=lambda handle: handle in recorded(ax.lines, REFERENCE))
-        draw_legend(ax, handles, legend=legend)
-        make_room(ax)
+        handles.sort(key=lambda handle: handle.get_gid() == REFERENCE)
+        self.legend_ = drawing.draw_legend(ax, handles, legend=legend)
         return self
 
     @abstractmethod
     def _line(self) -> Line:
-        """What to draw."""
+        """Return the line."""
 
     @abstractmethod
-    def _arrange(self, look: Look, top: float) -> None:
-        """Set limits, for other models at ``top``."""
+    def _arrange(self, number: int, top: float) -> None:
+        """Set limits, with the number of other models and the upper limit for them."""

@@ -1,7 +1,4 @@
-"""Rows of a diagram: their bins, the limits of axes, curves without bins and their bands.
-
-The isotonic curve is the regression of the events on the scores, the smooth one a kernel estimate.
-"""
+"""Bins of the rows of a diagram, limits of logit axes, and curves without bins with their bands."""
 
 from __future__ import annotations
 
@@ -12,35 +9,36 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
-from skcalib._rows import Floats, Indices, Ranked
+from skcalib._rows import Bools, Floats, Indices, Ranked
 from skcalib._rows.ranking import ranked
 from skcalib._scores import kernel
-from skcalib._scores.bins import Strategy
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.kernel import SmoothCurve, smooth_curve, weights_of
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
+from skcalib.metrics._curve import NBins
+from skcalib.metrics._groups import uniform_numbers
 from skcalib.metrics._resampling import bootstrap_band
 
-# Limits of logit axes are no nearer to 0 and 1 than that.
+# Events with a smaller base rate are drawn with quantile bins on logit axes.
+RARE = 0.02
+
+# Limits of logit axes are no nearer to 0 and 1 than this.
 NEAREST = 1e-6
 
-# Cells between the points at which a curve is drawn, and beyond the first and last score.
+# Cells between the points of a smooth curve, and cells beyond the first and last score.
 STEP, MARGIN = 32, 64
 
-# Effective number of rows within reach of the kernel below which there is no curve.
+# Smooth curves end where fewer effective rows are within reach of the kernel.
 FEWEST = 3
 
-# Number of scores at which the band is computed.
+# Number of scores of a band.
 POINTS = 200
-
-# Cells whose rows are resampled together: a twentieth of the smallest bandwidth.
-BUNCH = 8
 
 
 def with_weight(rows: Scored) -> Scored:
-    """The rows with a positive weight: others are neither counted nor drawn."""
+    """Return the rows with a positive weight; other rows are neither counted nor drawn."""
     w = rows.weight
     if w is None or (len(w) and w.all()):
         return rows
@@ -53,127 +51,109 @@ def with_weight(rows: Scored) -> Scored:
 
 
 def _of_events(rows: Scored) -> dict[str, Any]:
-    """Arguments of measures that take the rows as those of a binary model."""
+    """Return the arguments of measures for the events and scores of the rows."""
     weight = {"sample_weight": rows.weight, "labels": [False, True]}
     return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
 
 
-def curve_of_rows(rows: Scored, n_bins: int, strategy: Strategy) -> ReliabilityCurve:
-    """The bins of the rows."""
-    return reliability_curve(n_bins=n_bins, strategy=strategy, **_of_events(rows))
-
-
-def curve_of_class(
-    rows: Scored, n_bins: int, strategy: Strategy | None
-) -> tuple[ReliabilityCurve, bool]:
-    """The bins of the rows of a class, and whether they are quantile bins for want of others.
-
-    That is so without a strategy where all scores are in one uniform bin, which shows nothing.
-    """
-    curve = curve_of_rows(rows, n_bins, strategy or "uniform")
-    if strategy is None and len(curve.n_samples) == 1 < n_bins:
-        finer = curve_of_rows(rows, n_bins, "quantile")
-        if len(finer.n_samples) > 1:
-            return finer, True
-    return curve, False
+def curve_of_rows(
+    rows: Scored, n_bins: NBins, strategy: Any, groups: Indices | None = None
+) -> ReliabilityCurve:
+    """Return the bins of the rows, with the class of the rows if they have one."""
+    curve = reliability_curve(n_bins=n_bins, strategy=strategy, **_of_events(rows))
+    if rows.label is not None:
+        curve = replace(curve, label=np.full(len(curve.gap), rows.label))
+    return curve if groups is None else with_groups(curve, rows, groups)
 
 
 def ece_of(curve: ReliabilityCurve) -> float:
-    """The expected calibration error of the bins."""
+    """Return the expected calibration error of the bins."""
     return float(FORMULAS["expected_calibration_error"](curve))
 
 
 def miscalibration_of(rows: Scored) -> float:
-    """The miscalibration of the Brier score of the rows."""
+    """Return the miscalibration component of the Brier score of the rows."""
     return float(score_decomposition(score="brier_score", **_of_events(rows)).miscalibration)
 
 
-def logit_limits(display: Any, style: str) -> tuple[float, float]:
-    """Limits of logit axes that show scores and frequencies, but not 0 and 1."""
-    x = np.append(display.curve.confidence, display.curve.accuracy)
-    if style == "corp":
-        # A few extreme scores, or frequencies of 0 and 1, must not squeeze all others.
-        score, value = np.asarray(display.line_.get_data())
-        score = np.clip(score, *np.quantile(display.rows.score, [0.005, 0.995]))
-        x = np.append(score, value)[np.tile((value > 0) & (value < 1), 2)]
-    # Frequencies that are nearer to 0 and 1 cannot be told apart with this number of rows.
-    nearest = max(NEAREST, 0.1 / display.curve.n_samples.sum())
-    z = logit(np.clip(x[(x > 0) & (x < 1)], nearest, 1 - nearest))
+def is_rare(rows: Scored) -> bool:
+    """Return whether less than 2 per cent of the weight of the rows has the event."""
+    return bool(np.average(rows.event, weights=rows.weight) < RARE)
+
+
+def logit_limits(curve: ReliabilityCurve) -> tuple[float, float]:
+    """Return limits of logit axes that contain the scores and the frequencies of the bins."""
+    # Frequencies nearer to 0 and 1 cannot be told apart with this number of rows.
+    nearest = max(NEAREST, 0.1 / curve.n_samples.sum())
+    p = np.append(curve.confidence, curve.accuracy)
+    z = logit(np.clip(p[(p > 0) & (p < 1)], nearest, 1 - nearest))
     low, high = (z.min(), z.max()) if len(z) else (-2.0, 2.0)
     margin = max(0.05 * (high - low), 0.3)
     return float(expit(low - margin)), float(expit(high + margin))
 
 
-def linear_limits(display: Any) -> tuple[float, float]:
-    """Limits of the axes of a display: 0 and 1, or on zoomed axes the scores and accuracies."""
-    if not display.zoomed or display.rows is None:
-        return 0.0, 1.0
-    scores = display.rows.score
-    shown = np.concatenate([[scores.min(), scores.max()], display.curve.accuracy])
-    low, high = float(shown.min()), float(shown.max())
-    margin = 0.05 * (high - low)
-    # Where 0 or 1 is near, it is worth more than some magnification.
-    near = 0.5 * (high - low)
-    low = 0.0 if low < near else low - margin
-    return low, 1.0 if high > 1 - near else high + margin
+def row_counts(
+    curve: ReliabilityCurve, rows: Scored | None, limits: tuple[float, float], scale: str
+) -> tuple[Floats, Floats]:
+    """Return numbers of rows and the edges between them, for a histogram.
 
-
-def shown_bins(display: Any) -> ReliabilityCurve:
-    """The bins of a display, of which the first and the last end where zoomed axes do."""
-    curve: ReliabilityCurve = display.curve
-    low, high = linear_limits(display)
-    lower, upper = np.maximum(curve.lower, low), np.minimum(curve.upper, high)
-    return replace(curve, lower=lower, upper=upper)
-
-
-def shown_rows(display: Any) -> ReliabilityCurve:
-    """The bins of the histogram of a display.
-
-    On zoomed axes they are as many bins of equal width: quantile bins all hold as many rows.
+    On linear axes these are the bins of the curve. Bins on logit axes are usually quantile bins,
+    which all hold as many rows, so there the rows are counted in bins of equal width.
     """
-    curve = shown_bins(display)
-    if not display.zoomed or display.rows is None:
-        return curve
-    n = len(curve.n_samples)
-    counts, edges = np.histogram(display.rows.score, n, linear_limits(display))
-    return replace(curve, lower=edges[:-1], upper=edges[1:], n_samples=counts)
+    if scale == "logit" and rows is not None:
+        low, high = map(logit, limits)
+        counts, edges = np.histogram(rows.score, expit(np.linspace(low, high, 31)))
+        return counts.astype(float), edges
+    edges = np.union1d(curve.lower, curve.upper)
+    counts = np.zeros(len(edges) - 1)
+    counts[np.searchsorted(edges, curve.lower)] = curve.n_samples
+    return counts, edges
 
 
 def isotonic_curve(rows: Scored) -> tuple[Floats, Floats]:
-    """Corners of the isotonic regression of the events on the scores."""
+    """Return the corners of the isotonic regression of the events on the scores."""
     return _corners(ranked(rows.score, rows.event, rows.weight))
 
 
 def consistency_band(
-    rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, random_state: Any
-) -> tuple[Floats, Floats, Floats]:
-    """Scores, and pointwise quantiles there of the curves of a calibrated model.
+    rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, seed: Any,
+    groups: Indices | None = None,
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+    """Return scores, and pointwise quantiles of the curves of a calibrated model.
 
-    Curves are isotonic, or smooth where a smooth one is drawn.
+    The events of the model are drawn from the scores. Curves are isotonic, or smooth with the
+    bandwidth of ``drawn``. Events of rows in one group depend fully on one another.
     """
-    if drawn is not None:
-        return smooth_band(rows, drawn, level, n_resamples, random_state)
-    random = check_random_state(random_state)
-    score, w = rows.score, rows.weight
-    in_order = ranked(score, None, w)
-    position = np.searchsorted(in_order.scores, score, side="right") - 1
-    x = _points(in_order.scores)
-    curves = np.empty((n_resamples, len(x)))
-    for curve in curves:
-        event = random.uniform(size=len(score)) < score
-        hits = np.bincount(position, event if w is None else event * w, len(in_order.scores))
-        resampled = Ranked(in_order.scores, in_order.weight, hits.astype(float))
-        curve[:] = np.interp(x, *_corners(resampled))
+    random, score, w = check_random_state(seed), rows.score, weights_of(rows)
+    if drawn is None:
+        in_order = ranked(score, None, w)
+        position = np.searchsorted(in_order.scores, score, side="right") - 1
+        x = _points(in_order.scores)
+
+        def curve(event: Bools) -> Floats:
+            hits: Floats = np.bincount(position, event * w, len(in_order.scores)).astype(float)
+            return np.interp(x, *_corners(Ranked(in_order.scores, in_order.weight, hits)))
+    else:
+        x, cells, places = drawn.score, _cells(score), _cells(np.nan_to_num(drawn.score))
+
+        def curve(event: Bools) -> Floats:
+            sums = np.bincount(cells, w * (event - score), kernel.N_CELLS)
+            above = kernel.N_CELLS * kernel.smoothed(sums.astype(float), drawn.bandwidth)[places]
+            return x + above / drawn.density
+
+    n = len(score)
+    curves = [curve(uniform_numbers(n, random, groups) < score) for _ in range(n_resamples)]
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return x, low, high
+    return x, np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
 def confidence_band(
-    rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, random_state: Any
-) -> tuple[Floats, Floats, Floats]:
-    """Scores, and pointwise quantiles there of the curves of bootstrap samples of the rows.
+    rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, seed: Any,
+    groups: Indices | None = None,
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+    """Return scores, and pointwise quantiles of the curves of bootstrap samples of the rows.
 
-    Smooth curves have the bandwidth of the one that is drawn.
+    Smooth curves have the bandwidth of ``drawn``. With groups, whole groups are resampled.
     """
     x = _points(np.unique(rows.score)) if drawn is None else drawn.score
 
@@ -184,17 +164,43 @@ def confidence_band(
         values = (sample.hits - w * sample.scores, w)
         sums = np.array([np.bincount(cells, v, kernel.N_CELLS) for v in values])
         above, density = kernel.smoothed(sums, drawn.bandwidth)[:, _cells(np.nan_to_num(x))]
-        # Elsewhere, rounding errors are all there is.
+        # Smaller densities are rounding errors.
         return np.clip(x + above / np.maximum(density, 1e-9 * density.max()), 0, 1)
 
-    return x, *bootstrap_band(rows, curve, level, n_resamples, random_state)
+    return x, *bootstrap_band(rows, curve, level, n_resamples, seed, groups)
+
+
+def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> ReliabilityCurve:
+    """Return the bins with effective numbers of rows that account for dependence in groups.
+
+    The number is the variance of a single row over the variance of the accuracy, estimated from
+    the sums of residuals of the groups (Korn, Graubard 1998). It is at most the number of rows,
+    and at least the effective number of groups, which holds for full dependence.
+    """
+    w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
+    bins = np.searchsorted(curve.upper, rows.score)
+    cells, cell = np.unique(np.stack([bins, groups]), axis=1, return_inverse=True)
+    cell = cell.reshape(-1)
+
+    def squares(values: Floats) -> Floats:
+        """Return the sum over the groups of the squared sums of a bin."""
+        by_group = np.bincount(cell, values) ** 2
+        return np.bincount(cells[0], by_group, len(curve.upper)).astype(float)
+
+    n_groups = np.bincount(cells[0], minlength=len(curve.upper))
+    fewest = curve.weight**2 / squares(w)
+    variance = squares(w * (rows.event - curve.accuracy[bins])) / curve.weight**2
+    variance *= n_groups / np.maximum(n_groups - 1, 1)
+    spread = curve.accuracy * (1 - curve.accuracy)
+    n = np.divide(spread, variance, out=fewest.copy(), where=variance > 1e-12 * (spread + 1e-300))
+    return replace(curve, n_effective=np.clip(n, fewest, np.maximum(curve.n_effective, fewest)))
 
 
 BANDS: dict[str, Any] = {"consistency": consistency_band, "confidence": confidence_band}
 
 
 def _points(scores: Floats) -> Floats:
-    """Half of the points are quantiles of the scores, half are evenly spaced between them."""
+    """Return scores for a band: half are quantiles of the scores, half are evenly spaced."""
     some = np.linspace(0, len(scores) - 1, POINTS // 2).round().astype(np.intp)
     return np.union1d(scores[some], np.linspace(scores[0], scores[-1], POINTS // 2))
 
@@ -206,7 +212,7 @@ def _corners(rows: Ranked) -> tuple[Floats, Floats]:
 
 
 def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
-    """Cells at which the curve is drawn: one array for each piece of it.
+    """Return the cells of the curve: one array for each piece.
 
     Pieces end where two neighbouring scores are more than two bandwidths apart, and where too few
     rows are within reach of the kernel.
@@ -214,15 +220,15 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     occupied = np.flatnonzero(np.bincount(_cells(scores), minlength=kernel.N_CELLS))
     breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * kernel.N_CELLS)
     starts, ends = occupied[np.append(0, breaks + 1)], occupied[np.append(breaks, -1)]
-    among = np.zeros(kernel.N_CELLS, dtype=bool)
+    is_near = np.zeros(kernel.N_CELLS, dtype=bool)
     for first, last in zip(starts, ends, strict=True):
-        among[max(first - MARGIN, 0) : last + MARGIN + 1] = True
-    edges = np.flatnonzero(np.diff(among & (curve.n_rows >= FEWEST), prepend=False, append=False))
+        is_near[max(first - MARGIN, 0) : last + MARGIN + 1] = True
+    edges = np.flatnonzero(np.diff(is_near & (curve.n_rows >= FEWEST), prepend=False, append=False))
     return [_between(first, end - 1) for first, end in edges.reshape(-1, 2)]
 
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
-    """The curve at the places where it is drawn, with NaN between two pieces."""
+    """Return the smooth curve at the scores where it is drawn, with NaN between two pieces."""
     whole = smooth_curve(rows)
     parts = pieces(rows.score, whole)
     ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]
@@ -232,38 +238,11 @@ def drawn_curve(rows: Scored) -> SmoothCurve:
     return SmoothCurve(score, value, density, n_rows, whole.bandwidth, whole.error)
 
 
-def smooth_band(
-    rows: Scored, drawn: SmoothCurve, level: float, n_resamples: int, random_state: Any
-) -> tuple[Floats, Floats, Floats]:
-    """Scores, and pointwise quantiles there of the curves of a calibrated model.
-
-    The bandwidth is that of the curve. Events of rows with nearly the same score are drawn
-    together: their number is binomial. With weights, the effective number of these rows replaces
-    the number, and the variance is that of the rows.
-    """
-    random = check_random_state(random_state)
-    bunch, weight = _cells(rows.score) // BUNCH, weights_of(rows)
-    values = (weight, weight**2, weight**2 * rows.score)
-    total, squares, scores = (np.bincount(bunch, x, kernel.N_CELLS // BUNCH) for x in values)
-    filled = np.flatnonzero(squares)
-    total, squares, scores = (x[filled] for x in (total, squares, scores))
-    number, chance = np.rint(total**2 / squares).astype(np.int64), np.clip(scores / squares, 0, 1)
-    at = _cells(np.nan_to_num(drawn.score))
-    curves, noise = np.empty((n_resamples, len(at))), np.zeros(kernel.N_CELLS)
-    for curve in curves:
-        excess = random.binomial(number, chance) - number * chance
-        noise[BUNCH * filled + BUNCH // 2] = excess * np.sqrt(squares / number)
-        curve[:] = kernel.N_CELLS * kernel.smoothed(noise, drawn.bandwidth)[at]
-    ends = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0) / drawn.density
-    low, high = np.clip(drawn.score + ends, 0, 1)
-    return drawn.score, low, high
-
-
 def _cells(scores: Floats) -> Indices:
-    """The cell in which each score lies."""
+    """Return the cell of each score."""
     return np.minimum(scores * kernel.N_CELLS, kernel.N_CELLS - 1).astype(np.intp)
 
 
 def _between(first: int, last: int) -> Indices:
-    """Some cells from the first to the last, and those two."""
+    """Return every 32nd cell from the first to the last cell, and these two."""
     return np.union1d([first, last], np.arange(first - first % -STEP, last + 1, STEP))

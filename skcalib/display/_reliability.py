@@ -1,121 +1,128 @@
-"""Reliability diagrams: bars, dots or curves, of one model, of several, or of each class."""
+"""Reliability diagrams: bars, dots or curves, of a model, of several models, or of each class."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from skcalib._output import briefly
-from skcalib._rows import ArrayLike
-from skcalib._scores.bins import Strategy
+from skcalib._output import briefly, drawing
+from skcalib._output.drawing import ResponseMethod
+from skcalib._rows import ArrayLike, Indices, check_in_memory, on_host
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_integer
+from skcalib._validation.inputs import check_integer, check_option, check_real
+from skcalib._validation.labels import shown
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._input import OF_EACH, Kind, scored_rows
+from skcalib.metrics._curve import NBins, concatenated
+from skcalib.metrics._groups import group_numbers
+from skcalib.metrics._input import OF_EACH, Kind, columns_of
 
-from . import _curves, _layout
-from ._artists import counts as draw_counts, diagonal, draw_model
-from ._reliability_grid import ReliabilityGridDisplay, check_grid, chosen
-from ._style import AXIS_NAMES, Band, Look, Scale, Style, check_look
+from . import _artists, _curves
 
 if TYPE_CHECKING:
     from matplotlib import collections, container, lines, patches
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.legend import Legend
+
+Style = Literal["bars", "dots", "corp", "smooth"]
+Scale = Literal["linear", "logit"]
+Band = Literal["consistency", "confidence"]
+
+# Attributes that hold the artists of a model.
+ARTISTS = (
+    "bars_", "gaps_", "line_", "dots_", "strokes_", "intervals_", "band_", "counts_ax_", "counts_",
+)  # fmt: skip
+
+# Up to this many values of ``by`` have an entry in the legend.
+MANY = 9
 
 
-class ReliabilityDisplay(_layout.ModelDisplay):
+class Options(NamedTuple):
+    """How a model is drawn, as in the parameters of ``plot``."""
+
+    style: str
+    scale: str
+    level: float | None
+    band: str
+    n_resamples: int
+    random_state: Any
+    look: dict[str, Any]
+
+
+class ReliabilityDisplay(drawing.Display):
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
-    There are four styles; :ref:`the guide <styles>` says when to use which.
+    For two classes the diagram shows the frequency of an event against its predicted probability.
+    There are four styles; :ref:`the guide <styles>` says when to use each.
 
-    - ``"bars"``: the accuracy of each bin as a bar, and the gap between it and the mean confidence
-      of the bin as a hatched bar: above the accuracy where the model is over-confident, else on
-      top of the bar in another colour. The ECE is the weighted mean of the gaps.
-    - ``"dots"``: the accuracy of each bin as a dot at the mean confidence of the bin.
-    - ``"corp"``: no bins. The curve is the isotonic regression of the events on the scores [2]_,
-
-      .. math:: \hat f = \arg\min_{f \text{ non-decreasing}}
-          \sum_i w_i\, (1[\text{event}_i] - f(\text{score}_i))^2 ,
-
-      and the shaded area is its pointwise consistency band, from regressions of events that are
-      resampled as if the model were calibrated, or on request a confidence band.
-    - ``"smooth"``: no bins. The curve is a kernel estimate [3]_, which smooths the residuals with
-      the reflected normal kernel :math:`K_\sigma` of the smooth calibration error,
+    - ``"bars"``: the accuracy of each bin, and as a hatched bar the gap to the mean confidence of
+      the bin. The expected calibration error (ECE) is the weighted mean of the gaps.
+    - ``"dots"``: the accuracy of each bin at the mean confidence of the bin.
+    - ``"corp"``: the isotonic regression of the events on the scores [2]_, without bins.
+    - ``"smooth"``: a kernel estimate of the frequency [3]_, without bins,
 
       .. math:: \hat f(t) = t + \frac{\sum_i w_i\, K_\sigma(t, \text{score}_i)
-          (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} ,
+          (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} .
 
-      is as thick as the density of the scores, the denominator, faded where fewer than about ten
-      rows are within reach of the kernel, and ends where there are fewer than three. Its
-      bandwidth :math:`\sigma` is the smECE, but at least 0.01. The mean distance between the curve
-      and the diagonal, weighted by the density, is the smECE, or with the smallest bandwidth at
-      most the smECE. The shaded area is a band likewise.
+      The bandwidth :math:`\sigma` is the smooth calibration error (smECE), but at least 0.01. The
+      curve is as thick as the density of the scores, and ends where fewer than three rows are
+      within reach of the kernel.
 
     Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
-    the number of rows in each bin, and above zoomed axes in as many bins of equal width. Bars,
-    dots and error bars of a bin with n rows have the opacity :math:`n / (n + 10)`, so that a
-    single row is hardly seen. Colours are those of the matplotlib style in use.
+    the number of rows per bin. Bars and dots of a bin with n rows have the opacity
+    :math:`n / (n + 10)`.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. In the styles
-    ``"dots"``, ``"corp"`` and ``"smooth"`` several models can be drawn on the same axes; dots and
-    error bars are then shifted by a few points, so that they do not hide each other. The legend
-    stands above the diagram and has an entry for each model with its score: the ECE, with
-    ``"corp"`` the calibration loss, which is the miscalibration of the Brier score, see
-    :func:`skcalib.metrics.score_decomposition`, or with ``"smooth"`` the smECE, see
-    :func:`skcalib.metrics.smooth_calibration_error`.
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. Several models can
+    be drawn on the same axes, except with ``style="bars"``.
 
     Parameters
     ----------
     curve : ReliabilityCurve
-        The bins.
-    kind : {"top-label", "binary"}, default=None
-        Kind of the bins, which determines the labels of the axes; by default that of ``curve``.
+        The bins; with ``kind="classwise"`` or ``"multilabel"`` the bins of all classes.
     name : str, default=None
         Name of the model: the title with bars, else the entry in the legend.
-    rows : named tuple (label, score, event, weight), default=None
-        Scores, events and weights (or None) of the rows as arrays of shape (n_samples,),
-        required by ``style="corp"`` and ``style="smooth"``.
-    zoomed : bool, default=False
-        Whether the axes end at the scores and the accuracies of the bins instead of at 0 and 1,
-        which requires rows: so are quantile bins of a class shown whose scores are all in one
-        uniform bin.
+    rows : named tuple (label, score, event, weight) or list of them, default=None
+        Scores, events and weights (or None) of the rows as arrays of shape (n_samples,), required
+        by ``style="corp"`` and ``style="smooth"``. With several classes one tuple per class.
+    event : str, default=None
+        Name of the event, for the label of the axis of a binary diagram.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for bands.
 
     Attributes
     ----------
     curve : ReliabilityCurve
         The bins.
     expected_calibration_error : float
-        The ECE of the bins.
+        ECE of the bins, with several classes the mean over the classes.
     ax_ : matplotlib Axes
-        Axes with the diagram.
-    counts_ax_ : matplotlib Axes or None
-        Axes with the histogram of rows; in a grid those of the diagram.
+        Axes of the diagram; with several classes the first panel.
+    axes_ : list of matplotlib Axes
+        All panels; for a single diagram ``[ax_]``.
     figure_ : matplotlib Figure
-        Figure that contains them.
+        Figure of the axes.
+    displays_ : dict of label to ReliabilityDisplay
+        Diagrams of the classes, or curves of the values of ``by``.
+    legend_ : matplotlib Legend or None
+        Legend.
     bars_, gaps_ : matplotlib BarContainer or None
         Bars of accuracy and of gaps, with ``style="bars"``.
-    counts_ : matplotlib BarContainer, StepPatch or None
-        Histogram of rows: bars with ``style="bars"``, else an outline, and a StepPatch in grids.
+    line_ : matplotlib Line2D or None
+        Line, in the other styles.
+    dots_ : matplotlib PathCollection or None
+        Dots, with ``style="dots"``.
+    strokes_ : matplotlib LineCollection or None
+        Segments of the curve with their thickness, with ``style="smooth"``.
     intervals_ : matplotlib ErrorbarContainer or None
         Error bars, with ``style="bars"`` and ``style="dots"``.
-    line_ : matplotlib Line2D or None
-        Curve, with ``style="corp"``. With ``style="dots"`` it has the places of the dots and their
-        legend entry, and draws nothing; with ``style="smooth"`` those of the curve, which is NaN
-        between two pieces.
-    dots_ : matplotlib PathCollection or None
-        Dots, with ``style="dots"``; with ``style="smooth"`` markers on the curves of all models but
-        the first on the axes.
-    joins_ : matplotlib LineCollection or None
-        Lines between neighbouring dots.
-    strokes_ : matplotlib LineCollection or None
-        Curve of ``style="smooth"``, in short segments of their own thickness and colour.
     band_ : matplotlib FillBetweenPolyCollection or None
         Band, with ``style="corp"`` and ``style="smooth"``.
     diagonal_ : matplotlib Line2D
         Line of perfect calibration.
+    counts_ax_, counts_ : matplotlib Axes and StepPatch, or None
+        Histogram of the rows, and its axes.
 
     References
     ----------
@@ -135,34 +142,44 @@ class ReliabilityDisplay(_layout.ModelDisplay):
     ...     digits.classifier, digits.X_test, digits.y_test)
     >>> display.expected_calibration_error > 0.05
     True
+    >>> display = ReliabilityDisplay.from_estimator(
+    ...     digits.classifier, digits.X_test, digits.y_test, kind="classwise", subset=4)
+    >>> list(display.displays_)
+    [8, 1, 9, 4]
     """
 
-    counts_ax_: Axes | None
+    axes_: list[Axes]
+    displays_: dict[Any, ReliabilityDisplay]
+    legend_: Legend | None
     bars_: container.BarContainer | None
     gaps_: container.BarContainer | None
-    counts_: container.BarContainer | patches.StepPatch | None
-    intervals_: container.ErrorbarContainer | None
     line_: lines.Line2D | None
     dots_: collections.PathCollection | None
-    joins_: collections.LineCollection | None
     strokes_: collections.LineCollection | None
+    intervals_: container.ErrorbarContainer | None
     band_: collections.FillBetweenPolyCollection | None
     diagonal_: lines.Line2D
+    counts_ax_: Axes | None
+    counts_: patches.StepPatch | None
 
     def __init__(
         self,
         curve: ReliabilityCurve,
         *,
-        kind: str | None = None,
         name: str | None = None,
-        rows: Scored | None = None,
-        zoomed: bool = False,
+        rows: Scored | Sequence[Scored] | None = None,
+        event: str | None = None,
+        groups: Indices | None = None,
     ) -> None:
         self.curve = curve
-        self.kind = curve.kind if kind is None else kind
         self.name = name
-        self.rows = None if rows is None else _curves.with_weight(rows)
-        self.zoomed = zoomed
+        self.rows: Any = rows
+        if isinstance(rows, Scored):
+            self.rows = _curves.with_weight(rows)
+        self.event = event
+        self.groups = groups
+        self._parts: dict[Any, ReliabilityDisplay] = {}
+        self._is_panel = False
 
     def _summary(self) -> str:
         n, bins = int(self.curve.n_samples.sum()), len(self.curve.gap)
@@ -170,8 +187,71 @@ class ReliabilityDisplay(_layout.ModelDisplay):
 
     @property
     def expected_calibration_error(self) -> float:
-        """The ECE of the bins."""
+        """ECE of the bins, with several classes the mean over the classes."""
         return _curves.ece_of(self.curve)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        response_method: ResponseMethod = "auto",
+        n_bins: NBins = 15,
+        strategy: Any = None,
+        kind: Kind = "auto",
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        by: Any = None,
+        groups: Any = None,
+        subset: Any = 9,
+        name: str | None = None,
+        ax: Any = None,
+        style: Any = None,
+        scale: Any = None,
+        confidence_level: float | None = 0.95,
+        band: Band = "consistency",
+        counts: bool = True,
+        legend: Any = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
+    ) -> Self:
+        """Draw the diagram of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Method that returns the scores. Scores of ``decision_function`` are taken as logits;
+            "auto" calls it only if there is no ``predict_proba``.
+        name : str, default=None
+            Name of the model; by default the name of the class of the estimator.
+        n_bins, strategy, kind, sample_weight, pos_label, by, groups, subset, ax, style, scale, \
+confidence_level, band, counts, legend, n_resamples, random_state, color, line_kw
+            As for :meth:`from_predictions`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            With the diagram drawn.
+        """
+        P, classes = drawing.predict(estimator, X, response_method)
+        return cls.from_predictions(
+            y, P, n_bins=n_bins, strategy=strategy, kind=kind, sample_weight=sample_weight,
+            labels=None if kind == "multilabel" else classes, pos_label=pos_label, by=by,
+            groups=groups, subset=subset, name=name or type(estimator).__name__, ax=ax,
+            style=style, scale=scale, confidence_level=confidence_level, band=band,
+            counts=counts, legend=legend, n_resamples=n_resamples, random_state=random_state,
+            color=color, line_kw=line_kw,
+        )  # fmt: skip
 
     @classmethod
     def from_predictions(
@@ -179,19 +259,28 @@ class ReliabilityDisplay(_layout.ModelDisplay):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: int = 15,
-        strategy: Strategy | None = None,
+        n_bins: NBins = 15,
+        strategy: Any = None,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        by: Any = None,
+        groups: Any = None,
+        subset: Any = 9,
         name: str | None = None,
-        ax: Axes | None = None,
-        classes: ArrayLike | None = None,
-        max_classes: int = 9,
-        figure: Figure | SubFigure | None = None,
-        **plot_params: Any,
-    ) -> Self | Any:
+        ax: Any = None,
+        style: Any = None,
+        scale: Any = None,
+        confidence_level: float | None = 0.95,
+        band: Band = "consistency",
+        counts: bool = True,
+        legend: Any = True,
+        n_resamples: int = 200,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
+    ) -> Self:
         """Draw the diagram of labels and probabilities.
 
         Parameters
@@ -199,69 +288,76 @@ class ReliabilityDisplay(_layout.ModelDisplay):
         y_true, y_proba, n_bins
             As for :func:`skcalib.metrics.reliability_curve`.
         strategy : {"uniform", "quantile"}, default=None
-            Bins of equal width or of equal weight; by default of equal width. With
-            ``kind="classwise"`` or ``"multilabel"`` and by default, a class whose probabilities
-            are all in one of them has quantile bins instead, its diagram shows the range of its
-            probabilities only, and its title says "quantile bins".
+            Bins of equal width or of equal weight. By default of equal width, unless the event
+            of a binary diagram, or the event of a class, has a base rate below 2 per cent.
         kind, sample_weight, labels, pos_label
             As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` or
-            ``"multilabel"`` there is one diagram for each class or label.
+            ``"multilabel"`` there is one panel for each class or label.
+        by : array-like of shape (n_samples,), default=None
+            Categories of the rows, such as centres. The diagram has a curve for each category,
+            and with its error bars or band the curve of all rows.
+        groups : array-like of shape (n_samples,), default=None
+            Rows with the same value belong together, such as the visits of a patient. Error bars
+            and bands then allow for dependence within groups.
+        subset, ax, style, scale, confidence_level, band, counts, legend, n_resamples, \
+random_state, color, line_kw
+            As for :meth:`plot`.
         name : str, default=None
             Name of the model.
-        ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
-        classes : array-like, default=None
-            With ``kind="classwise"`` or ``"multilabel"`` the classes or labels to draw, in this
-            order. By default those with the largest ECE, in decreasing order.
-        max_classes : int, default=9
-            Maximum number of classes to draw if ``classes`` is None; there are fewer where they
-            have no room in ``figure``.
-        figure : matplotlib Figure or SubFigure, default=None
-            With ``kind="classwise"`` or ``"multilabel"`` where to draw; by default a new figure.
-        **plot_params
-            Passed to :meth:`plot`.
 
         Returns
         -------
-        ReliabilityDisplay or ReliabilityGridDisplay
-            With the diagram drawn; a grid with ``kind="classwise"`` or ``"multilabel"``.
+        ReliabilityDisplay
+            With the diagram drawn.
 
         Raises
         ------
         ValueError
-            As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`; for ``classes`` that
-            are not among the labels; for ``ax`` with ``kind="classwise"`` or ``"multilabel"``, and
-            for ``classes`` or ``figure`` with another kind.
+            As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`; for ``by`` with a panel
+            for each class, or of another length.
         """
-        kind, of_rows = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
-        check_grid(kind, ax, classes, max_classes, figure)
-        if kind in OF_EACH:
-            displays = []
-            for rows in map(_curves.with_weight, of_rows):
-                curve, zoomed = _curves.curve_of_class(rows, n_bins, strategy)
-                found = cls(curve, kind="binary", name=str(rows.label), rows=rows, zoomed=zoomed)
-                displays.append(found)
-            some = chosen(displays, classes, max_classes, figure)
-            of = len(displays) if classes is None else None
-            grid = ReliabilityGridDisplay(some, name=name, n_classes=of)
-            return grid.plot(figure, **plot_params)
-        rows = _curves.with_weight(next(of_rows))
-        curve = replace(_curves.curve_of_rows(rows, n_bins, strategy or "uniform"), kind=kind)
-        return cls(curve, name=name, rows=rows).plot(ax, **plot_params)
+        check_in_memory((y_true, y_proba, sample_weight, groups))
+        columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+        found, kind = list(columns.each()), columns.kind
+        rows = [_curves.with_weight(column) for column in found]
+        if strategy is None:
+            is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))
+            strategy = "quantile" if is_rare else "uniform"
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        curves = [_curves.curve_of_rows(column, n_bins, strategy, numbers) for column in rows]
+        each = kind in OF_EACH
+        curve = replace(concatenated(curves) if each else curves[0], kind=kind)
+        event = None
+        if kind == "binary":
+            event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
+        of_rows = rows if each else rows[0]
+        display = cls(curve, name=name, rows=of_rows, event=event, groups=numbers)
+        if by is not None:
+            for value, part in split(found, by, kind, sample_weight):
+                curve = replace(_curves.curve_of_rows(part, n_bins, strategy), kind=kind)
+                display._parts[value] = cls(curve, name=str(value), rows=part, event=event)
+        return display.plot(
+            ax, subset=subset, style=style, scale=scale, confidence_level=confidence_level,
+            band=band, counts=counts, legend=legend, n_resamples=n_resamples,
+            random_state=random_state, color=color, line_kw=line_kw,
+        )  # fmt: skip
 
     def plot(
         self,
-        ax: Axes | None = None,
+        ax: Any = None,
         *,
         name: str | None = None,
-        style: Style = "bars",
-        scale: Scale = "linear",
+        subset: Any = 9,
+        style: Any = None,
+        scale: Any = None,
         confidence_level: float | None = 0.95,
         band: Band = "consistency",
         counts: bool = True,
-        legend: bool | str = True,
+        legend: Any = True,
         n_resamples: int = 200,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: Any = None,
+        color: Any = None,
+        line_kw: Any = None,
     ) -> Self:
         """Draw the diagram.
 
@@ -269,33 +365,39 @@ class ReliabilityDisplay(_layout.ModelDisplay):
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure. Axes may hold dots or curves of other models.
+            With ``kind="classwise"`` or ``"multilabel"`` an array of axes, as returned by
+            ``figure.subplots``, with an entry for each class.
         name : str, default=None
             Title with bars, else entry in the legend; by default the ``name`` of the display.
-        style : {"bars", "dots", "corp", "smooth"}, default="bars"
+        subset : int or array-like, default=9
+            With ``kind="classwise"`` or ``"multilabel"`` the classes to draw, in this order, or
+            the largest number of classes, in decreasing order of their ECE.
+        style : {"bars", "dots", "corp", "smooth"}, default=None
             Bars of accuracy and gap, dots with error bars, or the isotonic or smooth curve with
-            its band.
-        scale : {"linear", "logit"}, default="linear"
-            Scale of both axes. ``"logit"`` is for rare events: it magnifies the neighbourhoods of
-            0 and 1. With n rows its limits are no nearer to 0 and 1 than 0.1 / n; of frequencies
-            of exactly 0 or 1 only the error bars are visible. Not available for bars, which begin
-            at 0, and smooth curves, whose kernel would be wider than the range of small scores.
+            its band. By default dots for events with a base rate below 2 per cent, a smooth curve
+            with ``by``, and else bars.
+        scale : {"linear", "logit"}, default=None
+            Scale of both axes. ``"logit"`` magnifies the neighbourhoods of 0 and 1 and requires
+            dots or ``"corp"``. It is their default if the base rate is below 2 per cent.
         confidence_level : float or None, default=0.95
             Level of the error bars or of the band; None for neither.
         band : {"consistency", "confidence"}, default="consistency"
-            The band of curves: where that of a calibrated model would lie, or around the curve,
-            from bootstrap samples of the rows. The latter is about the smoothed frequency of a
-            smooth curve; :ref:`styles` has its coverage of the true one, which is too low
-            where rows are few.
+            Band of curves: where the curve of a calibrated model would lie, or around the curve,
+            from bootstrap samples of the rows.
         counts : bool, default=True
-            Whether to draw the histogram of rows.
+            Whether to draw the histogram of rows. There is none with several panels.
         legend : bool or str, default=True
-            Whether to draw the legend, above the diagram, or a location of matplotlib within it,
-            such as "lower right". "outside" is above also where a diagram is so small that it has
-            no legend by default.
+            Whether to draw the legend, or a location of matplotlib. By default it stands above a
+            new figure, and at the best place within axes of the user.
         n_resamples : int, default=200
             Number of times events, or rows, are resampled for the band.
-        random_state : int, RandomState instance or None, default=0
+        random_state : int, RandomState instance or None, default=None
             Seed or generator of the resampling.
+        color : colour of matplotlib, default=None
+            Colour of the model; by default the next one of the style in use.
+        line_kw : dict, default=None
+            Other properties of the line, as for ``Axes.plot``, or of bars, as for ``Axes.bar``. A
+            smooth curve with a given ``linewidth`` does not show the density by its thickness.
 
         Returns
         -------
@@ -305,34 +407,312 @@ class ReliabilityDisplay(_layout.ModelDisplay):
         Raises
         ------
         ValueError
-            For an unknown style, scale, band or location of the legend, a confidence level outside
-            of (0, 1), fewer than one resample, bars or smooth curves on logit axes, bars on axes
-            with another diagram, axes with a diagram of another kind or scale, or
-            ``style="corp"`` or ``"smooth"`` without rows.
+            If an option is unknown or does not suit the style, if ``ax`` holds another kind of
+            diagram, or if ``subset`` names unknown classes.
         """
-        check_integer("n_resamples", n_resamples)
-        _layout.check_legend(legend)
-        check_look(style, scale, confidence_level, band, has_rows=self.rows is not None)
-        ax = self._on(ax, (5.2, 6.2))
-        look = Look.next_on(ax, style, self.kind, scale)
-        # Matplotlib overflows where artists at infinity are added to logit axes.
-        before = ax.get_xlim()
-        _layout.set_scale(ax, "linear")
-        self.diagonal_ = diagonal(ax, look.theme)
+        style, scale = self._style(style, scale)
+        look = ({} if color is None else {"color": color}) | dict(line_kw or {})
+        options = Options(style, scale, confidence_level, band, n_resamples, random_state, look)
+        self._check(options)
         name = self.name if name is None else name
-        resampling = band, n_resamples, random_state
-        for attribute, artist in draw_model(self, look, name, confidence_level, resampling).items():
-            setattr(self, attribute, artist)
-        self.counts_ax_ = self.counts_ = None
-        if counts:
-            self.counts_ax_ = _layout.histogram_on(ax)
-            self.counts_ = draw_counts(self.counts_ax_, _curves.shown_rows(self), look)
-        ax.set(xlabel=AXIS_NAMES[self.kind][0], ylabel=AXIS_NAMES[self.kind][1])
-        limits = _curves.linear_limits(self)
-        if scale == "logit":
-            low, high = _curves.logit_limits(self, style)
-            limits = (min(low, before[0]), max(high, before[1])) if look.number else (low, high)
-        _layout.arrange(ax, scale, limits)
-        _layout.legend_of_diagram(ax, legend=legend)
-        _layout.make_room(ax)
+        if self.curve.kind in OF_EACH:
+            return self._plot_classes(ax, subset, name, legend, options)
+        drawing.check_axes(ax)
+        if ax is not None:
+            self._check_others(ax, options)
+        ax = self._prepare(ax, (5.2, 6.2), legend)
+        self.axes_, self.displays_ = [ax], self._parts
+        self._draw(ax, name or ("All" if self._parts else None), options, counts=counts)
+        self._draw_parts(ax, options)
+        self.legend_ = drawing.draw_legend(ax, _handles([ax]), legend=legend)
         return self
+
+    def _style(self, style: Any, scale: Any) -> tuple[Any, Any]:
+        """Return the style and the scale, by default for rare or for frequent events."""
+        curve = self.curve
+        is_rare = curve.kind == "binary" and bool(curve.share @ curve.accuracy < _curves.RARE)
+        if curve.kind in OF_EACH and self.rows is not None:
+            is_rare = any(map(_curves.is_rare, self.rows))
+        if style is None:
+            style = "dots" if is_rare else "smooth" if self._parts else "bars"
+        if scale is None:
+            scale = "logit" if is_rare and style in ("dots", "corp") else "linear"
+        return style, scale
+
+    def _check(self, options: Options) -> None:
+        """Raise a ValueError for options that are unknown or do not suit one another."""
+        style = options.style
+        check_integer("n_resamples", options.n_resamples)
+        for name, known in (("style", Style), ("scale", Scale), ("band", Band)):
+            check_option(name, getattr(options, name), known)
+        if options.level is not None:
+            remedy = "Pass None to draw neither error bars nor a band."
+            check_real("confidence_level", options.level, high=1, remedy=remedy)
+        if options.scale == "logit" and style in ("bars", "smooth"):
+            reason = "bars begin at 0" if style == "bars" else "the kernel has one width"
+            raise ValueError(
+                f"scale='logit' requires style='dots' or 'corp', because {reason}, got "
+                f"style={style!r}. Pass style='dots'."
+            )
+        if style in ("corp", "smooth") and self.rows is None:
+            raise ValueError(
+                f"style={style!r} needs scores and events of rows, got rows=None. Use "
+                "from_predictions, or pass rows= to the constructor."
+            )
+        if style == "bars" and self._parts:
+            raise ValueError(
+                "by draws several curves on the same axes, where bars would hide each other, got "
+                "style='bars'. Pass style='dots', 'corp' or 'smooth'."
+            )
+
+    def _check_others(self, ax: Axes, options: Options) -> None:
+        """Raise a ValueError if the model does not suit the models that the axes hold."""
+        others = drawing.diagrams_on(ax)
+        if others and "bars" in (options.style, *others):
+            raise ValueError(
+                "Bars of two models would hide each other: ax must hold no other diagram, got "
+                "axes with one. Pass style='dots', 'corp' or 'smooth' for each, or other axes."
+            )
+        drawing.check_same_diagram(ax, self._diagram(options))
+
+    def _diagram(self, options: Options) -> str:
+        """Describe the diagram, for the comparison with others on the same axes."""
+        if options.style == "bars":
+            return "bars"
+        return f"a reliability diagram with kind={self.curve.kind!r} and scale={options.scale!r}"
+
+    def _draw(self, ax: Axes, name: str | None, options: Options, *, counts: bool) -> None:
+        """Draw the model on axes, without a legend."""
+        number, before = len(drawing.diagrams_on(ax)), ax.get_xlim()
+        self.ax_, self.figure_ = ax, ax.figure
+        for attribute in ARTISTS:
+            setattr(self, attribute, None)
+        ax.set_autoscale_on(False)
+        _set_scale(ax, "linear")  # adding artists at 0 and 1 overflows on logit axes
+        self.diagonal_ = _artists.draw_diagonal(ax)
+        if options.style == "bars":
+            artist, colour = self._draw_bars(ax, name, options), drawing.foreground(ax)
+        else:
+            name = f"Model {number + 1}" if name is None and number else name
+            draw_line = self._draw_dots if options.style == "dots" else self._draw_curve
+            artist = self.line_ = draw_line(ax, name, number, options)
+            colour = artist.get_color()
+        if options.style in ("bars", "dots") and options.level is not None:
+            middle = options.style == "bars"
+            self.intervals_ = _artists.draw_intervals(
+                ax, self.curve, options.level, colour, in_middle=middle
+            )
+        drawing.mark_diagram(artist, self._diagram(options))
+        limits = (0.0, 1.0)
+        if options.scale == "logit":
+            low, high = _curves.logit_limits(self.curve)
+            limits = (min(low, before[0]), max(high, before[1])) if number else (low, high)
+        if counts:
+            drawn = _curves.row_counts(self.curve, self.rows, limits, options.scale)
+            self.counts_ax_, self.counts_ = _artists.draw_counts(
+                ax, drawn, colour, fill=options.style == "bars"
+            )
+        across, up = self._axis_labels()
+        drawing.draw_as_written(ax.set_xlabel(across), ax.set_ylabel(up))
+        _set_scale(ax, options.scale)
+        ax.set(xlim=limits, ylim=limits, box_aspect=1, anchor="N")
+
+    def _axis_labels(self) -> tuple[str, str]:
+        if self.curve.kind == "top-label":
+            return "Confidence", "Accuracy"
+        of_event = "" if self.event is None else f" of {self.event}"
+        return f"Predicted probability{of_event}", "Observed frequency"
+
+    def _label(self, name: str | None, score: str) -> str:
+        """Return the entry of the legend; several panels share one without a score."""
+        if name is None:
+            name = self._axis_labels()[1].split()[-1].capitalize()
+        return drawing.legend_label(name) + f" ({score})" * (not self._is_panel)
+
+    def _draw_bars(self, ax: Axes, name: str | None, options: Options) -> Any:
+        label = self._label(None, f"ECE {briefly(self.expected_calibration_error)}")
+        self.bars_, self.gaps_ = _artists.draw_bars(ax, self.curve, label, options.look)
+        drawing.draw_title(ax, name)
+        return self.bars_[0]
+
+    def _draw_dots(self, ax: Axes, name: str | None, number: int, options: Options) -> Any:
+        label = self._label(name, f"ECE {briefly(self.expected_calibration_error)}")
+        line, self.dots_ = _artists.draw_dots(ax, self.curve, label, number, options.look)
+        return line
+
+    def _draw_curve(self, ax: Axes, name: str | None, number: int, options: Options) -> Any:  # noqa: ARG002
+        """Draw an isotonic or a smooth curve, and its band."""
+        rows, smooth, look = self.rows, None, options.look
+        if options.style == "corp":
+            loss = f"calibration loss {briefly(_curves.miscalibration_of(rows))}"
+            x, y = _curves.isotonic_curve(rows)
+            line = _artists.draw_line(ax, x, y, self._label(name, loss), look)
+        else:
+            smooth = _curves.drawn_curve(rows)
+            label = self._label(name, f"smECE {briefly(smooth.error)}")
+            line = _artists.draw_line(ax, smooth.score, np.clip(smooth.value, 0, 1), label, look)
+            if "linewidth" not in look:
+                self.strokes_ = _artists.draw_strokes(ax, smooth, line)
+        if options.level is not None:
+            what = "band if calibrated" if options.band == "consistency" else "confidence band"
+            ends = _curves.BANDS[options.band](
+                rows, smooth, options.level, options.n_resamples, options.random_state, self.groups
+            )
+            label = f"{100 * options.level:g} % {what}"
+            self.band_ = _artists.draw_band(ax, ends, line, label)
+        return line
+
+    def _draw_parts(self, ax: Axes, options: Options) -> None:
+        """Draw the curves of the values of ``by``, thin and without bands."""
+        are_many, look = len(self._parts) > MANY, {"linewidth": 1.0}
+        if are_many:
+            look["color"] = drawing.foreground(ax, 0.4)
+        for number, part in enumerate(self._parts.values()):
+            part._draw(ax, part.name, options._replace(level=None, look=look), counts=False)  # noqa: SLF001
+            if are_many and part.line_ is not None:
+                part.line_.set_label("_nolegend_" if number else f"{len(self._parts)} groups")
+
+    def _plot_classes(
+        self, ax: Any, subset: Any, name: str | None, legend: Any, options: Options
+    ) -> Self:
+        """Draw a panel for each class."""
+        drawing.check_legend(legend)
+        axes = _as_panels(ax)
+        panels = self._panels(subset, None if axes is None else axes.size)
+        n = len(panels)
+        if axes is None:
+            n_columns = int(np.ceil(np.sqrt(n)))
+            shape = -(-n // n_columns), n_columns
+            figure = drawing.new_figure((2.3 * n_columns + 0.6, 2.4 * shape[0] + 1))
+            axes = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+        for unused in axes.flat[n:]:
+            unused.set_axis_off()
+        self.axes_, self.displays_ = list(axes.flat[:n]), panels
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        for k, (panel, one) in enumerate(zip(panels.values(), self.axes_, strict=True)):
+            panel._draw(one, None, options, counts=False)  # noqa: SLF001
+            drawing.draw_title(one, panel._title())  # noqa: SLF001
+            is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
+            one.set(xlabel=one.get_xlabel() * is_lowest, ylabel=one.get_ylabel() * is_first)
+            one.tick_params(labelbottom=is_lowest, labelleft=is_first)
+        limits = [one.get_xlim() for one in self.axes_]
+        for one in self.axes_:
+            one.set(**dict.fromkeys(("xlim", "ylim"), (min(limits)[0], max(x[1] for x in limits))))
+        self.legend_ = self._legend_of_classes(name, legend)
+        return self
+
+    def _legend_of_classes(self, name: str | None, legend: Any) -> Any:
+        """Draw one legend for all panels, with the name of the model as its title."""
+        n_classes = len(dict.fromkeys(np.asarray(self.curve.label).tolist()))
+        parts = [] if name is None else [name]
+        if len(self.axes_) < n_classes:
+            parts.append(f"{len(self.axes_)} of {n_classes} classes")
+        drawn = drawing.draw_legend(self.ax_, _handles(self.axes_), legend=legend)
+        if drawn is not None and parts:
+            drawn.set_title(": ".join(parts))
+            drawing.draw_as_written(drawn.get_title())
+        return drawn
+
+    def _panels(self, subset: Any, n_axes: int | None) -> dict[Any, ReliabilityDisplay]:
+        """Return the diagrams of the given classes, or of the classes with the largest ECE."""
+        curve, labels = self.curve, np.asarray(self.curve.label)
+        known = list(dict.fromkeys(labels.tolist()))
+        rows = {} if self.rows is None else dict(zip(known, self.rows, strict=True))
+        found = {}
+        for label in known:
+            fields = {k: v[labels == label] for k, v in vars(curve).items() if k not in KEPT}
+            bins = ReliabilityCurve(**fields, kind="binary")
+            found[label] = type(self)(
+                bins, name=event_name(label) or str(label), rows=rows.get(label),
+                groups=self.groups,
+            )  # fmt: skip
+            found[label]._is_panel = True  # noqa: SLF001
+        if np.ndim(subset) == 0 and not isinstance(subset, str):
+            check_integer("subset", subset)
+            worst = sorted(found, key=lambda label: -found[label].expected_calibration_error)
+            return {label: found[label] for label in worst[: min(subset, n_axes or subset)]}
+        chosen = list(dict.fromkeys(np.atleast_1d(np.asarray(subset)).tolist()))
+        unknown = [label for label in chosen if label not in found]
+        if unknown or not chosen:
+            got = repr(unknown[0]) if unknown else "none"
+            raise ValueError(f"subset must name classes among {shown(known)}, got {got}.")
+        if n_axes is not None and len(chosen) > n_axes:
+            raise ValueError(f"ax must hold {len(chosen)} axes, one per class, got {n_axes}.")
+        return {label: found[label] for label in chosen}
+
+    def _title(self) -> str:
+        """Return the name of a class, its number of rows and its ECE."""
+        ece = f"ECE {briefly(self.expected_calibration_error)}"
+        n = "" if self.rows is None else f"{int(self.rows.event.sum()):,} rows, "
+        return f"{self.name}\n{n}{ece}"
+
+
+# Fields of a curve that are no arrays of bins of one class.
+KEPT = ("label", "kind")
+
+
+def event_name(label: Any) -> str | None:
+    """Return the name of an event, or None for True, which does not name it."""
+    if isinstance(label, bool | np.bool_):
+        return None
+    return str(label) if isinstance(label, str) else f"class {label}"
+
+
+def split(rows: list[Scored], by: Any, kind: str, sample_weight: Any) -> list[tuple[Any, Scored]]:
+    """Return the rows of each category, in the order of the names of the categories."""
+    if kind in OF_EACH:
+        raise ValueError(
+            f"by is for a single diagram, got kind={kind!r}, which has a panel for each class. "
+            "Pass kind='top-label', or 'binary' with y_true == label."
+        )
+    label, score, event, weight = rows[0]
+    values = np.asarray(by)
+    if sample_weight is not None and values.shape == np.shape(sample_weight):
+        values = values[np.asarray(on_host(sample_weight)) > 0]  # as are the scores
+    if values.shape != score.shape:
+        raise ValueError(
+            f"by must have one entry per row, shape {score.shape}, got shape {values.shape}."
+        )
+    parts = []
+    for value in sorted(set(values.tolist()), key=str):
+        chosen = values == value
+        w = None if weight is None else weight[chosen]
+        parts.append((value, Scored(label, score[chosen], event[chosen], w)))
+    return parts
+
+
+def _set_scale(ax: Axes, scale: str) -> None:
+    """Set the scale of both axes, which takes long, if it is another one."""
+    if ax.get_xscale() != scale:
+        # Points at 0 and 1 are clipped far outside of logit axes, so that lines to them are drawn.
+        clip: Any = {"nonpositive": "clip"} if scale == "logit" else {}
+        ax.set_xscale(scale, **clip)
+        ax.set_yscale(scale, **clip)
+    if scale == "logit":
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter("{x:.7g}")
+            axis.set_minor_formatter("")
+
+
+def _handles(axes: list[Axes]) -> list[Any]:
+    """Return one handle of the legend per label, the line of perfect calibration last."""
+    found: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return sorted(found.values(), key=lambda handle: handle.get_label() == "Perfect")
+
+
+def _as_panels(ax: Any) -> Any:
+    """Return an array of axes (n_rows, n_columns), or None for a new figure."""
+    from matplotlib.axes import Axes
+
+    if ax is None:
+        return None
+    panels = np.asarray(ax, dtype=object)
+    if panels.ndim == 0 or not all(isinstance(one, Axes) for one in panels.flat):
+        raise ValueError(
+            "With a panel for each class, ax must be an array of matplotlib Axes, got "
+            f"{type(ax).__name__}. Pass ax=figure.subplots(2, 3), or leave it out."
+        )
+    return panels.reshape(-1, panels.shape[-1])

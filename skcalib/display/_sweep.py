@@ -10,34 +10,32 @@ from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 
 from skcalib._nested import check_takes_logits, given_for
-from skcalib._output import briefly
-from skcalib._output.theme import Theme
+from skcalib._output import briefly, drawing
 from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_not_swapped, check_weights
+from skcalib._validation.inputs import check_not_swapped, check_probabilities, check_weights
 from skcalib._validation.labels import as_labels, encode
+from skcalib.metrics._curve import NBins
 from skcalib.metrics._proper_scores import log_losses, log_losses_of
 from skcalib.scaling import TemperatureScaling
 
 from ._curves import curve_of_rows, ece_of
-from ._layout import Display, check_legend, draw_legend, make_room, new_figure
-from ._style import entry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
 
-class TemperatureSweepDisplay(Display):
+class TemperatureSweepDisplay(drawing.Display):
     r"""Log loss and ECE as functions of the temperature that divides the logits.
 
     For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Vertical lines
     are at T = 1, the uncalibrated logits, and at the temperature of
     :class:`~skcalib.TemperatureScaling` on these rows, which minimizes the log loss. The ECE often
     has its minimum elsewhere, and it is discontinuous, because rows move from bin to bin. A marker
-    on each curve shows its minimum.
+    shows its minimum.
 
-    Use :meth:`from_logits` or :meth:`from_estimator` to create a display.
+    Use :meth:`from_estimator`, :meth:`from_logits` or :meth:`from_predictions` to create a display.
 
     Parameters
     ----------
@@ -62,6 +60,8 @@ class TemperatureSweepDisplay(Display):
         Figure that contains them.
     log_loss_line_, ece_line_ : matplotlib Line2D
         The curves.
+    ece_minimum_ : matplotlib Line2D
+        Marker of the lowest ECE.
     start_lines_, best_lines_ : list of matplotlib Line2D
         Vertical lines at T = 1 and at the best temperature, in each panel.
     reference_line_ : matplotlib Line2D or None
@@ -85,6 +85,7 @@ class TemperatureSweepDisplay(Display):
     axes_: list[Axes]
     log_loss_line_: Line2D
     ece_line_: Line2D
+    ece_minimum_: Line2D
     start_lines_: list[Line2D]
     best_lines_: list[Line2D]
     reference_line_: Line2D | None
@@ -114,7 +115,7 @@ class TemperatureSweepDisplay(Display):
         y: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: int = 15,
+        n_bins: NBins = 15,
         sample_weight: ArrayLike | None = None,
         features: Any = None,
         name: str | None = None,
@@ -134,7 +135,7 @@ class TemperatureSweepDisplay(Display):
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
         features : array-like or data frame of shape (n_samples, n_columns), default=None
-            Features of the rows, for a calibrator whose predictions depend on them.
+            Features of the rows, for a calibrator that takes ``features``.
         name : str, default=None
             Name of the calibrator; by default the name of its class.
         ax, legend
@@ -148,8 +149,8 @@ class TemperatureSweepDisplay(Display):
         Raises
         ------
         ValueError
-            As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as a
-            classifier of features.
+            As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as
+            a classifier of features.
         """
         params = {"n_bins": n_bins, "temperatures": temperatures}
         sweep, reference = sweep_of(calibrator, X, y, sample_weight, features, **params)
@@ -159,13 +160,13 @@ class TemperatureSweepDisplay(Display):
     @classmethod
     def from_logits(
         cls,
-        logits: ArrayLike,
+        X: ArrayLike,
         y: ArrayLike,
         *,
         temperatures: ArrayLike | None = None,
-        n_bins: int = 15,
+        n_bins: NBins = 15,
         sample_weight: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
         legend: bool | str = True,
     ) -> Self:
@@ -173,19 +174,19 @@ class TemperatureSweepDisplay(Display):
 
         Parameters
         ----------
-        logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits, as for the calibrators.
         y : array-like of shape (n_samples,)
             Labels.
         temperatures : array-like of shape (n,), default=None
             Positive numbers. By default 1, the best temperature, and a grid around them with even
             steps on a logarithmic scale.
-        n_bins : int, default=15
-            Number of bins of the ECE.
+        n_bins : int, "cube_root" or array-like, default=15
+            Bins of the ECE, as for :func:`skcalib.metrics.reliability_curve`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
-        classes : array-like of shape (n_classes,), default=None
-            All labels in the order of the columns, as for the calibrators.
+        labels : array-like of shape (n_classes,), default=None
+            All labels in the order of the columns.
         ax, legend
             As for :meth:`plot`.
 
@@ -198,16 +199,61 @@ class TemperatureSweepDisplay(Display):
         ------
         ValueError
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, for temperatures that are not
-            positive and finite, and for ``n_bins`` that is not an integer of at least 1.
+            positive and finite, and for invalid bins.
 
         Warns
         -----
         ConvergenceWarning
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, if the log loss has no minimum.
         """
-        return cls(*_sweep(logits, y, sample_weight, classes, n_bins, temperatures)).plot(
-            ax, legend=legend
-        )
+        found = _sweep(X, y, sample_weight, labels, n_bins, temperatures)
+        return cls(*found).plot(ax, legend=legend)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        temperatures: ArrayLike | None = None,
+        n_bins: NBins = 15,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+        legend: bool | str = True,
+    ) -> Self:
+        """Draw the sweep of labels and probabilities, with their logarithms as logits.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels.
+        y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+            Probabilities: one column per class in the order of ``labels``, or the probability of
+            the second class alone.
+        temperatures, n_bins, sample_weight, labels, ax, legend
+            As for :meth:`from_logits`.
+
+        Returns
+        -------
+        TemperatureSweepDisplay
+            With the sweep drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_logits`, and for numbers that are no probabilities.
+        """
+        check_not_swapped(y_true=y_true, y_proba=y_proba)
+        check_in_memory((y_true, y_proba, sample_weight))
+        P = np.asarray(on_host(y_proba), dtype=np.float64)
+        P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
+        check_probabilities(P)
+        X = np.log(np.maximum(P, np.finfo(np.float64).tiny))
+        return cls.from_logits(
+            X, y_true, temperatures=temperatures, n_bins=n_bins, sample_weight=sample_weight,
+            labels=labels, ax=ax, legend=legend,
+        )  # fmt: skip
 
     def _summary(self) -> str:
         least = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"
@@ -223,7 +269,8 @@ class TemperatureSweepDisplay(Display):
             Where to draw: the log loss and the ECE on two axes, or both on one, with the scale of
             the ECE on the right. By default two axes in a new figure, one above the other.
         legend : bool or str, default=True
-            Whether to draw the legend, above the axes, or a location of matplotlib within them.
+            Whether to draw the legend, or a location of matplotlib. By default it stands above a
+            new figure, and at the best place within axes of the user.
 
         Returns
         -------
@@ -235,72 +282,67 @@ class TemperatureSweepDisplay(Display):
         ValueError
             For an unknown location of the legend.
         """
-        check_legend(legend)
+        drawing.check_legend(legend)
         if ax is None:
-            ax = new_figure((5.2, 5)).subplots(2, 1, sharex=True)
+            ax = drawing.new_figure((5.2, 5)).subplots(2, 1, sharex=True)
         pair: Any = ax  # Figure.subplots returns an array of axes
-        stacked = np.ndim(pair) == 1
-        upper, lower = pair if stacked else (pair, pair.twinx())
-        if not stacked:
-            lower.grid(visible=False)  # the lines of two grids would cover the curves
+        is_pair = np.shape(pair) == (2,)
+        for one in pair if is_pair else [pair]:
+            drawing.check_axes(one)
+        upper, lower = pair if is_pair else (pair, pair.twinx())
         self.ax_, self.axes_, self.figure_ = upper, [upper, lower], upper.figure
-        theme = Theme.of(upper)
-        self._draw_curves(theme, stacked=stacked)
-        self._mark([upper, lower] if stacked else [upper], theme)
-        self._label(stacked=stacked)
-        handles = upper.get_legend_handles_labels()[0]
-        if stacked:
-            draw_legend(upper, handles, legend=legend)
-        else:
-            draw_legend(upper, [*handles, self.ece_line_], legend=legend, twin=lower)
-        for panel in self.axes_:
-            make_room(panel)
+        self._draw_curves()
+        self._draw_temperatures([upper, lower] if is_pair else [upper])
+        self._label(is_pair=is_pair)
+        handles = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
+        labelled = {handle.get_label(): handle for handle in handles}
+        drawing.draw_legend(upper, labelled.values(), legend=legend)
         return self
 
-    def _draw_curves(self, theme: Theme, *, stacked: bool) -> None:
-        upper, lower = self.axes_
-        loss_colour, error_colour, reference_colour = (theme.model(k) for k in range(3))
-        losses, errors = self.log_loss, self.expected_calibration_error
-        curve: dict[str, Any] = {"linewidth": 1.6, "markersize": 6}
-        self.log_loss_line_ = upper.plot(
-            self.temperatures, losses, "-o", color=loss_colour, markevery=[np.argmin(losses)],
-            label="Log loss", **curve,
-        )[0]  # fmt: skip
-        self.ece_line_ = lower.plot(
-            self.temperatures, errors, "-D" if stacked else "-.D", color=error_colour,
-            markevery=[np.argmin(errors)], label="ECE", **curve,
-        )[0]  # fmt: skip
+    def _draw_curves(self) -> None:
+        """Draw both curves, a marker at the lowest ECE, and the log loss of the calibrator."""
+        from matplotlib.colors import to_rgba
+
+        (upper, lower), T = self.axes_, self.temperatures
+        errors = self.expected_calibration_error
+        colour, k = to_rgba("C1"), int(np.argmin(errors))
+        losses = self.log_loss
+        (self.log_loss_line_,) = upper.plot(T, losses, color=to_rgba("C0"), label="Log loss")
+        (self.ece_line_,) = lower.plot(T, errors, color=colour, label="ECE")
+        (self.ece_minimum_,) = lower.plot(
+            T[k], errors[k], "D", color=colour, linestyle="",
+            label=f"Lowest ECE: {briefly(errors[k])} at T = {T[k]:.3g}",
+        )  # fmt: skip
         self.reference_line_ = None
         if self.reference is not None:
-            label = entry(f"{self.name or 'Calibrator'}: {briefly(self.reference)}")
-            self.reference_line_ = upper.axhline(
-                self.reference, color=reference_colour, linestyle=(0, (5, 1)), label=label
-            )
+            name = f"{self.name or 'Calibrator'}: {briefly(self.reference)}"
+            self.reference_line_ = self.ax_.axhline(
+                self.reference, color=to_rgba("C2"), linestyle=(0, (5, 1)),
+                label=drawing.legend_label(name),
+            )  # fmt: skip
 
-    def _mark(self, axes: Sequence[Axes], theme: Theme) -> None:
-        # A wide pale line below a narrow dashed one: both are seen even where they coincide.
-        start: dict[str, Any] = {
-            "color": theme.legible(theme.mixed(theme.foreground, 0.4)),
-            "linewidth": 2.5, "label": "T = 1 (uncalibrated)", "zorder": 1.5,
-        }  # fmt: skip
-        self.start_lines_ = [ax.axvline(1, **start) for ax in axes]
+    def _draw_temperatures(self, axes: Sequence[Axes]) -> None:
+        # The dashed line stands on the wide one, so both are visible where they coincide.
+        pale, dark = (drawing.foreground(axes[0], alpha) for alpha in (0.35, 1))
+        start: dict[str, Any] = {"color": pale, "linewidth": 3, "label": "T = 1 (uncalibrated)"}
         best: dict[str, Any] = {
-            "color": theme.foreground, "linestyle": "--", "linewidth": 1.2, "zorder": 1.6,
+            "color": dark, "linestyle": "--", "linewidth": 1.2,
             "label": f"T = {self.best_temperature:.3g} (lowest log loss)",
         }  # fmt: skip
-        self.best_lines_ = [ax.axvline(self.best_temperature, **best) for ax in axes]
+        self.start_lines_ = [ax.axvline(1, zorder=1.5, **start) for ax in axes]
+        self.best_lines_ = [ax.axvline(self.best_temperature, zorder=1.6, **best) for ax in axes]
 
-    def _label(self, *, stacked: bool) -> None:
+    def _label(self, *, is_pair: bool) -> None:
         from matplotlib.ticker import LogLocator
 
         upper, lower = self.axes_
         upper.set_ylabel("Log loss")
         lower.set_ylabel("ECE")
-        if not stacked:  # which of the scales is whose
-            around = Theme.around(upper)
-            for ax, line in ((upper, self.log_loss_line_), (lower, self.ece_line_)):
-                ax.yaxis.label.set_color(around.legible(line.get_color()))
         lower.set_ylim(bottom=0)
+        if not is_pair:  # colours show the scale of each curve
+            upper.yaxis.label.set_color(self.log_loss_line_.get_color())
+            lower.yaxis.label.set_color(self.ece_line_.get_color())
+            lower.grid(visible=False)
         # Limits that contain the curves and the vertical lines.
         T, marked = self.temperatures, [1.0, self.best_temperature]
         span = min(T[0], min(marked) / 1.1), max(T[-1], max(marked) * 1.1)
@@ -310,9 +352,9 @@ class TemperatureSweepDisplay(Display):
             ax.minorticks_off()
             ax.xaxis.set_major_locator(LogLocator(subs=steps))
             ax.xaxis.set_major_formatter("{x:.7g}")
-        if stacked:
+        if is_pair:
             upper.tick_params(labelbottom=False)
-        (lower if stacked else upper).set_xlabel("Temperature T")
+        (lower if is_pair else upper).set_xlabel("Temperature T")
 
 
 def sweep_of(
@@ -323,7 +365,7 @@ def sweep_of(
     features: Any = None,
     **params: Any,
 ) -> tuple[tuple[Floats, Floats, Floats, float], float]:
-    """The sweep of valid logits and labels, and the log loss of a fitted calibrator."""
+    """Return the sweep of logits and labels, and the log loss of a fitted calibrator."""
     check_takes_logits(calibrator)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
@@ -339,20 +381,20 @@ def _sweep(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
-    n_bins: int,
+    n_bins: NBins,
     temperatures: ArrayLike | None = None,
 ) -> tuple[Floats, Floats, Floats, float]:
-    """Temperatures, log loss and ECE at each, and the temperature of the lowest log loss."""
+    """Return temperatures, log losses, ECEs, and the temperature of the lowest log loss."""
     logits, y = as_numpy(logits, "X"), on_host(y)
     scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))
     label = encode(column_or_1d(as_labels(y)), on_host(scaling.classes_))
-    # Probabilities in the precision of the logits, as those of a calibrator.
+    # Probabilities have the precision of the logits, as in calibrators.
     dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
     Z = both_columns(np.asarray(logits, dtype=np.float64))
-    # Below the largest logit of the row: the confidence is then one over a sum.
+    # Logits less the largest logit of the row: the confidence is then one over a sum.
     below = Z - Z.max(axis=1, keepdims=True)
     of_label = below[np.arange(len(Z)), label]
     event = label == 1 if Z.shape[1] == 2 else Z.argmax(axis=1) == label
@@ -361,7 +403,7 @@ def _sweep(
         total = MemoryRows(below).map(lambda z, t=t: np.exp(z / t).sum(axis=1))
         p = (np.exp(of_label / t) / total).astype(dtype)
         losses[k] = np.average(log_losses_of(p), weights=w)
-        # Of two classes the second is the event, as of measures.
+        # The second of two classes is the event, as in measures.
         score = np.exp(below[:, 1] / t) / total if Z.shape[1] == 2 else 1 / total
         rows = Scored(None, score, event, w)
         errors[k] = ece_of(curve_of_rows(rows, n_bins, "uniform"))

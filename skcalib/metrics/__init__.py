@@ -13,6 +13,7 @@ from ._calibration_error import (
     underconfidence_error,
 )
 from ._curve import ReliabilityCurve, reliability_curve
+from ._display import ScoreDecompositionDisplay
 from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._scorers import calibration_scorer, get_scorer_names
 from ._uncertainty import (
@@ -30,6 +31,7 @@ __all__ = [
     "IntervalEstimate",
     "ReliabilityCurve",
     "ScoreDecomposition",
+    "ScoreDecompositionDisplay",
     "calibration_difference",
     "calibration_error_interval",
     "calibration_scorer",

@@ -172,13 +172,13 @@ def test_displays(lib):
         check_equal(found.curve, want.curve, "float64")
     P = fitted.predict_proba(X)
     grid = skcalib.ReliabilityDisplay.from_predictions(labels, P, kind="classwise")
-    assert len(grid.displays) == 3
+    assert len(grid.displays_) == 3
     found = skcalib.TemperatureSweepDisplay.from_estimator(fitted, X, labels, sample_weight=w)
     want = skcalib.TemperatureSweepDisplay.from_logits(Z, y, sample_weight=np.arange(150.0))
     np.testing.assert_allclose(found.log_loss, want.log_loss, rtol=0, atol=1e-9)
     sweep = skcalib.TemperatureSweepDisplay.from_logits(X, labels)
     assert sweep.best_temperature == pytest.approx(plain.temperature_)
-    assert len(skcalib.calibration_report(fitted, X, labels).figure_.axes) == 7
+    assert len(skcalib.calibration_report(fitted, X, labels).figure_.axes) == 4
 
 
 BAD = {

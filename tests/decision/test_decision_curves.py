@@ -1,4 +1,4 @@
-"""Curves of decisions: lines are the values, bands those of resampled rows, models side by side."""
+"""Curves of decisions: their values, their bands, several models on the same axes."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,8 +40,7 @@ def test_line_is_the_curve_in_steps(kind, weight):
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("Coverage", "Risk")
 
 
-def test_band_is_that_of_resampled_rows():
-    """Whose standard error at full coverage is that of a mean."""
+def test_band_has_the_standard_error_of_a_mean_at_full_coverage():
     display = drawn(n_resamples=2000, confidence_level=0.9)
     points = display.band_.get_paths()[0].vertices
     low, high = np.ptp(points[np.isclose(points[:, 0], 1)], axis=0)
@@ -52,6 +51,19 @@ def test_band_is_that_of_resampled_rows():
     assert drawn(confidence_level=None).band_ is None
     without_rows = RiskCoverageDisplay(display.curve).plot(Figure().subplots())
     assert without_rows.band_ is None
+
+
+@pytest.mark.parametrize("display", [RiskCoverageDisplay, NetBenefitDisplay])
+def test_bands_resample_whole_groups(display):
+    p = np.sort(P[:, 0])
+    y, groups = np.random.default_rng(0).uniform(size=300) < p, np.arange(300).repeat(6)
+    params = {"ax": None, "n_resamples": 9, "random_state": 0}
+    params |= {"kind": "binary"} if display is RiskCoverageDisplay else {}
+    once = display.from_predictions(y, p, **params)
+    copied = display.from_predictions(y.repeat(6), p.repeat(6), groups=groups, **params)
+    bands = [shown.band_.get_paths()[0].vertices for shown in (once, copied)]
+    np.testing.assert_allclose(*bands, atol=1e-12)
+    plt.close("all")
 
 
 def test_models_on_the_same_axes():
@@ -66,7 +78,9 @@ def test_models_on_the_same_axes():
     reliability = ReliabilityDisplay.from_predictions(
         Y, P, style="dots", ax=Figure().subplots(), counts=False
     )
-    with pytest.raises(ValueError, match="Diagrams on the same axes must have one kind"):
+    with pytest.raises(
+        ValueError, match="in the same diagram, got a curve of the risk on axes with a reliability"
+    ):
         drawn(ax=reliability.ax_)
 
 
@@ -110,17 +124,20 @@ def test_decision_curve_has_its_references(standardized, weight):
         ("B", second.curve.net_benefit),
     ):  # fmt: skip
         np.testing.assert_allclose(lines[name], np.column_stack([curve.threshold, values]))
-    said = ["A", "B", "95 % confidence band", "Treat all", "Treat none"]
-    assert in_legend(ax) == said
+    assert in_legend(ax) == ["A", "95 % confidence band", "B", "Treat all", "Treat none"]
     assert ax.get_ylabel() == ("Standardized net benefit" if standardized else "Net benefit")
     low, high = ax.get_ylim()
     assert low < 0 < max(curve.net_benefit.max(), curve.treat_all.max()) < high
     ends = first.band_.get_paths()[0].vertices
     assert ends[:, 1].max() <= high
+    assert first.line_.get_color() != second.line_.get_color()
     for t, benefit in zip(curve.threshold, curve.net_benefit, strict=True):
         of_t = ends[np.isclose(ends[:, 0], t), 1]
         assert of_t.min() < benefit < of_t.max()
-    with pytest.raises(ValueError, match="must have one kind"):
+    message = (
+        "in the same diagram, got a curve of the risk on axes with a curve of the (stand.* )?net"
+    )
+    with pytest.raises(ValueError, match=message):
         drawn(ax=ax)
 
 
@@ -136,3 +153,26 @@ def test_decision_curves_refuse_what_is_no_risk():
     with pytest.raises(ValueError, match="thresholds must be numbers between 0 and 1"):
         NetBenefitDisplay.from_predictions(Y == 0, P[:, 0], thresholds=[1.0])
     assert not plt.get_fignums()
+
+
+def test_colours_names_and_wrong_axes():
+    display = drawn(color="#123456", line_kw={"linestyle": ":"}, name=r"costs $\frac$ 5")
+    assert display.line_.get_color() == "#123456"
+    assert display.line_.get_linestyle() == ":"
+    text = display.legend_.get_texts()[0]
+    assert text.get_text().startswith(r"costs $\frac$ 5")
+    assert not text.get_parse_math()
+    with pytest.raises(ValueError, match="ax must be matplotlib Axes or None, got a sequence"):
+        drawn(ax=Figure().subplots(1, 2))
+    on_new_figure = drawn(ax=None)
+    assert on_new_figure.figure_.legends == [on_new_figure.legend_]
+    plt.close("all")
+
+
+def test_decision_curve_of_an_estimator():
+    model = GaussianNB().fit(Z, Y == 0)
+    given = {"thresholds": [0.1, 0.3], "n_resamples": 2, "ax": Figure().subplots()}
+    one = NetBenefitDisplay.from_estimator(model, Z, Y == 0, **given)
+    expected = net_benefit_curve(Y == 0, model.predict_proba(Z)[:, 1], thresholds=[0.1, 0.3])
+    np.testing.assert_allclose(one.curve.net_benefit, expected.net_benefit)
+    assert one.name == "GaussianNB"

@@ -1,10 +1,10 @@
-"""The band of a calibrated model: where its curve would lie, worked out in other ways."""
+"""Consistency bands agree with binomial quantiles and with simulated regressions."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-from drawing import band_of, slow
+from drawing import band_of, in_legend, slow
 from matplotlib.figure import Figure
 from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
@@ -18,7 +18,7 @@ def drawn(y, p, **params):
 
 
 SCORES = np.array([0.1, 0.35, 0.6, 0.85])
-EACH = 400  # rows of each score: so many that frequencies never change places
+EACH = 400  # rows of each score, so that the order of the frequencies never changes
 
 
 def chances(score, weights, at):
@@ -39,12 +39,12 @@ def chances(score, weights, at):
     [((1, 1), 0.5), ((1, 1), 0.95), ((1, 9), 0.9), ((0, 2), 0.5), ((0, 2), 0.95)],
 )
 def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
-    """Of scores far apart, where no frequency is pooled with another, they are known exactly."""
+    """Quantiles are known exactly for scores far apart, where no frequencies are pooled."""
     p = np.repeat(SCORES, EACH)
     w = None if weights == (1, 1) else np.tile(weights, 2 * EACH)
     n = 3000
     y = np.arange(len(p)) // 2 % 2
-    params = {"sample_weight": w, "confidence_level": level, "legend": "outside"}
+    params = {"sample_weight": w, "confidence_level": level}
     display = drawn(y, p, n_resamples=n, **params)
     x, low, high = band_of(display)
     for tail, ends in (((1 - level) / 2, low), ((1 + level) / 2, high)):
@@ -52,8 +52,7 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
         for score in SCORES:
             below, up_to = chances(score, weights, ends[x == score].item())
             assert below - error < tail < up_to + error
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert f"{100 * level:g} % band if calibrated" in labels
+    assert f"{100 * level:g} % band if calibrated" in in_legend(display.ax_)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
     ],
 )  # fmt: skip
 def test_band_is_that_of_simulated_regressions(rng, kind, weighted, n):
-    """Of the rows with weight."""
+    """Rows without weight have no effect."""
     p = rng.uniform(size=n).round(2)
     y = np.arange(n) % 2
     w = np.append(1, rng.integers(4, size=n - 1)) if weighted else None
@@ -88,7 +87,7 @@ def test_band_is_that_of_simulated_regressions(rng, kind, weighted, n):
 
 
 def test_band_has_places_all_along_the_scores():
-    """Where there are hardly any rows it is as wide as elsewhere, so it needs corners there."""
+    """The band needs corners where rows are few, because it is wide there."""
     p = np.append(np.linspace(0.01, 0.02, 500), 0.99)
     x, _, _ = band_of(drawn(np.arange(501) % 2, p, n_resamples=3))
     assert np.diff(x).max() < 0.011

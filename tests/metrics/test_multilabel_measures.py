@@ -16,7 +16,6 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import ReliabilityDisplay
-from skcalib.display import ReliabilityGridDisplay
 from skcalib.metrics import (
     calibration_error_interval,
     calibration_scorer,
@@ -186,16 +185,16 @@ def test_scorers(classifier):
 def test_diagrams():
     frame = pd.DataFrame(Y, columns=["sport", "law", "art"])
     given = {"sample_weight": W, **OF_LABELS}
-    grid = ReliabilityDisplay.from_predictions(frame, P, max_classes=2, **given)
-    assert isinstance(grid, ReliabilityGridDisplay)
+    grid = ReliabilityDisplay.from_predictions(frame, P, subset=2, **given)
     errors = expected_calibration_error(Y, P, average=None, **given)
     worst = np.argsort(-errors)[:2]
-    assert [d.name for d in grid.displays_] == frame.columns[worst].tolist()
-    assert_allclose([d.expected_calibration_error for d in grid.displays_], errors[worst])
+    assert list(grid.displays_) == frame.columns[worst].tolist()
+    found = [panel.expected_calibration_error for panel in grid.displays_.values()]
+    assert_allclose(found, errors[worst])
     n_rows = [int(Y[W > 0, j].sum()) for j in worst]
     titles = [ax.get_title() for ax in grid.axes_]
     for j, n, title in zip(worst, n_rows, titles, strict=True):
-        assert title == f"{frame.columns[j]}: {n} rows, ECE {errors[j]:.3f}"
+        assert title == f"{frame.columns[j]}\n{n} rows, ECE {errors[j]:.3f}"
 
 
 # ------------------------------------------------------------------------------------------

@@ -1,0 +1,191 @@
+"""Figures, axes, legends and texts of displays.
+
+Layout, font sizes and colours are matplotlib's: the style in use determines them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from skcalib._rows import on_host
+from skcalib._validation.inputs import check_option
+from skcalib._validation.labels import of_outputs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.text import Text
+
+ResponseMethod = Literal["auto", "predict_proba", "decision_function"]
+
+# Markers of the models on the same axes, in this order.
+MARKERS = "os^DvPX<p>dh*8"
+
+# Attributes of a figure that a display created, and of the artist that tells which kind of diagram
+# its axes hold. Attributes of artists are pickled, and vanish if the axes are cleared.
+_OWN, _DIAGRAM = "_skcalib_own", "_skcalib_diagram"
+
+
+class Display:
+    """Representation, axes and figure of a display."""
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+    name: str | None = None
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f" of {self.name}"
+        return f"<{type(self).__name__}{name}: {self._summary()}>"
+
+    @abstractmethod
+    def _summary(self) -> str:
+        """Return the content of the display in a few words and numbers."""
+
+    def _prepare(self, ax: Axes | None, size: tuple[float, float], legend: Any) -> Axes:
+        """Return the axes to draw on, by default in a new figure with a size in inches."""
+        check_legend(legend)
+        check_axes(ax)
+        self.ax_ = new_figure(size).subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return a new figure of pyplot with constrained layout."""
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=size, layout="constrained")
+    setattr(figure, _OWN, True)
+    return figure
+
+
+def check_axes(ax: Any) -> None:
+    """Raise a ValueError if ``ax`` is neither None nor Axes."""
+    if ax is None:
+        return
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
+
+    if isinstance(ax, Axes):
+        return
+    if isinstance(ax, FigureBase):
+        problem = f"a {type(ax).__name__}. Pass ax=figure.subplots()"
+    elif isinstance(ax, np.ndarray | list | tuple):
+        problem = f"a sequence of length {len(ax)}. Pass one of them, such as ax=axes[0]"
+    elif isinstance(ax, ModuleType):
+        problem = f"the module {ax.__name__}. Pass ax=plt.gca()"
+    else:
+        problem = f"{type(ax).__name__}. Pass None for a new figure"
+    raise ValueError(f"ax must be matplotlib Axes or None, got {problem}.")
+
+
+def check_legend(legend: Any) -> None:
+    """Raise a ValueError if ``legend`` is neither a bool nor a location of matplotlib."""
+    from matplotlib.legend import Legend
+
+    if isinstance(legend, bool):
+        return
+    if not isinstance(legend, str) or legend.removeprefix("outside ") not in Legend.codes:
+        raise ValueError(
+            "legend must be True, False or a location of matplotlib such as 'upper left', got "
+            f"{legend!r}."
+        )
+
+
+def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: Any) -> Any:
+    """Draw a legend above a new figure, or on axes of the user, and return it."""
+    if legend is False:
+        return None
+    figure, handles = ax.figure, list(handles)
+    if legend is True:
+        legend = "outside upper center" if hasattr(figure, _OWN) else "best"
+    if legend.startswith("outside"):
+        for outdated in [*figure.legends]:  # of fewer models
+            outdated.remove()
+        n_columns = max(1, int(figure.bbox.width / figure.dpi / 2.4))
+        drawn = figure.legend(handles=handles, loc=legend, ncols=n_columns)
+    else:
+        drawn = ax.legend(handles=handles, loc=legend, fontsize="small")
+    draw_as_written(*drawn.get_texts())
+    return drawn
+
+
+def mark_diagram(artist: Any, diagram: str) -> None:
+    """Store on an artist which diagram its axes hold."""
+    setattr(artist, _DIAGRAM, diagram)
+
+
+def diagrams_on(ax: Axes) -> list[str]:
+    """Return the diagrams on the axes, one entry per model."""
+    artists = [*ax.patches, *ax.lines]
+    return [getattr(artist, _DIAGRAM) for artist in artists if hasattr(artist, _DIAGRAM)]
+
+
+def check_same_diagram(ax: Axes, diagram: str) -> int:
+    """Return the number of models on the axes, and refuse axes with another diagram."""
+    others = diagrams_on(ax)
+    for other in others:
+        if other != diagram:
+            raise ValueError(
+                f"Models on the same axes must be drawn in the same diagram, got {diagram} on axes "
+                f"with {other}. Pass other axes, or the same kind and scale."
+            )
+    return len(others)
+
+
+def draw_as_written(*texts: Text) -> None:
+    """Draw texts that contain names of the user without mathematical notation."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def draw_title(ax: Axes, name: str | None) -> None:
+    """Set the name of a model as the title of axes."""
+    if name is not None:
+        draw_as_written(ax.set_title(name))
+
+
+def legend_label(name: str) -> str:
+    """Return a label for a legend; matplotlib omits names that begin with an underscore."""
+    return f" {name}" if name.startswith("_") else name
+
+
+def label_once(ax: Axes, label: str) -> str:
+    """Return a label for a legend, or a label without an entry if the axes have it already."""
+    return "_nolegend_" if label in ax.get_legend_handles_labels()[1] else label
+
+
+def foreground(ax: Axes, alpha: float = 1.0) -> Any:
+    """Return the colour of the texts of axes, with an opacity."""
+    from matplotlib.colors import to_rgba
+
+    return to_rgba(ax.xaxis.label.get_color(), alpha)
+
+
+def predict(estimator: Any, X: Any, response_method: ResponseMethod) -> tuple[Any, Any]:
+    """Return the probabilities of a fitted classifier, and its classes.
+
+    Scores of ``decision_function`` are taken as logits.
+    """
+    check_option("response_method", response_method, ResponseMethod)
+    name: str = response_method
+    if response_method == "auto":
+        has_proba = hasattr(estimator, "predict_proba")
+        name = "predict_proba" if has_proba else "decision_function"
+    if not hasattr(estimator, name):
+        raise ValueError(
+            f"response_method={response_method!r} needs a classifier with {name}, got "
+            f"{type(estimator).__name__}. Pass a fitted classifier that has it."
+        )
+    classes = estimator.classes_
+    output = on_host(getattr(estimator, name)(X))
+    if name == "decision_function":
+        scores = np.asarray(output, dtype=np.float64)
+        output = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
+    return of_outputs(output, classes), classes if isinstance(classes, list) else on_host(classes)
