@@ -620,7 +620,8 @@ random_state, color, line_kw
         rows = {} if self.rows is None else dict(zip(known, self.rows, strict=True))
         found = {}
         for label in known:
-            fields = {k: v[labels == label] for k, v in vars(curve).items() if k not in KEPT}
+            arrays = {k: v for k, v in vars(curve).items() if isinstance(v, np.ndarray)}
+            fields: Any = {k: v[labels == label] for k, v in arrays.items()} | {"label": None}
             bins = ReliabilityCurve(**fields, kind="binary")
             found[label] = type(self)(
                 bins, name=event_name(label) or str(label), rows=rows.get(label),
@@ -645,10 +646,6 @@ random_state, color, line_kw
         ece = f"ECE {briefly(self.expected_calibration_error)}"
         n = "" if self.rows is None else f"{int(self.rows.event.sum()):,} rows, "
         return f"{self.name}\n{n}{ece}"
-
-
-# Fields of a curve that are no arrays of bins of one class.
-KEPT = ("label", "kind")
 
 
 def event_name(label: Any) -> str | None:

@@ -20,7 +20,11 @@ RNG = np.random.default_rng(0)
 CLASSES = np.array(["zoo", "bee", "ant"])
 Z, Y = make_logits(N, 3, temperature=2.0, random_state=0)
 WEIGHT = RNG.integers(4, size=N).astype(float)
-MULTI = {"a": softmax(Z, axis=1), "b": softmax(Z / 2, axis=1), "c": softmax(-Z, axis=1)}
+MULTI = {
+    "a": softmax(Z, axis=1),
+    "b": softmax(Z / 2, axis=1),
+    "c": softmax(0.3 * Z + RNG.normal(size=Z.shape), axis=1),
+}
 TWO = {name: P[:, 0] for name, P in MULTI.items()}
 LABELS = np.stack([Y == 0, Y == 1, Y == 2], axis=1).astype(int)
 
