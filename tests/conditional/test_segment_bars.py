@@ -4,7 +4,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
