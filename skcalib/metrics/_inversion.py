@@ -7,8 +7,8 @@ or quadratic mean size of gaps). The gaps observed are :math:`g = \gamma + \epsi
 
 .. math:: \langle \lambda, \epsilon \rangle \le \psi(g) - \psi(\gamma) \le \psi(\epsilon) ,
 
-whatever the true gaps are. The right side, whose noise is drawn, gives the lower end; the left
-one, a sum over rows, the upper end. Arrays of bins are of shape (n_columns, n_bins), and those of
+for all true gaps. The right side, with noise that is drawn, gives the lower end; the left side, a
+sum over rows, gives the upper end. Arrays of bins are of shape (n_columns, n_bins), and arrays of
 draws of shape (n_draws, n_columns, n_bins).
 """
 
@@ -154,9 +154,8 @@ class Simulation(NamedTuple):
         bins, _, weight, n, _, units, _ = self.cells
         of_cells = slopes(self.bins, formula, self.pooled)[1].ravel()[bins].mean(axis=0)
         off = of_cells - np.average(of_cells, weights=weight)
-        return float(
-            np.sqrt(np.sum(sums_by_group(weight * off / np.sqrt(n), units) ** 2)) / weight.sum()
-        )
+        sums = sums_by_group(weight * off / np.sqrt(n), units)
+        return float(np.sqrt(sums @ sums) / weight.sum())
 
 
 def least_true_error(
@@ -301,15 +300,15 @@ def vanishes(measured: MeasuredByCall, random: Random) -> bool:
 
 
 def null_errors(measured: MeasuredByBins, n_resamples: int, random: Random) -> Floats:
-    """The measure for labels drawn from the probabilities, the same as those of an interval."""
+    """The measure for labels drawn from the probabilities, with the draws of an interval."""
     bins = bins_of(measured)
     noise = drawn(bins, cells_of(measured), [np.zeros_like(bins.gap)], n_resamples, random)
     return bins.error(measured.formula, noise[0])
 
 
 def p_value(estimate: float, draws: Floats) -> float:
-    """Fraction of measures of a calibrated model as large as the one observed, counting that."""
-    # Simulated labels that equal the given ones must count as a tie despite rounding.
+    """Fraction of draws and the estimate itself that are at least as large as the estimate."""
+    # Simulated labels that equal the labels of the rows are ties despite rounding.
     as_large = int(np.count_nonzero(draws >= estimate - ROUNDING * abs(estimate)))
     return (1 + as_large) / (1 + len(draws))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import signature
@@ -15,6 +16,7 @@ from skcalib._rows.ranking import ranked
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option, meant
+from skcalib._warnings import ColumnOrderWarning
 
 from ._calibration_error import FORMULAS, smooth_calibration_error
 from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
@@ -44,7 +46,7 @@ class Problem(NamedTuple):
 
     @property
     def units(self) -> Indices | None:
-        """Number of the unit of each row whose events may depend on one another.
+        """Number of the unit of each row: events of a unit may depend on one another.
 
         Several labels of a row depend on one another, so each row is a unit of its own.
         """
@@ -158,7 +160,9 @@ class MeasuredByCall:
         P = 1 - P if self.is_reversed else P if self.order is None else P[:, self.order]
         weights = {} if w is None else {"sample_weight": w[rows]}
         labels = y if self.problem.kind == "multilabel" else classes[y]
-        value = self.measure(labels, P, **weights, **self.named)
+        with warnings.catch_warnings():  # all rows have been checked
+            warnings.simplefilter("ignore", ColumnOrderWarning)
+            value = self.measure(labels, P, **weights, **self.named)
         return float(getattr(value, "estimate", value))
 
 

@@ -108,52 +108,48 @@ def calibration_error_interval(
     method: Method = "auto",
     random_state: int | np.random.RandomState | None = None,
 ) -> IntervalEstimate:
-    r"""Confidence interval of the true calibration error, by bootstrap or inversion of a test.
+    r"""Confidence interval of the true calibration error, by inversion of a test or bootstrap.
 
     With the measure :math:`e` of all rows and the quantiles :math:`q` of the measure over
-    ``n_resamples`` bootstrap samples of the rows, the methods are
+    ``n_resamples`` bootstrap samples of the rows or groups, the methods are
 
     - ``"percentile"``: :math:`[q_{\alpha/2},\; q_{1 - \alpha/2}]`. Calibration errors are biased
-      upwards, and those of bootstrap samples twice as much.
-    - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which corrects most of that
+      upwards, and calibration errors of bootstrap samples twice as much.
+    - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which corrects most of the
       bias, but does not contain 0 for half of all calibrated models.
-    - ``"inversion"``: the true errors that a test with the statistic :math:`e` would not reject,
-      whatever the true gaps of the bins are.
+    - ``"inversion"``: the true errors that a test with the statistic :math:`e` does not reject.
 
-    For the inversion, let :math:`\gamma_m` be the true gaps of the bins, and
-    :math:`g_m = \gamma_m + \epsilon_m` those observed. An error :math:`\psi` of gaps, such as the
-    ECE, is convex and homogeneous, so that
+    The inversion needs no assumption on the true gaps :math:`\gamma_m` of the bins. The observed
+    gaps are :math:`g_m = \gamma_m + \epsilon_m`. An error :math:`\psi` of gaps, such as the ECE, is
+    convex and homogeneous, so that
 
     .. math:: \langle \lambda, \epsilon \rangle \le \psi(g) - \psi(\gamma) \le \psi(\epsilon)
 
     for the derivatives :math:`\lambda` of :math:`\psi` at :math:`\gamma`. The *lower end* is the
-    least true error to which the quantile :math:`1 - \alpha` of :math:`\psi(\epsilon)` adds up to
-    :math:`e`. This noise is drawn as labels of the given rows: from the probabilities for an error
-    of 0, and from probabilities less fractions of the gaps of pooled neighbouring bins for larger
-    ones. Therefore the interval contains 0 if and only if the p-value of :func:`calibration_test`
-    with the same ``random_state`` is above :math:`\alpha`, where :math:`1 - \alpha` is the
-    ``confidence_level``. The *upper end* adds to :math:`e` the noise of the weighted sum of gaps,
-    by Wilson's method with a correction for continuity [2]_ at the level :math:`1 - \alpha/2`: so
-    it has a width also where hardly a row is misclassified. If n rows of confidence 1 are all
-    classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the weight of
-    bins.
+    least true error that the quantile :math:`1 - \alpha` of :math:`\psi(\epsilon)` raises to
+    :math:`e`. The noise is drawn as labels from the probabilities for an error of 0, and from
+    probabilities minus fractions of the gaps of pooled neighbouring bins for larger errors. So the
+    interval contains 0 if and only if the p-value of :func:`calibration_test` with the same
+    ``random_state`` is above :math:`\alpha`, where :math:`1 - \alpha` is the ``confidence_level``.
+    The *upper end* adds to :math:`e` the noise of the weighted sum of gaps, by Wilson's method with
+    a correction for continuity [2]_ at the level :math:`1 - \alpha/2`. If n rows of confidence 1
+    are all classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the
+    weight of bins.
 
-    Both inequalities hold for all gaps, even or in a single bin. So the interval is valid, and
-    longer than need be where gaps are even, or where bins hold few rows: then most of :math:`e` is
-    bias, which only the lower end is free of. A debiased error has the true error of the plain one,
-    and the same upper end; its own lower end is of its own test.
+    A debiased error estimates the true error of the plain measure and has its upper end. In its
+    lower end, the variance is subtracted from the square of the largest sum of gap and noise, since
+    debiased errors are not convex.
 
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`. Tensors are copied to the host.
     measure : str or callable, default="expected_calibration_error"
-        Name of one of the measures of this module, or a function ``measure(y_true, y_proba)``. The
-        columns are passed in the order of the sorted labels, one-dimensional probabilities are
-        those of the second label, and ``sample_weight=`` is passed if there are weights. If it has
-        parameters of these names that :func:`functools.partial` has not bound, ``labels=`` is
-        passed with the sorted labels, since a resample may lack a class, and ``kind``, ``n_bins``,
-        ``strategy`` and ``pos_label`` if they are not the default.
+        Name of a measure of this module, or a function ``measure(y_true, y_proba)``. Columns are
+        passed in the order of the sorted labels, and one-dimensional probabilities are the
+        probabilities of the second label. A function with a parameter ``labels`` is passed the
+        sorted labels. ``sample_weight`` is passed if there are weights, and ``kind``, ``n_bins``,
+        ``strategy`` and ``pos_label`` if the function has them and they are not the default.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. All resamples have the bins of all rows.
     groups : array-like of shape (n_samples,), default=None
@@ -163,9 +159,10 @@ def calibration_error_interval(
     confidence_level : float, default=0.95
         Between 0 and 1.
     method : {"auto", "inversion", "basic", "percentile"}, default="auto"
-        Kind of the interval. "inversion" is for measures of bins, by name, and not for
-        ``kind="multilabel"``.
-        "auto" is "inversion" where there is one, else "basic".
+        Kind of the interval. "inversion" is for calibration errors: measures by name, and functions
+        that are near 0 for many rows of a calibrated model, which is tested with simulated labels.
+        "auto" is "inversion" for calibration errors, and "basic" for other functions, such as a
+        log loss.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of the resamples.
 
@@ -178,7 +175,12 @@ def calibration_error_interval(
     ------
     ValueError
         As :func:`reliability_curve`, and if ``measure``, ``method``, ``confidence_level`` or
-        ``n_resamples`` is invalid.
+        ``n_resamples`` is invalid, or a function has no finite value for simulated labels.
+
+    Warns
+    -----
+    UserWarning
+        If there are fewer than 20 groups.
 
     References
     ----------
@@ -250,14 +252,16 @@ def calibration_test(
 
     Even a calibrated model has a positive calibration error. Labels are drawn from the
     probabilities ``n_resamples`` times, as if the model were calibrated. The p-value is the
-    fraction of measures at least as large as that of the given labels, which are counted as well:
+    fraction of draws, with the given labels, that have a measure at least as large:
 
     .. math:: p = \frac{1 + \#\{ e^* \ge e \}}{1 + n_\text{resamples}} .
 
     If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
 
-    Several labels per row, which may depend on one another, are tested one by one with
-    ``kind="binary"``.
+    If rows have ``groups``, the draws flip the signs of the residuals of whole groups. Few groups
+    with an event have skewed sums of residuals. In this case, the draws are labels that depend
+    fully within each group, which is exact for equal rows and conservative for other rows. With
+    ``kind="multilabel"`` the labels of each row are a group.
 
     ``measure="spiegelhalter_z"`` is the test of Spiegelhalter [3]_, with a statistic that is
     standard normal if the scores :math:`p_i` of the events :math:`y_i` are calibrated,
@@ -265,8 +269,9 @@ def calibration_test(
     .. math:: z = \frac{\sum_i w_i (y_i - p_i) (1 - 2 p_i)}
         {\sqrt{\sum_i w_i^2 (1 - 2 p_i)^2 p_i (1 - p_i)}} .
 
-    It compares the Brier score with the one expected, so it finds scores that are too extreme or
-    not extreme enough, and misses errors that cancel in this sum.
+    It compares the Brier score with its expectation, so it detects scores that are too extreme or
+    not extreme enough, and misses errors that cancel in this sum. With groups, draws as above give
+    the p-value.
 
     Parameters
     ----------
@@ -274,7 +279,7 @@ def calibration_test(
         As for :func:`reliability_curve`. Tensors are copied to the host.
     measure : str or callable, default="expected_calibration_error"
         As for :func:`calibration_error_interval`; larger values mean larger miscalibration. Or
-        "spiegelhalter_z", for one score per row: no labels are drawn for its two-sided test.
+        "spiegelhalter_z", a two-sided test for one score per row.
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
@@ -376,17 +381,18 @@ def calibration_difference(
 ) -> CalibrationDifference:
     r"""Difference between the calibration errors of two models on the same rows, and its test.
 
-    The difference :math:`d` of the measures is compared with those of bootstrap samples of the
-    rows, :math:`d^*`, which are the same for both models. The distribution of :math:`d^* - d`
-    estimates that of :math:`d` around the true difference, so
+    The difference :math:`d` of the measures is compared with differences :math:`d^*` of bootstrap
+    samples of the rows or groups, which are the same for both models. The distribution of
+    :math:`d^* - d` estimates the distribution of :math:`d` around the true difference, so
 
     .. math:: p = \frac{1 + \#\{ |d^* - d| \ge |d| \}}{1 + n_\text{resamples}} ,
 
-    and the interval contains 0 if and only if ``pvalue`` is above :math:`\alpha`, one less the
-    ``confidence_level``. It contains :math:`d \pm h`, with the quantile :math:`h` of
-    :math:`|d^* - d|` for that level. Debiased errors of bootstrap samples have too little
-    variance where an error is near 0, so the ends are further out if the intervals :math:`[l, u]`
-    of both errors :math:`e` are wide [2]_: :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
+    and the interval contains 0 if and only if ``pvalue`` is above :math:`\alpha`, where
+    :math:`1 - \alpha` is the ``confidence_level``. It contains :math:`d \pm h`, with the quantile
+    :math:`1 - \alpha` of :math:`|d^* - d|` as h. For a proper score or the net benefit, which are
+    means over rows, this is the interval. Calibration errors of bootstrap samples have too little
+    variance near 0, so the ends are further out if the intervals :math:`[l, u]` of both errors
+    :math:`e` are wide [2]_: :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
     :math:`d + \sqrt{(u_1 - e_1)^2 + (e_2 - l_2)^2}`, except for the end next to 0 where the test
     rejects.
 
@@ -418,8 +424,8 @@ def calibration_difference(
     Returns
     -------
     CalibrationDifference
-        With ``estimate``, the measure of the first less that of the second, ``low``, ``high`` and
-        ``pvalue``.
+        With ``estimate``, the measure of the first model minus the measure of the second, ``low``,
+        ``high`` and ``pvalue``.
 
     Raises
     ------
@@ -500,7 +506,7 @@ def difference_of(
         sizes = sizes * few * np.sqrt(n_groups / max(n_groups - 1, 1))
     pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))
-    # Limits from those of both errors, as if these were independent, where they lie further out.
+    # Limits from the limits of both errors, as if the errors were independent, if further out.
     down = np.hypot(first.estimate - first.low, second.high - second.estimate)
     up = np.hypot(first.high - first.estimate, second.estimate - second.low)
     low, high = estimate - max(float(down), half), estimate + max(float(up), half)
@@ -513,7 +519,7 @@ def difference_of(
 def interval_of(
     estimate: float, draws: Floats, level: float, method: Method, least: float = 0.0
 ) -> IntervalEstimate:
-    """The interval of a measure, which is not below ``least``, from those of bootstrap samples."""
+    """The interval of a measure from bootstrap samples; its ends are not below ``least``."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     if method != "percentile":
         low, high = 2 * estimate - high, 2 * estimate - low

@@ -115,24 +115,24 @@ def test_errors_of_both_of_two_classes_are_one():
     assert one.low > 0
 
 
+@pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 def test_no_end_is_beyond_what_an_error_can_be(measure):
     """Errors cannot exceed those of accuracies of 0 and 1."""
     p = np.linspace(0.02, 0.98, 40)
     given = {"measure": measure, "n_bins": 40, "n_resamples": 39, "random_state": 0}
-    given |= {"labels": [0, 1]}
     for y in (p < 0.5, p > 0.5, np.arange(40) % 2 == 0):
         for w in (None, np.linspace(0, 1, 40) ** 8 + 1e-9):
             interval = calibration_error_interval(y, p, sample_weight=w, **given)
             assert 0 <= interval.low <= interval.high <= 1
 
 
+@pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 def test_gaps_that_cancel_between_neighbours():
     """No pooled gap is left, and the errors of single bins make the interval."""
     score = np.repeat([0.49, 0.52], 20)
     y = np.repeat([1, 0], 20)
     given = {"kind": "binary", "n_bins": 100, "n_resamples": 99, "random_state": 0}
-    given |= {"labels": [0, 1]}
     interval = calibration_error_interval(y, score, **given)
     assert 0.3 < interval.low < interval.estimate <= interval.high + 0.01
     exact = calibration_error_interval([1, 0] * 20, [0.25, 0.75] * 20, **given)
