@@ -1,5 +1,7 @@
 """Calibrated probabilities for classifiers, as scikit-learn estimators."""
 
+from __future__ import annotations
+
 from ._version import __version__ as __version__
 from .binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from .comparison import compare_calibrators

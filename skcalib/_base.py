@@ -3,6 +3,8 @@
 It is meant to stay small: think twice before adding anything to it.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from copy import copy
 from functools import partial
@@ -50,7 +52,7 @@ class BaseCalibrator(
     def _fit(self, rows: Rows) -> dict[str, Any]:
         """Fitted attributes by name, from rows of logits, class indices and positive weights.
 
-        A logit of -inf is that of a masked class, which is never the class of the label.
+        A logit of -inf masks the class in its row, and is never the logit of the label.
         """
 
     @abstractmethod
@@ -98,21 +100,15 @@ class BaseCalibrator(
         rows = self._checked(X, y, sample_weight)
         return self._stored(X, rows.classes, self._fit(rows))
 
-    def _checked(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: ArrayLike | None = None
-    ) -> Rows:
-        """Rows of logits, class indices and positive weights, with the classes.
-
-        Of a batch, for which these are ``known``, all labels may be equal.
-        """
+    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        """Rows of logits, class indices and positive weights, with the classes."""
         check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-        if len(found.labels) == 1 and known is None:
+        if len(found.labels) == 1:
             only = labels.shown(found.labels)
             raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-        named = self.classes if known is None else known
         classes = labels.resolve_classes(
-            found.labels, rows.n_columns, named, X, categories=found.categories
+            found.labels, rows.n_columns, self.classes, X, categories=found.categories
         )
         rows = rows.relabelled(
             partial(labels.encode, classes=classes),
@@ -120,38 +116,17 @@ class BaseCalibrator(
             weight=found.weight,
             masked=found.masked,
         )
-        labels.check_column_order(rows, named=named is not None)
+        labels.check_column_order(rows, named=self.classes is not None)
         if found.masked:
             self._check_takes_masked(masked=True)
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
-        if known is None:
-            inputs.warn_of_small_weights(found.weight, found.n_rows)
+        inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows
 
-    def _checked_batch(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-    ) -> tuple[Any, Rows]:
-        """Logits of a batch, and its checked rows, in memory; the first may come before a fit."""
-        X = as_array(X)
-        if xa.is_dask(X):
-            raise ValueError(
-                "partial_fit takes rows in memory, got a Dask collection. Pass X.compute()."
-            )
-        is_fitted = "classes_" in vars(self)
-        known = self.classes_ if is_fitted else self.classes
-        if is_fitted:
-            labels.check_column_names(X, self.classes_)
-            X = inputs.logits_for(self, X)
-        if classes is not None:  # those of scikit-learn's convention, labels of all batches
-            named, width = labels.exact(classes, "classes"), max(X.shape[1], 2)
-            given = named if known is None and named.size == width else known
-            known = labels.resolve_classes(labels.distinct_labels(named), X.shape[1], given, X)
-        return X, self._checked(X, y, sample_weight, known)
-
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        """The calibrator with fitted attributes, and the width and column names of ``X``."""
+        """Set the fitted attributes, and the number and the names of the columns of ``X``."""
         if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
@@ -247,7 +222,7 @@ class BaseCalibrator(
         return accuracy(y, self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
-        """A method of blocks of logits, which are checked first, applied to all of them."""
+        """Check logits, and apply a method of blocks of logits to them."""
         inputs.check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_, tensors=True)
         if xa.is_tensor(X):
@@ -270,7 +245,7 @@ class BaseCalibrator(
         return outputs
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        """The same for a tensor, on its device; in NumPy where there is no other implementation."""
+        """Apply a method to a tensor, on its device if the calibrator can, or on the host."""
         if 0 in X.shape:
             check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
         validate_data(self, X, reset=False, skip_check_array=True)

@@ -1,5 +1,7 @@
 """Splits of rows, or of groups of rows, into training and test rows, and their classes."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

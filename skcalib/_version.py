@@ -1,5 +1,7 @@
 """The version, those of what it runs with, and a warning about pickles of another version."""
 
+from __future__ import annotations
+
 import platform
 from typing import Any
 

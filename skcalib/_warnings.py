@@ -1,5 +1,7 @@
 """Warnings that point at the line of the user's program that led to them, and their classes."""
 
+from __future__ import annotations
+
 import inspect
 import warnings
 from collections import Counter, defaultdict
@@ -85,18 +87,6 @@ class FewRowsWarning(UserWarning):
         super().__init__(message)
         self.weight = weight
         self.n_classes = n_classes
-
-
-class LabelShiftWarning(UserWarning):
-    """More has changed than the class priors: ``pvalue`` is that of the test that says so.
-
-    ``distance`` is the share of the rows that no class priors explain.
-    """
-
-    def __init__(self, message: str, pvalue: float = 0.0, distance: float = 0.0) -> None:
-        super().__init__(message)
-        self.pvalue = pvalue
-        self.distance = distance
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Example logits: simulated with known probabilities, and of a trained network."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.special import softmax

@@ -532,7 +532,6 @@ BAD_PARAMETERS = {
     "loss": (["log"], "must be one of 'log_loss', 'brier', got 'log'"),
     "multi_class": (["all"], "must be one of 'ovr', 'ovo', got 'all'"),
     "noise_matrix": ([np.eye(2), "ml"], "must have numbers of shape"),
-    "method": (["ml"], "must be one of 'em', 'bbse', got 'ml'"),
     "combine": (["all"], "must be one of 'stack', 'best', got 'all'"),
     "calibrator": ([1, TemperatureScaling], "must be an estimator"),
     "estimator": (["auto", TemperatureScaling], "must be a classifier"),

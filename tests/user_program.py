@@ -1,8 +1,10 @@
-"""A program that uses skcalib and is type-checked as strictly as can be: see .ci/run."""
+"""A program that uses skcalib, for strict checks of types by .ci/run."""
+
+from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, assert_type
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +43,8 @@ def measured(y: NDArray[np.intp], P: Floats, Q: Floats) -> None:
     """Measures are numbers, but for those of each class, and fields of results are numbers."""
     error: float = expected_calibration_error(y, P, n_bins=10, strategy="quantile")
     of_classes: Floats = expected_calibration_error(y, P, kind="classwise", average=None)
-    assert_type(smooth_calibration_error(y, P, labels=[0, 1, 2]), float)
+    smooth: float = smooth_calibration_error(y, P, labels=[0, 1, 2])
+    assert smooth >= 0
     assert len(smooth_calibration_error(y, P, average=None, kind="classwise")) == 3
     interval = calibration_error_interval(y, P, n_resamples=20, random_state=0)
     pvalue: float = calibration_test(y, P, n_resamples=20, random_state=0).pvalue
@@ -73,11 +76,11 @@ def main() -> None:
     measured(y, P, np.full_like(P, 1 / 3))
     with TemporaryDirectory() as folder:
         page: str = reported(logits, y, Path(folder)).to_html()
-    watched: int = CalibrationMonitor(labels=[0, 1, 2]).update(y, P).n_samples
+    watched: int = CalibrationMonitor([0, 1, 2]).update(y, P).n_samples_
     classifier = CalibratedClassifier(SVC(), TemperatureScaling(), cv=3)
     assert temperature > 0
     assert "<style>" in page
-    assert "<script>" in page
+    assert "<script" not in page
     assert watched == 500
     assert classifier.cv == 3
 

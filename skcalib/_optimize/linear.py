@@ -53,6 +53,10 @@ LOWEST_FEATURE, MASKED_FEATURE = -1e3, -2e3
 # Up to this number of features all passes are in double precision.
 FEW_ELEMENTS = 1 << 15
 
+# Newton's method takes over problems with a ridge and up to this number of parameters that L-BFGS
+# has not solved after this number of iterations.
+MANY_PARAMETERS, PATIENCE = 512, 60
+
 # Up to this number of classes the leave-one-out loss uses the whole Hessian, which takes n K^4
 # operations for a matrix map; the blocks take n K^2.
 MANY_CLASSES = 5
@@ -217,13 +221,15 @@ class Objective:
         x = self.identity
         if start is not None:  # perhaps from a fit with other strengths
             x = self.map_.balanced(start, self.regularization, self.n_classes)
-        if self.n_classes == 2 and self.ridge.all():
+        if self.n_classes == 2 and self.few and self.ridge.all():
             return self._newton(x, tol, max_iter)
         # A start next to the minimum needs one preconditioner.
         age = 0 if np.array_equal(x, self.identity) else 1
         method = PreconditionedLBFGS(partial(self.map_.blocks, self), age, blocks)
         # Passes over many single precision features are much faster than in double precision.
         double, nit = np.dtype(np.float64), 0
+        may_change = self.ridge.all() and len(x) <= MANY_PARAMETERS
+        limit = min(PATIENCE, max_iter) if may_change else max_iter
         single = not self.few and self.rows.dtype != double
         for dtype in [self.rows.dtype, double] if single else [double]:
             solution = optimize.minimize(
@@ -234,7 +240,7 @@ class Objective:
                 method=method,
                 options={
                     "gtol": tol,
-                    "maxiter": max_iter - nit,
+                    "maxiter": limit - nit,
                     "lowest": self.separated,
                     "precision": dtype.char,
                 },
@@ -242,11 +248,14 @@ class Objective:
             x, nit = solution.x, nit + solution.nit
             if solution.success and tol >= 1e-4:  # exact enough in single precision
                 break
+        if may_change and not solution.success:
+            solution = self._newton(x, tol, max_iter - nit)
+            nit += solution.nit
         solution.nit = nit
         return solution
 
     def _newton(self, x: Floats, tol: float, max_iter: int) -> OptimizeResult:
-        """Newton's method with the whole Hessian: four or six parameters for two classes."""
+        """Newton's method with the whole Hessian."""
         value, gradient, hessian = parts_of(self.second_order, 3, x.shape)
         solution = optimize.minimize(
             value,
@@ -270,13 +279,13 @@ class Objective:
         weight, K = self.rows.weight, self.n_classes
         if K > MANY_CLASSES:
             leverages = (blocks or self.map_.blocks(self, theta)).leverages
-            change, room = change_by_class, 4
+            change, room = change_by_class, 1
         else:
             _, gradient, hessian = self.second_order(theta)
             # Without a ridge some directions change no score, such as equal offsets.
             inverse = np.linalg.pinv(hessian, 1e-14, hermitian=True)
             theta = theta - inverse @ gradient
-            leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, 4 * K
+            leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, K
         scores = self.scores_at(theta)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -376,7 +385,7 @@ class Choice(NamedTuple):
     alpha: float
     alphas: Floats = np.empty(0)  #: in decreasing order
     losses: Floats = np.empty(0)  #: their estimated losses
-    fit: Fit | None = None
+    fit: Any = None  #: the Fit with this strength
     nit: int = 0  #: iterations of all fits
 
 
@@ -385,9 +394,8 @@ def choose_strength(
 ) -> Choice:
     """The strength of the least sum of approximate leave-one-out losses minus its log prior.
 
-    ``rule`` gives the regularization of a strength. The search walks from the strongest with few
-    features, which often need it, otherwise from 3, to weaker strengths as long as the sum falls.
-    If the first step does not lower the sum, the search walks to stronger ones. It does not look
+    ``rule`` gives the regularization of a strength. The search walks from 1, the centre of the
+    prior, to weaker strengths as long as the sum falls, or else to stronger ones. It does not look
     beyond: with many parameters for the rows the estimates for much weaker strengths are too low.
     """
     weight, penalties = objective.rows.weight, -log_prior(ALPHAS)
@@ -397,7 +405,7 @@ def choose_strength(
         # A gradient norm of 3e-4 is enough to compare strengths.
         return Fit.of(at, max(tol, 3e-4), max_iter, near)
 
-    best = 0 if objective.few else 2
+    best = int(np.argmin(penalties))
     fit = fit_at(best, None)
     losses, nit = {best: fit.loss}, fit.solution.nit
     for step in (1, -1):

@@ -65,11 +65,6 @@ class InverseTemperature(NamedTuple):
     value: float
     outcome: Literal["minimum", "separable", "no_better_than_chance", "constant"]
 
-    @property
-    def is_separable(self) -> bool:
-        """Whether each label has the largest logit of its row."""
-        return self.outcome == "separable"
-
 
 def warn_of_no_minimum(scale: InverseTemperature) -> None:
     """Warn if the log loss has no minimum, and name the temperature that is used instead."""

@@ -256,7 +256,7 @@ def kinds_of_probabilities(X: Floats) -> frozenset[str]:
         few = X.shape[0] < FEW_LOG_ODDS
         return frozenset(["probabilities"] if largest <= 1 + ROUNDING and not few else [])
     kinds = {"probabilities": are_probabilities(X), "percentages": are_probabilities(X / 100)}
-    kinds["sigmoids"] = largest <= 1 + ROUNDING and X.shape[0] >= FEW_LOG_ODDS
+    kinds["sigmoids"] = 0.5 < largest <= 1 + ROUNDING and X.shape[0] >= FEW_LOG_ODDS
     return frozenset(kind for kind, may_be in kinds.items() if may_be)
 
 

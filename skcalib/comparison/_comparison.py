@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
@@ -33,12 +33,6 @@ NOTE = (
     "observed frequencies, which can be small for probabilities that hardly discriminate."
 )
 
-# What LaTeX would read as a command.
-LATEX = str.maketrans(
-    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {letter: f"\\{letter}" for letter in "&%$#_{}"}
-)
-
 
 @dataclass(frozen=True, repr=False)
 class CalibratorComparison:
@@ -51,30 +45,38 @@ class CalibratorComparison:
     names : list of str
         Names of the calibrators, sorted by log loss, with "uncalibrated" among them.
     scores : dict of str to ndarray of shape (n_calibrators, n_splits)
-        For each measure its values for each calibrator in the order of ``names`` and each split.
-        Errors are positive numbers, the lower the better, except for scorers that were passed as
-        objects, whose values keep their sign. The Brier score is that of scikit-learn, half the sum
-        of squares for two classes.
+        Values of each measure for each calibrator in the order of ``names`` and each split.
+        Errors are positive numbers, the lower the better. Scorers that were passed as objects keep
+        their sign. The Brier score is scikit-learn's: half the sum of squares for two classes.
+        The log loss is the mean over the test rows of the splits.
     fit_times : ndarray of shape (n_calibrators, n_splits)
         Fit times in seconds.
     calibrators : dict of str to calibrator
         The calibrators, fitted to all rows if they were scored on a test set, else empty.
     greater_is_better : tuple of str
-        Measures of which greater values are better; of all others, lower ones are.
+        Measures with greater values for better calibrators; for all others lower is better.
     base_rate_log_loss : float
-        Log loss of the base rates of the classes in the rows that were scored, which a model that
-        knows nothing of a row could have; NaN for Dask collections.
+        Log loss of the base rates of the classes in the test rows, which a model without any
+        information on a row could have; NaN for Dask collections.
+    reference : str
+        Name of the calibrator that differences refer to.
 
     Examples
     --------
     >>> from skcalib import BBQ, TemperatureScaling, compare_calibrators
     >>> from skcalib.datasets import make_logits
     >>> logits, y = make_logits(1000, 3, random_state=0)
-    >>> found = compare_calibrators(logits, y, calibrators=[TemperatureScaling(), BBQ()])
-    >>> found.names
+    >>> comparison = compare_calibrators(
+    ...     logits, y, calibrators=[TemperatureScaling(), BBQ()], reference="BBQ"
+    ... )
+    >>> comparison.names
     ['TemperatureScaling', 'BBQ', 'uncalibrated']
-    >>> found.clear("log loss").tolist()
-    [True, True, False]
+    >>> comparison.to_frame()["log loss"].round(2)  # doctest: +NORMALIZE_WHITESPACE
+                        mean  standard error  difference  difference error
+    calibrator
+    TemperatureScaling  0.59            0.02       -0.02              0.01
+    BBQ                 0.61            0.02        0.00              0.00
+    uncalibrated        0.70            0.04        0.09              0.03
     """
 
     names: list[str]
@@ -83,6 +85,7 @@ class CalibratorComparison:
     calibrators: dict[str, Any] = field(default_factory=dict)
     greater_is_better: tuple[str, ...] = ("accuracy",)
     base_rate_log_loss: float = float("nan")
+    reference: str = UNCALIBRATED
 
     def mean(self, measure: str) -> Floats:
         """Mean of a measure over the splits.
@@ -124,54 +127,20 @@ class CalibratorComparison:
         """
         return _standard_error(self._values(measure))
 
-    def difference(self, measure: str) -> tuple[Floats, Floats]:
-        """Mean difference from the uncalibrated logits on the same split, and its standard error.
-
-        Parameters
-        ----------
-        measure : str
-            One of the keys of ``scores``.
-
-        Returns
-        -------
-        difference : ndarray of shape (n_calibrators,)
-            In the order of ``names``.
-        standard_error : ndarray of shape (n_calibrators,)
-            NaN if there is a single split.
-
-        Raises
-        ------
-        ValueError
-            If there is no measure of this name.
-        """
-        values = self._values(measure)
-        gains = values - values[self.names.index(UNCALIBRATED)]
-        return gains.mean(axis=1), _standard_error(gains)
-
-    def clear(self, measure: str) -> NDArray[np.bool_]:
-        """Whether the difference is more than two of its standard errors.
-
-        Parameters
-        ----------
-        measure : str
-            One of the keys of ``scores``.
-
-        Returns
-        -------
-        ndarray of shape (n_calibrators,)
-            False for all if there is a single split.
-
-        Raises
-        ------
-        ValueError
-            If there is no measure of this name.
-        """
-        difference, error = self.difference(measure)
-        return np.abs(difference) > CLEAR * np.where(np.isnan(error), np.inf, error)
-
     def _values(self, measure: str) -> Floats:
         check_option("measure", measure, self.scores)
         return self.scores[measure]
+
+    def _differences(self, measure: str) -> tuple[Floats, Floats]:
+        """Mean differences from the reference on the same split, and their standard errors."""
+        values = self._values(measure)
+        paired = values - values[self.names.index(self.reference)]
+        return paired.mean(axis=1), _standard_error(paired)
+
+    def _is_clear(self, measure: str) -> NDArray[np.bool_]:
+        """Whether differences are larger than two standard errors; False for a single split."""
+        difference, error = self._differences(measure)
+        return np.abs(difference) > CLEAR * np.where(np.isnan(error), np.inf, error)
 
     def to_frame(self) -> pd.DataFrame:
         """The table as a data frame.
@@ -180,8 +149,9 @@ class CalibratorComparison:
         -------
         pandas.DataFrame
             A row for each calibrator. Columns are pairs: a measure, and "mean", "standard error",
-            "difference" (from uncalibrated) or "difference error". Columns of nothing but NaN, such
-            as standard errors on a single split, are left out.
+            "difference" (from ``reference``, on the same splits) or "difference error", its
+            standard error. Columns without numbers, such as standard errors on a single split, are
+            left out.
 
         Raises
         ------
@@ -194,7 +164,7 @@ class CalibratorComparison:
             raise ImportError("to_frame needs pandas: pip install 'skcalib[frame]'.") from missing
         columns: dict[tuple[str, str], Floats] = {}
         for measure in self.scores:
-            difference, error = self.difference(measure)
+            difference, error = self._differences(measure)
             columns[measure, "mean"] = self.mean(measure)
             columns[measure, "standard error"] = self.standard_error(measure)
             columns[measure, "difference"] = difference
@@ -203,53 +173,35 @@ class CalibratorComparison:
         frame = pd.DataFrame(columns, index=pd.Index(self.names, name="calibrator"))
         return frame.dropna(axis=1, how="all")
 
-    def to_latex(self, *, measures: Sequence[str] | None = None) -> str:
-        r"""The table for a paper, with the best log loss and Brier score in bold type.
-
-        Parameters
-        ----------
-        measures : sequence of str, default=None
-            Keys of ``scores`` in the order of the columns; by default all of them.
-
-        Returns
-        -------
-        str
-            A ``tabular`` with a row for each calibrator, its means and, of several splits, their
-            standard errors. The preamble needs the package ``booktabs``.
-
-        Raises
-        ------
-        ValueError
-            If there is no measure of one of these names.
-        """
-        columns = [["calibrator", *self.names]]
-        for measure in self.scores if measures is None else measures:
-            is_best = self.best(measure) & (measure in PROPER_SCORES)
-            numbers = zip(self.mean(measure), self.standard_error(measure), is_best, strict=True)
-            columns.append([measure.translate(LATEX), *(_of_latex(*number) for number in numbers)])
-        header, *lines = [
-            " & ".join([name.translate(LATEX), *cells]) + r" \\"
-            for name, *cells in zip(*columns, strict=True)
-        ]
-        begin = rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"
-        rules = [r"\bottomrule", r"\end{tabular}"]
-        return "\n".join([begin, r"\toprule", header, r"\midrule", *lines, *rules])
-
     def __str__(self) -> str:
-        """A line for each calibrator, another one for standard errors, and the notes."""
-        measures, indent = list(self.scores), max(map(len, self.names)) + 1
-        widths = [max(9, len(measure) + 2) for measure in measures]
-        header = "".join(f"{m:>{n}}" for m, n in zip(measures, widths, strict=True))
-        lines = [f"{'':{indent}}{header}{'fit [s]':>9}"]
-        for k, name in enumerate(self.names):
-            means = [f"{written(self.mean(m)[k])}{' *'[int(self.clear(m)[k])]}" for m in measures]
-            cells = "".join(f"{cell:>{n}}" for cell, n in zip(means, widths, strict=True))
-            lines.append(f"{name:{indent}}{cells}{_seconds(self.fit_times[k]):>9}")
-            if self.fit_times.shape[1] > 1:
-                errors = [f"±{self.standard_error(m)[k]:.4f} " for m in measures]
-                cells = "".join(f"{cell:>{n}}" for cell, n in zip(errors, widths, strict=True))
-                lines.append(f"{'':{indent}}{cells}".rstrip())
-        return "\n".join([*lines, "", *_notes(self)])
+        """A line for each calibrator, another line for standard errors, and the notes."""
+        indent, (n_calibrators, n_splits) = max(map(len, self.names)) + 1, self.fit_times.shape
+        header: list[str] = []
+        lines: list[list[str]] = [[] for _ in range(2 * n_calibrators)]
+
+        def add(title: str, values: Floats, errors: Floats, marks: Any = None) -> None:
+            width = max(9, len(title) + 2)
+            header.append(f"{title:>{width}}")
+            marks = [" "] * n_calibrators if marks is None else [" *"[int(m)] for m in marks]
+            for k, mark in enumerate(marks):
+                lines[2 * k].append(f"{written(values[k]) + mark:>{width}}")
+                lines[2 * k + 1].append(f"±{errors[k]:.4f} ".rjust(width))
+
+        for measure in self.scores:
+            clear = self._is_clear(measure)
+            add(measure, self.mean(measure), self.standard_error(measure), clear)
+            if measure == LOG_LOSS:
+                add("difference", *self._differences(measure))
+        header.append(f"{'fit [s]':>9}")
+        for k, seconds in enumerate(self.fit_times):
+            lines[2 * k].append(f"{_seconds(seconds):>9}")
+        # A single split has no standard errors.
+        names = [name for each in self.names for name in (each, "")]
+        rows = list(zip(names, lines, strict=True))[:: 1 if n_splits > 1 else 2]
+        table = [
+            f"{name:{indent}}{''.join(cells)}".rstrip() for name, cells in [("", header), *rows]
+        ]
+        return "\n".join([*table, "", *_notes(self)])
 
     __repr__ = __str__
 
@@ -282,8 +234,9 @@ class CalibratorComparison:
     def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
         """Draw one measure of all calibrators.
 
-        Error bars extend two standard errors of the difference from uncalibrated to either side:
-        where they do not reach the dashed line, the difference is clear.
+        Error bars extend two standard errors of the difference from the reference to either side.
+        The dashed line is the mean of the reference: a bar that does not reach it shows a clear
+        difference.
 
         Parameters
         ----------
@@ -302,18 +255,22 @@ class CalibratorComparison:
         ValueError
             If there is no measure of this name.
         """
-        mean, (_, error) = self.mean(measure), self.difference(measure)
+        mean, (_, error) = self.mean(measure), self._differences(measure)
         drawing.check_axes(ax)
         if ax is None:
             ax = drawing.new_figure((6.4, 1.4 + 0.32 * len(self.names))).subplots()
         position = np.arange(len(self.names))
         has_bars = self.fit_times.shape[1] > 1
         ax.errorbar(mean, position, xerr=CLEAR * error if has_bars else None, fmt="o", capsize=3)
-        start, colour = self.names.index(UNCALIBRATED), drawing.foreground(ax, 0.6)
+        start, colour = self.names.index(self.reference), drawing.foreground(ax, 0.6)
         ax.axvline(mean[start], color=colour, linestyle="--", linewidth=1, zorder=0)
         ax.set_yticks(position, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
-        bars_are = "\n(bars: ± 2 standard errors of the difference)" if has_bars else ""
+        bars_are = (
+            f"\n(bars: ± 2 standard errors of the difference from {self.reference})"
+            if has_bars
+            else ""
+        )
         drawing.draw_as_written(ax.set_xlabel(f"{measure}{bars_are}"), *ax.get_yticklabels())
         return ax
 
@@ -325,23 +282,16 @@ def _standard_error(values: Floats) -> Floats:
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
 
-def _of_latex(mean: float, error: float, is_best: bool) -> str:  # noqa: FBT001
-    number = "--" if np.isnan(mean) else written(mean)
-    spread = "" if np.isnan(error) else rf" $\pm$ {error:.4f}"
-    return (rf"\textbf{{{number}}}" if is_best else number) + spread
-
-
-def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
+def comparison_elements(found: CalibratorComparison) -> list[Element]:
     """A table with a row for each calibrator, and its notes, for a notebook or a page."""
     n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
     splits = "one split" if n_splits == 1 else f"{n_splits} splits"
     where = "a test set" if found.calibrators else splits
     made = table(
-        ["calibrator", *found.scores, "fit [s]"],
+        ["calibrator", *_titles(found), "fit [s]"],
         [list(_cells(found, k)) for k in range(len(found.names))],
         caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
-        sortable=sortable,
         class_="comparison",
     )
     scores = "the best log loss or Brier score, by which calibrators are chosen"
@@ -360,20 +310,35 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
         if measure in PROPER_SCORES and found.best(measure)[k]:
             number = element("strong", f"{BEST} {number}")
         spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
-        mark = element("span", "*", class_="mark") if found.clear(measure)[k] else None
-        yield Number([number, mark, spread], mean)
-    yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
+        mark = element("span", "*", class_="mark") if found._is_clear(measure)[k] else None  # noqa: SLF001
+        yield Number([number, mark, spread])
+        if measure == LOG_LOSS:
+            difference, of_difference = (values[k] for values in found._differences(measure))  # noqa: SLF001
+            spread = element("span", f" ± {of_difference:.4f}", class_="spread")
+            cell = [written(difference), None if np.isnan(of_difference) else spread]
+            yield Number(cell)
+    yield Number(_seconds(found.fit_times[k]))
+
+
+def _titles(found: CalibratorComparison) -> Iterator[str]:
+    """Titles of the columns of measures: the log loss is followed by its difference."""
+    for measure in found.scores:
+        yield measure
+        if measure == LOG_LOSS:
+            yield f"difference from {found.reference}"
 
 
 def _notes(found: CalibratorComparison) -> Iterator[str]:
     yield NOTE
     if not np.isnan(loss := found.base_rate_log_loss):
         yield f"The base rates of the classes have a log loss of {written(loss)}."
+    if found.reference != UNCALIBRATED:
+        yield f"Differences are from {found.reference}, on the same rows."
     n_splits = found.fit_times.shape[1]
     if n_splits > 1:
         yield f"Means over {n_splits} splits with their standard errors."
-    if any(found.clear(measure).any() for measure in found.scores):
-        yield "* differs from uncalibrated by more than two standard errors of the difference."
+    if any(found._is_clear(measure).any() for measure in found.scores):  # noqa: SLF001
+        yield f"* differs from {found.reference} by more than two standard errors."
 
 
 def _seconds(times: Floats) -> str:

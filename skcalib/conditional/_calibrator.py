@@ -57,8 +57,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Whether to mix the candidates without features, or to take one of them.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Names or numbers of the columns of features that hold categories. "from_dtype" takes
-        columns of text and other objects for categories, and columns of numbers for numbers: name
-        those in which a number stands for a category.
+        columns of text, other objects and the categorical types of data frames for categories, and
+        columns of numbers for numbers. Name the columns with numbers that stand for categories.
     n_jobs : int, default=None
         Number of fits at once.
     random_state : int, RandomState instance or None, default=None

@@ -1,5 +1,7 @@
 """Reliability diagrams, histograms of the confidence, and temperature sweeps."""
 
+from __future__ import annotations
+
 from ._confidence import ConfidenceDisplay
 from ._reliability import ReliabilityDisplay
 from ._sweep import TemperatureSweepDisplay

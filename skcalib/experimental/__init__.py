@@ -1,5 +1,7 @@
 """Calibrators for special cases, with names that may still change."""
 
+from __future__ import annotations
+
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 from ._noisy_labels import NoisyLabelCalibration

@@ -1,5 +1,7 @@
 """Noisy labels: a calibrator of the true class, fitted to labels of which some are wrong."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,10 +165,11 @@ class NoisyLabelCalibration(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         calibrator = TemperatureScaling(smoothing=0) if self.calibrator is None else self.calibrator
         n_classes = max(rows.n_columns, 2)
-        given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
-        if hasattr(self.noise_matrix, "columns"):
-            check_column_names(self.noise_matrix, rows.classes, "noise_matrix")
-            check_column_names(self.noise_matrix.T, rows.classes, "noise_matrix.T")
+        matrix: Any = self.noise_matrix
+        given = None if matrix is None else _checked(matrix, n_classes)
+        if hasattr(matrix, "columns"):
+            check_column_names(matrix, rows.classes, "noise_matrix")
+            check_column_names(matrix.T, rows.classes, "noise_matrix.T")
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
         if has_fit_parameter(calibrator, "groups"):

@@ -1,5 +1,7 @@
 """Top-label calibration."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

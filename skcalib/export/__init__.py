@@ -1,5 +1,7 @@
 """Fitted calibrators outside Python and scikit-learn: ONNX, JSON and torch."""
 
+from __future__ import annotations
+
 from ._json import from_json, to_json
 from ._onnx import to_onnx
 from ._skl2onnx import register_skl2onnx

@@ -1,48 +1,29 @@
-"""Classifiers of scikit-learn: ensembles of trees as plain arrays, and all as ONNX graphs.
+"""Classifiers of scikit-learn in ONNX graphs.
 
-Linear classifiers and ensembles of trees have formulas here, in double precision as those of
-scikit-learn, since steps of a calibrator see the smallest differences. All others are converted by
-skl2onnx. This is the only place that reads private attributes of scikit-learn: the trees of
-``HistGradientBoostingClassifier`` have no public ones.
+skl2onnx converts them, except for histogram-based gradient boosting and forests, which have a
+converter here: skl2onnx 1.20 fails for the boosting of scikit-learn 1.9 and for extra trees in
+float64, and sends missing features in forests to the wrong side. The default calibrator contains
+such trees. This is the only module that reads private attributes of scikit-learn, because the trees
+of boosting have no public ones.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse, special
-from sklearn import base, ensemble, linear_model, model_selection, svm, tree
+from scipy import sparse
+from sklearn import ensemble, model_selection, svm, tree
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import extmath, validation
 
-from skcalib._rows import arrays as xa
+from skcalib._rows import Bools, Floats, Indices, arrays as xa
 
 from ._graph import Traced
 
-# Classifiers that are converted by way of their trees.
-ENSEMBLES = (
-    ensemble.ExtraTreesClassifier,
-    ensemble.HistGradientBoostingClassifier,
-    ensemble.RandomForestClassifier,
-)
-
-# Classifiers with linear margins.
-LINEAR = {
-    LinearDiscriminantAnalysis,
-    linear_model.LogisticRegression,
-    linear_model.LogisticRegressionCV,
-    linear_model.Perceptron,
-    linear_model.RidgeClassifier,
-    linear_model.RidgeClassifierCV,
-    linear_model.SGDClassifier,
-    svm.LinearSVC,
-}
-
-# Classifiers that take features in single precision, in scikit-learn or in skl2onnx.
+# Classifiers that see features in single precision, in scikit-learn or in the models of skl2onnx.
 SINGLE = {
     ensemble.AdaBoostClassifier,
     ensemble.BaggingClassifier,
@@ -54,139 +35,12 @@ SINGLE = {
 # Searches for parameters, which hold the best classifier.
 SEARCHES = model_selection.GridSearchCV | model_selection.RandomizedSearchCV
 
-# Rows times trees that are followed from node to node at once.
-AT_ONCE = 1 << 18
 
-
-# Trees as arrays.
-class Trees(base.BaseEstimator):
-    """A fitted ensemble of trees: nodes of all trees, one tree after the other.
-
-    A row at a node goes to ``left_`` if its feature is at most the threshold, else to ``right_``,
-    which are later nodes. The leaves of a round of trees add their values to the scores: in a
-    forest a round is one tree, whose leaves hold probabilities of all classes, and in gradient
-    boosting it is one tree for each score, whose leaves hold a single number.
-    """
-
-    classes_: xa.Array  #: labels of the columns of probabilities
-    n_features_in_: int
-    link_: str  #: "mean" of rounds in a forest, "sigmoid" or "softmax" of sums in boosting
-    baseline_: xa.Floats  #: scores to start from, (n_scores,)
-    root_: xa.Indices  #: first node of each tree, (n_trees,)
-    feature_: xa.Indices  #: column that a node compares, -1 for leaves, (n_nodes,)
-    threshold_: xa.Floats  #: what it is compared with, 0 for leaves, (n_nodes,)
-    left_: xa.Indices  #: node for smaller or equal ones; for leaves the row of value_, (n_nodes,)
-    right_: xa.Indices  #: node for larger ones, 0 for leaves, (n_nodes,)
-    value_: xa.Floats  #: of leaves, (n_leaves, n_values)
-    missing: xa.Indices | None = None  #: 1 where NaN goes to the left, (n_nodes,); JSON has none
-
-    def predict_proba(self, X: Any) -> xa.Floats:
-        """Probabilities of the classes, bit for bit those of scikit-learn."""
-        mean = self.link_ == "mean"
-        X = validation.validate_data(self, X, reset=False, dtype=np.float32 if mean else np.float64)
-        # Sums over classes depend on the order in memory, which is that of scikit-learn.
-        S = np.zeros((len(X), len(self.baseline_)), order="C" if mean else "F")
-        S += self.baseline_
-        n_rows = max(1, AT_ONCE // len(self.root_))
-        for start in range(0, len(X), n_rows):
-            part = slice(start, start + n_rows)
-            leaf = self._leaves(X[part])
-            per_round = S.shape[1] // self.value_.shape[1]
-            for k in range(0, leaf.shape[1], per_round):  # in this order, on which rounding depends
-                S[part] += self.value_[leaf[:, k : k + per_round]].reshape(-1, S.shape[1])
-        if mean:
-            return S / len(self.root_)
-        if self.link_ == "softmax":
-            return extmath.softmax(S, copy=False)
-        p = special.expit(S[:, 0])
-        return np.column_stack([1 - p, p])
-
-    def _leaves(self, X: xa.Floats) -> xa.Indices:
-        """The row of ``value_`` of each tree that rows end in, (n_rows, n_trees)."""
-        n_trees = len(self.root_)
-        at = np.tile(self.root_, len(X))
-        inner = np.flatnonzero(self.feature_[at] >= 0)  # those that are not at leaves yet
-        while len(inner):
-            node = at[inner]
-            goes_left = X[inner // n_trees, self.feature_[node]] <= self.threshold_[node]
-            at[inner] = np.where(goes_left, self.left_[node], self.right_[node])
-            inner = inner[self.feature_[at[inner]] >= 0]
-        return self.left_[at].reshape(-1, n_trees)
-
-
-def check_trees(trees: Trees) -> None:
-    """Raise a ValueError for nodes that are not there, or from which there is no way to a leaf."""
-    feature, left, right, threshold = trees.feature_, trees.left_, trees.right_, trees.threshold_
-    arrays = [feature, left, right, trees.root_, threshold, trees.value_]
-    wanted = [*[("i", 1)] * 4, ("f", 1), ("f", 2)]
-    holds = [(array.dtype.kind, array.ndim) for array in arrays] == wanted
-    holds = holds and len(feature) == len(left) == len(right) == len(threshold)
-    if holds:
-        n_nodes, node = len(feature), np.arange(len(feature))
-        after = (node < left) & (left < n_nodes) & (node < right) & (right < n_nodes)
-        good = np.where(feature < 0, (left >= 0) & (left < len(trees.value_)), after)
-        holds = bool(good.all() and feature.max() < trees.n_features_in_)
-        holds &= bool(trees.root_.min() >= 0 and trees.root_.max() < n_nodes)
-        holds &= bool(np.isfinite(trees.value_).all())
-    if not holds:
-        raise ValueError("trees must have nodes whose children are later ones")
-
-
-def trees_of(classifier: Any) -> Trees | None:
-    """The trees of a fitted forest, or of gradient boosting unless it splits by categories."""
-    if isinstance(classifier, Trees):
-        return classifier
-    if type(classifier) not in ENSEMBLES:
-        return None
-    if isinstance(classifier, ensemble.HistGradientBoostingClassifier):
-        parts = [tree.nodes for of_round in classifier._predictors for tree in of_round]  # noqa: SLF001
-        names = ("feature_idx", "num_threshold", "left", "right", "missing_go_to_left")
-        nodes = np.concatenate(parts)
-        if nodes["is_categorical"].any():
-            return None
-        is_leaf, value = nodes["is_leaf"] == 1, nodes["value"][:, None]
-        baseline = np.array(classifier._baseline_prediction).reshape(-1)  # noqa: SLF001
-        link = "softmax" if len(baseline) > 1 else "sigmoid"
-    else:
-        states = [member.tree_.__getstate__() for member in classifier.estimators_]
-        parts = [state["nodes"] for state in states]
-        names = ("feature", "threshold", "left_child", "right_child", "missing_go_to_left")
-        nodes = np.concatenate(parts)
-        is_leaf = nodes["left_child"] < 0
-        value = np.concatenate([state["values"][:, 0] for state in states])
-        baseline, link = np.zeros(value.shape[1]), "mean"
-    trees = _numbered(parts, [nodes[name] for name in names], is_leaf)
-    trees.classes_, trees.n_features_in_ = classifier.classes_, classifier.n_features_in_
-    trees.link_, trees.baseline_, trees.value_ = link, baseline, value[is_leaf]
-    return trees
-
-
-def _numbered(parts: list[Any], columns: list[Any], is_leaf: Any) -> Trees:
-    """Trees of the nodes of all parts, numbered from the first node of the first of them."""
-    feature, threshold, left, right, missing = columns
-    size = np.array([len(part) for part in parts])
-    root = np.cumsum(size) - size
-    first = np.repeat(root, size)
-    trees = Trees()
-    trees.root_, trees.missing = root, missing.astype(np.intp)
-    trees.feature_ = np.where(is_leaf, -1, feature).astype(np.intp)
-    trees.threshold_ = np.where(is_leaf, 0.0, threshold)
-    trees.left_ = np.where(is_leaf, np.cumsum(is_leaf) - 1, first + left.astype(np.intp))
-    trees.right_ = np.where(is_leaf, 0, first + right.astype(np.intp))
-    return trees
-
-
-# Graphs.
 class Features(NamedTuple):
     """Inputs of a classifier, one matrix or several columns."""
 
     values: dict[str, Traced]  #: by their names
-    options: dict[Any, Any]  #: of converters of skl2onnx, by the identity of estimators
-
-    def as_one(self) -> Any:
-        """All columns as one matrix."""
-        values = list(self.values.values())
-        return xa.concat(values, axis=1) if len(values) > 1 else values[0]
+    options: dict[Any, Any]  #: for converters of skl2onnx, by the identity of estimators
 
 
 def probabilities_of(classifier: Any, F: Any) -> Any:
@@ -197,20 +51,24 @@ def probabilities_of(classifier: Any, F: Any) -> Any:
 def response(classifier: Any, method: str, X: Features) -> Any:
     """Probabilities (n_rows, K), or margins (n_rows, K) or (n_rows, 1), of a fitted classifier."""
     steps, last = _steps(classifier)
-    trees = trees_of(last)
-    if trees is not None and hasattr(last, method):
-        formula = partial(_of_trees, trees, method)
-    elif type(last) in LINEAR and method == "decision_function":
-        formula = partial(_linear, last)
-    else:
-        whole = Pipeline([*steps, ("classifier", last)]) if steps else last
-        return _response_by_skl2onnx(whole, last, method, X)
-    return formula(_by_skl2onnx(Pipeline(steps), X)[0] if steps else X.as_one())
+    if steps:
+        F: Any = _by_skl2onnx(Pipeline(steps), X)[0]
+    else:  # columns side by side, in the common type of NumPy
+        F, *others = X.values.values()
+        F = xa.concat([F, *others], axis=1) if others else F
+    if hasattr(last, method) and (trees := _trees(last)) is not None:
+        return _response_of_trees(trees, method, F)
+    if type(last) in SINGLE:
+        F = xa.astype(F, np.float32)
+    elif F.dtype.kind != "f":
+        F = xa.astype(F, np.float64)
+    if sparse.issparse(getattr(last, "coef_", None)):  # which skl2onnx does not know
+        last = copy(last).densify()
+    return _converted_response(last, method, Features({"X": F}, X.options))
 
 
 def _steps(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
-    """Steps before the last classifier in pipelines, and that."""
-    # The classifier that does the work, in frozen ones and in searches.
+    """The steps before the last classifier in pipelines, and this classifier."""
     while isinstance(classifier, FrozenEstimator | SEARCHES):
         is_search = isinstance(classifier, SEARCHES)
         classifier = classifier.best_estimator_ if is_search else classifier.estimator
@@ -222,78 +80,124 @@ def _steps(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
     return [(f"step{i}", step) for i, step in enumerate([*real, *(s for _, s in after)])], last
 
 
-def _linear(classifier: Any, F: Any) -> Any:
-    """Margins of a linear classifier, whose coefficients may be sparse."""
-    coef, intercept = classifier.coef_, np.asarray(classifier.intercept_, np.float64)
-    coef = coef.toarray() if sparse.issparse(coef) else coef
-    F = F if F.dtype.kind == "f" else xa.astype(F, np.float64)
-    S = xa.double(F) @ coef.T.astype(np.float64) + intercept
-    return xa.astype(S, np.result_type(F.dtype, coef.dtype))
+class Trees(NamedTuple):
+    """Nodes of all trees, one tree after the other, and the scores that leaves add to."""
+
+    sizes: list[int]  #: number of nodes of each tree
+    feature: Indices  #: (n_nodes,)
+    threshold: Floats  #: rows with at most this value go to the left, (n_nodes,)
+    left: Indices  #: number of the left node within the tree, (n_nodes,)
+    right: Indices
+    missing_left: Indices  #: 1 if missing values go to the left
+    is_leaf: Bools
+    value: Floats  #: of leaves, for one score or for all, (n_leaves, 1) or (n_leaves, n_scores)
+    baseline: Floats  #: scores to start from, (n_scores,)
+    is_forest: bool  #: scores are probabilities, averaged over the trees
 
 
-def _of_trees(trees: Trees, method: str, F: Any) -> Any:
-    """Probabilities or margins of an ensemble of trees, whose sums runtimes round to float32."""
-    is_forest, graph = trees.link_ == "mean", F.graph
-    F = xa.astype(F, np.float32) if is_forest else F
-    example = np.zeros((len(F.example), len(trees.baseline_)), np.float32)
-    found = graph.node(
+def _trees(classifier: Any) -> Trees | None:
+    """The trees of a forest, or of histogram-based gradient boosting without categories."""
+    kind = type(classifier)
+    if kind is ensemble.HistGradientBoostingClassifier:
+        parts = [tree.nodes for iteration in classifier._predictors for tree in iteration]  # noqa: SLF001
+        names = ["feature_idx", "num_threshold", "left", "right", "missing_go_to_left"]
+        nodes = np.concatenate(parts)
+        is_leaf, value = nodes["is_leaf"] == 1, nodes["value"][:, None]
+        baseline = np.ravel(classifier._baseline_prediction)  # noqa: SLF001
+        if nodes["is_categorical"].any():
+            return None
+    elif kind in {ensemble.ExtraTreesClassifier, ensemble.RandomForestClassifier}:
+        states = [member.tree_.__getstate__() for member in classifier.estimators_]
+        parts = [state["nodes"] for state in states]
+        names = ["feature", "threshold", "left_child", "right_child", "missing_go_to_left"]
+        nodes = np.concatenate(parts)
+        is_leaf, value = (
+            nodes["left_child"] < 0,
+            np.concatenate([s["values"][:, 0] for s in states]),
+        )
+        baseline = np.zeros(value.shape[1])
+    else:
+        return None
+    feature, threshold, left, right, missing = (np.where(is_leaf, 0, nodes[n]) for n in names)
+    return Trees(
+        [len(part) for part in parts], feature, threshold, left, right, missing, is_leaf,
+        value[is_leaf], baseline, is_forest=value.shape[1] > 1,
+    )  # fmt: skip
+
+
+def _response_of_trees(trees: Trees, method: str, F: Any) -> Any:
+    """Probabilities or margins by trees with thresholds in double precision."""
+    graph, is_leaf, n_scores = F.graph, trees.is_leaf, len(trees.baseline)
+    of_tree = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
+    number = np.concatenate([np.arange(size) for size in trees.sizes])  # within the tree
+    leaf, column = np.indices(trees.value.shape).reshape(2, -1)
+    # Leaves have values of all scores, or each iteration has a tree for each score.
+    target = column if trees.is_forest else of_tree[is_leaf] % n_scores
+    # scikit-learn rounds features of forests to single precision, and runtimes round all sums.
+    F = xa.astype(F, np.float32) if trees.is_forest else F
+    sums = graph.node(
         "TreeEnsembleRegressor",
-        example,
+        np.zeros((len(F.example), n_scores), np.float32),
         xa.double(F),
         domain="ai.onnx.ml",
-        n_targets=len(trees.baseline_),
-        nodes_values_as_tensor=graph.tensor(trees.threshold_),
-        target_weights_as_tensor=graph.tensor(trees.value_.ravel()),
-        **_nodes(trees),
+        n_targets=n_scores,
+        nodes_treeids=of_tree.tolist(),
+        nodes_nodeids=number.tolist(),
+        nodes_modes=np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
+        nodes_featureids=trees.feature.tolist(),
+        nodes_values_as_tensor=graph.tensor(trees.threshold),
+        nodes_truenodeids=trees.left.tolist(),
+        nodes_falsenodeids=trees.right.tolist(),
+        nodes_missing_value_tracks_true=trees.missing_left.tolist(),
+        target_treeids=of_tree[is_leaf][leaf].tolist(),
+        target_nodeids=number[is_leaf][leaf].tolist(),
+        target_ids=target.tolist(),
+        target_weights_as_tensor=graph.tensor(trees.value.ravel()),
     )
-    S = xa.double(found) + trees.baseline_
-    if is_forest:
-        return S / float(len(trees.root_))
+    S = xa.double(sums) + trees.baseline
+    if trees.is_forest:
+        return S / float(len(trees.sizes))
     return S if method == "decision_function" else xa.softmax(S)
 
 
-def _nodes(trees: Trees) -> dict[str, Any]:
-    """Attributes of nodes, numbered from the root of their tree, and to which sum a leaf adds."""
-    n_nodes, is_leaf = len(trees.feature_), trees.feature_ < 0
-    of_node = np.repeat(np.arange(len(trees.root_)), np.diff(trees.root_, append=n_nodes))
-    number, root = np.arange(n_nodes), trees.root_[of_node]
-    leaves, n_values = np.flatnonzero(is_leaf), trees.value_.shape[1]
-    first = of_node[leaves] % (len(trees.baseline_) // n_values) * n_values
-    goes_left = np.zeros(n_nodes, int) if trees.missing is None else trees.missing
-    return {
-        "nodes_missing_value_tracks_true": goes_left.tolist(),
-        "nodes_treeids": of_node.tolist(),
-        "nodes_nodeids": (number - root).tolist(),
-        "nodes_featureids": np.maximum(trees.feature_, 0).tolist(),
-        "nodes_modes": np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
-        "nodes_truenodeids": np.where(is_leaf, 0, trees.left_ - root).tolist(),
-        "nodes_falsenodeids": np.where(is_leaf, 0, trees.right_ - root).tolist(),
-        "target_treeids": np.repeat(of_node[leaves], n_values).tolist(),
-        "target_nodeids": np.repeat((number - root)[leaves], n_values).tolist(),
-        "target_ids": (first[:, None] + np.arange(n_values)).ravel().tolist(),
-    }
+def _converted_response(classifier: Any, method: str, X: Features) -> Any:
+    """Probabilities or margins of a classifier, as skl2onnx converts it."""
+    kind, is_binary = type(classifier).__name__, len(classifier.classes_) == 2
+    # LinearSVC has no probabilities, so its converter refuses the option.
+    options = {} if type(classifier) is svm.LinearSVC else {"zipmap": False}
+    if method == "predict_proba":
+        if type(classifier) is LinearDiscriminantAnalysis and is_binary:
+            raise TypeError(
+                "skl2onnx converts probabilities of LinearDiscriminantAnalysis wrongly for two "
+                "classes. Calibrate its decision_function, as response_method='auto' does."
+            )
+        return _by_skl2onnx(classifier, X, options)[-1]
+    model = _model_by_skl2onnx(classifier, X, {**options, "raw_scores": True})
+    # Converters of other libraries may accept the option raw_scores, and ignore it.
+    if hasattr(classifier, "predict_proba"):
+        of_probabilities = _model_by_skl2onnx(classifier, X, options)
+        if of_probabilities.graph.node == model.graph.node:
+            raise TypeError(
+                f"The converter of {kind} ignores the option raw_scores, so the ONNX model would "
+                "take probabilities for margins. Calibrate with response_method='predict_proba'."
+            )
+    margins = _outputs(model, X)[-1]
+    # skl2onnx has margins of both classes, even if it declares one column; skcalib of the second.
+    return margins[:, [-1]] if is_binary else margins
 
 
-def _response_by_skl2onnx(classifier: Any, last: Any, method: str, X: Features) -> Any:
-    """As skl2onnx converts the classifier, of which ``last`` is the last step."""
-    margins = method == "decision_function"
-    if not margins and type(last) is LinearDiscriminantAnalysis and len(last.classes_) == 2:
-        raise TypeError(
-            "skl2onnx converts probabilities of LinearDiscriminantAnalysis wrongly for two "
-            "classes. Calibrate its decision_function, as response_method='auto' does."
-        )
-    options: dict[str, bool] = {"zipmap": False, **({"raw_scores": True} if margins else {})}
-    values = X.values
-    if type(last) in SINGLE:
-        values = {name: xa.astype(value, np.float32) for name, value in values.items()}
-    made = _by_skl2onnx(classifier, Features(values, {**X.options, id(last): options}))[-1]
-    if margins and len(last.classes_) == 2:  # skl2onnx gives that of the other class as well
-        return made[:, -1:]
-    return made
+def _by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = None) -> list[Any]:
+    """Outputs of an estimator as skl2onnx converts it."""
+    return _outputs(_model_by_skl2onnx(estimator, X, options), X)
 
 
-def _by_skl2onnx(estimator: Any, X: Features) -> list[Traced]:
-    """Outputs of an estimator of scikit-learn as skl2onnx converts it."""
+def _outputs(model: Any, X: Features) -> list[Traced]:
+    """The outputs of a model for features, in their graph."""
+    return next(iter(X.values.values())).graph.outputs_of(model, X.values)
+
+
+def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None) -> Any:
+    """The ONNX model of an estimator, with options for its own converter."""
     kind, graph = type(estimator).__name__, next(iter(X.values.values())).graph
     try:
         import skl2onnx
@@ -307,13 +211,13 @@ def _by_skl2onnx(estimator: Any, X: Features) -> list[Traced]:
     for name, value in X.values.items():
         ((_, of_example),) = data_types.guess_data_type(value.example)
         types.append((name, type(of_example)([None, *value.shape[1:]])))  # of any number of rows
+    every = X.options if options is None else {**X.options, id(estimator): options}
     try:
-        model = skl2onnx.to_onnx(
-            estimator, initial_types=types, options=X.options, target_opset=graph.opsets
+        return skl2onnx.to_onnx(
+            estimator, initial_types=types, options=every, target_opset=graph.opsets
         )
-    except (RuntimeError, NameError, NotImplementedError, ValueError) as error:
+    except (AttributeError, NameError, RuntimeError, ValueError) as error:
         raise TypeError(
             f"{kind} cannot be converted to ONNX by skl2onnx {skl2onnx.__version__}: "
             f"{str(error).splitlines()[0]} Use another classifier, or another response_method."
         ) from error
-    return graph.outputs_of(model, X.values)

@@ -1,62 +1,55 @@
 """Calibrators and monitors as JSON: plain numbers and text that load without executing anything."""
 
+from __future__ import annotations
+
 import json
 import re
 import reprlib
 import warnings
-from copy import copy
+from collections.abc import Mapping
+from datetime import date, datetime
 from math import isfinite
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from skcalib import binning, meta, scaling, selection
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array
 from skcalib._version import __version__, warn_of_version
-from skcalib.monitor import CalibrationMonitor, DriftMonitor
-from skcalib.selection import _candidates
+from skcalib.monitor import CalibrationMonitor
 
-from ._classifiers import ENSEMBLES, Trees, check_trees, trees_of
-from ._onnx import chain_of
+from ._calibrators import chain_of, checked_metadata, known_calibrators
 
 FORMAT, VERSION = "skcalib calibrator", 2
 
-# All calibrators by name, also those that only the default calibrator has.
-CALIBRATORS: dict[str, Any] = {
-    name: kind
-    for module in (binning, meta, scaling, selection, _candidates)
-    for name, kind in vars(module).items()
-    if isinstance(kind, type) and issubclass(kind, BaseCalibrator | meta.MultiLabelCalibrator)
-    if kind is not BaseCalibrator
-}
+# Attributes that are no fitted state: output containers, routing, versions, the kind of arrays.
+NOT_STATE = {"_sklearn_output_config", "_metadata_request", "_skcalib_version", "_fitted_to"}
 
-MONITORS: dict[str, Any] = {kind.__name__: kind for kind in (CalibrationMonitor, DriftMonitor)}
-
-# Classes by name. Classifiers are there as parameters, and once they are fitted as trees.
-CLASSES = CALIBRATORS | {kind.__name__: kind for kind in (*ENSEMBLES, Pipeline, Trees)}
-
-DTYPES = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|object|U[1-9][0-9]{0,5}")
+DTYPES = re.compile(
+    r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[SU][0-9]{1,6}|datetime64\[\w+\]"
+)
 SCALARS = {bool, int, float, str}
 
-# Deepest nesting that is read; letters of an array of text for each that the file has; numbers in
-# the trial prediction.
-DEEPEST, MOST_LETTERS, TRIAL = 64, 256, 10**5
+# Numbers in the trial prediction of a calibrator that is read.
+TRIAL = 10**5
 
 
-def to_json(calibrator: Any) -> str:
-    """A fitted calibrator, a pipeline of calibrators, or a monitor, as text in JSON.
+def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> str:
+    """Text in JSON of a fitted calibrator, a pipeline of calibrators, or a monitor.
 
     The text holds the class, the parameters and the fitted attributes as plain numbers and
-    strings, for people and other programs to read; :ref:`its format <json>` is documented. What
-    :func:`from_json` makes of it predicts bit for bit the same, and a monitor goes on as it would
-    have done.
+    strings, for people and other programs to read; :ref:`its format <json>` is documented. The
+    calibrator that :func:`from_json` returns predicts bit for bit the same.
 
     Parameters
     ----------
-    calibrator : calibrator, Pipeline, CalibrationMonitor or DriftMonitor
-        A fitted calibrator of skcalib, a pipeline of fitted calibrators, or a monitor.
+    calibrator : calibrator, Pipeline or CalibrationMonitor
+        A fitted calibrator made of maps and bins, a pipeline of fitted calibrators, or a monitor.
+    metadata : dict, default=None
+        Evidence that travels with the calibrator, such as the name of the data, the date and the
+        number of labels. Keys are text; values are text, finite numbers, dates, lists and dicts.
+        Dates become text.
 
     Returns
     -------
@@ -66,11 +59,11 @@ def to_json(calibrator: Any) -> str:
     Raises
     ------
     NotFittedError
-        If it is not fitted.
+        If the calibrator is not fitted.
     TypeError
-        If it is no calibrator of skcalib, or holds what JSON cannot: a classifier other than
-        gradient boosting and forests of scikit-learn, labels that are neither numbers nor strings,
-        or a parameter such as a splitter.
+        If it is no calibrator of skcalib, or if JSON cannot hold a part: a classifier such as the
+        trees of :class:`~skcalib.AutoCalibrator`, or a parameter such as a splitter. Save these
+        with skops or joblib.
 
     See Also
     --------
@@ -79,8 +72,8 @@ def to_json(calibrator: Any) -> str:
 
     Notes
     -----
-    What says how outputs are wrapped, ``set_output``, and metadata routing are not part of the
-    file, nor is the ``memory`` of a pipeline.
+    The text does not hold the configuration of ``set_output``, metadata routing, and the
+    ``memory`` of a pipeline.
 
     Examples
     --------
@@ -89,11 +82,14 @@ def to_json(calibrator: Any) -> str:
     >>> from skcalib.export import to_json
     >>> X = np.array([[2.0], [1.0], [-1.0], [-2.0]])
     >>> calibrator = HistogramBinning(n_bins=2).fit(X, ["b", "a", "b", "a"])
-    >>> print(to_json(calibrator))  # doctest: +ELLIPSIS
+    >>> print(to_json(calibrator, metadata={"n_labels": 4}))  # doctest: +ELLIPSIS
     {
       "format": "skcalib calibrator",
       "version": 2,
       "skcalib": "...",
+      "metadata": {
+        "n_labels": 4
+      },
       "calibrator": {
         "class": "HistogramBinning",
         "parameters": {
@@ -115,39 +111,47 @@ def to_json(calibrator: Any) -> str:
       }
     }
     """
-    if type(calibrator) in MONITORS.values():
-        state = _members(vars(calibrator), "monitor", fitted=True)
-        content = {"class": type(calibrator).__name__, "state": state}
+    evidence = checked_metadata(metadata)
+    if type(calibrator) is CalibrationMonitor:
+        state = _encode_members(vars(calibrator), "monitor")
+        content = {"class": "CalibrationMonitor", "state": state}
     else:
         chain_of(calibrator, "to_json")
-        content = _written(calibrator, "calibrator", fitted=True)
+        content = _encode_estimator(calibrator, "calibrator")
     head = {"format": FORMAT, "version": VERSION, "skcalib": __version__}
-    return _laid_out({**head, "calibrator": content})
+    if evidence:
+        head["metadata"] = evidence
+    return _layout({**head, "calibrator": content})
 
 
-def from_json(text: str) -> Any:
-    """The fitted calibrator, pipeline of calibrators, or monitor, of a text by :func:`to_json`.
+def from_json(text: str, *, return_metadata: bool = False) -> Any:
+    """Fitted calibrator, pipeline of calibrators, or monitor of a text by :func:`to_json`.
 
-    Nothing in the text is executed, and no name in it is imported. Types and sizes are checked,
-    and that the calibrator predicts; but not that its numbers are those of a fit: load files from
-    people that you trust.
+    Nothing in the text is executed, and no name in it is imported. The function checks types, and
+    that the calibrator predicts. It does not check that the numbers come from a fit: load files
+    from people that you trust.
 
     Parameters
     ----------
     text : str
         Text by :func:`to_json`.
+    return_metadata : bool, default=False
+        Whether to return the metadata as well.
 
     Returns
     -------
-    calibrator or Pipeline
-        Of the same class, with the same parameters and fitted attributes, and the same predictions,
-        bit for bit. A classifier inside is replaced by its trees as arrays.
+    calibrator : calibrator, Pipeline or CalibrationMonitor
+        Calibrator of the same class, with the same parameters, fitted attributes and predictions,
+        bit for bit.
+    metadata : dict
+        The metadata passed to :func:`to_json`, or an empty dict. Only returned if
+        ``return_metadata=True``.
 
     Raises
     ------
     ValueError
-        If it is not valid JSON, or not that of a calibrator that predicts, or of a version or class
-        that this version of skcalib does not know.
+        If the text is not valid JSON, not the text of a calibrator that predicts, or of a version
+        or class that this version of skcalib does not know.
     TypeError
         If it is not a string.
 
@@ -164,9 +168,12 @@ def from_json(text: str) -> Any:
     >>> from skcalib.export import from_json, to_json
     >>> logits, y = make_logits(200, 3, random_state=0)
     >>> calibrator = TemperatureScaling().fit(logits, y)
-    >>> loaded = from_json(to_json(calibrator))
+    >>> text = to_json(calibrator, metadata={"data": "validation rows", "n_labels": 200})
+    >>> loaded, metadata = from_json(text, return_metadata=True)
     >>> np.array_equal(loaded.predict_proba(logits), calibrator.predict_proba(logits))
     True
+    >>> metadata
+    {'data': 'validation rows', 'n_labels': 200}
     """
     if not isinstance(text, str):
         raise TypeError(
@@ -174,217 +181,234 @@ def from_json(text: str) -> Any:
             "pathlib.Path(file).read_text()."
         )
     try:
-        raw = json.loads(text, parse_constant=int)  # which refuses NaN and Infinity, no JSON
+        raw = json.loads(text, parse_constant=int)  # int refuses NaN and Infinity, which JSON lacks
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"The text must be JSON, got {text[:40]!r}, which breaks off or is nested too deep: "
             f"{error}. Pass the text that to_json returned, not the name of a file."
         ) from error
-    written_by = _checked_head(raw)
+    written_by = _check_head(raw)
     try:
-        with warnings.catch_warnings():  # of wrong numbers, and of columns without names
+        with warnings.catch_warnings():  # the trial rows have no column names
             warnings.simplefilter("ignore")
-            read = _read_monitor if "state" in raw["calibrator"] else _read_calibrator
-            calibrator = read(raw["calibrator"], len(text))
-    except Exception as error:  # whatever a calibrator of wrong numbers raises
+            is_monitor = "state" in raw["calibrator"]
+            calibrator = (_read_monitor if is_monitor else _read_calibrator)(raw["calibrator"])
+        metadata = dict(raw.get("metadata", {}))
+    except Exception as error:  # calibrators with wrong numbers may raise any error
         reason = " ".join(str(error).split()).rstrip(".")
         raise ValueError(
-            "The text must be that of a calibrator that predicts or of a monitor, got "
+            "The text must hold a calibrator that predicts, or a monitor, got "
             f"{type(error).__name__}: {reason:.300}. Write it again with to_json."
         ) from error
     warn_of_version(type(calibrator).__name__, written_by)
-    return calibrator
+    return (calibrator, metadata) if return_metadata else calibrator
 
 
+# --------------------------------------------------------------------------------------
 # Writing.
-def _written(value: Any, where: str, *, fitted: bool) -> Any:
-    """A value for JSON; of estimators also what was ``fitted``, unless they are parameters."""
+
+
+def _encode(value: Any, where: str) -> Any:
+    """A value for JSON; ``where`` is its name in messages."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or type(value) in SCALARS - {float}:
         return value
-    if type(value) is float:  # an array without dimensions has room for what is not finite
-        return value if isfinite(value) else _written(np.array(value), where, fitted=fitted)
+    if type(value) is float or isinstance(value, date | bytes):
+        return _encode_scalar(value, where)
     if isinstance(value, np.ndarray):
-        return _array(value, where)
+        return _encode_array(value, where)
     if isinstance(value, list | tuple):
-        return [_written(x, f"{where}[{k}]", fitted=fitted) for k, x in enumerate(value)]
+        return [_encode(x, f"{where}[{k}]") for k, x in enumerate(value)]
     if isinstance(value, dict) and all(type(name) is str for name in value):
-        return {"entries": _members(value, where, fitted=fitted)}
-    if fitted and type(value) in ENSEMBLES:
-        value = trees_of(value)
-    if CLASSES.get(type(value).__name__) is type(value):
-        return _estimator(value, where, fitted=fitted)
-    raise _refused(value, where)
+        return {"entries": _encode_members(value, where)}
+    return _encode_estimator(value, where)
 
 
-def _members(value: dict[str, Any], where: str, *, fitted: bool) -> dict[str, Any]:
-    return {name: _written(x, f"{where}.{name}", fitted=fitted) for name, x in value.items()}
+def _encode_members(value: Mapping[str, Any], where: str) -> dict[str, Any]:
+    return {name: _encode(x, f"{where}.{name}") for name, x in value.items()}
 
 
-def _estimator(estimator: Any, where: str, *, fitted: bool) -> dict[str, Any]:
-    """An estimator as an object with its class, parameters and fitted attributes."""
-    kind = type(estimator)
-    state = estimator.__getstate__()  # with arrays of NumPy, where they are tensors
+def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
+    """A calibrator or pipeline as an object with its class, parameters and fitted attributes."""
+    name = type(estimator).__name__
+    if type(estimator) is Pipeline:
+        steps = _encode_members({"steps": estimator.steps}, where)
+        return {"class": name, "parameters": steps}
+    kind: Any = type(estimator)
+    if known_calibrators().get(name) is not kind:
+        raise _refusal(estimator, where)
+    state: dict[str, Any] = estimator.__getstate__()  # fitted tensors become NumPy arrays
     params = {name: state[name] for name in estimator.get_params(deep=False)}
-    if kind is Pipeline:
-        steps = {"steps": estimator.steps}
-        return {"class": kind.__name__, "parameters": _members(steps, where, fitted=fitted)}
-    if kind in ENSEMBLES:  # those that are as by default may differ between versions
-        default = kind().get_params(deep=False)
-        params = {name: x for name, x in params.items() if repr(x) != repr(default[name])}
-    found = {"class": kind.__name__, "parameters": _members(params, where, fitted=False)}
-    if fitted:
-        attributes = {name: x for name, x in state.items() if name.endswith("_")}
-        found["fitted"] = _members(attributes, where, fitted=True)
-    return found
+    fitted = {name: state[name] for name in state if name not in {*params, *NOT_STATE}}
+    encoded = {"class": name, "parameters": _encode_members(params, where)}
+    return encoded | ({"fitted": _encode_members(fitted, where)} if fitted else {})
 
 
-def _array(array: Array, where: str) -> dict[str, Any]:
-    """An array as an object with its dtype, shape and values; infinite ones and NaN as text."""
-    name = array.dtype.str[1:] if array.dtype.kind == "U" else array.dtype.name
-    found = [x.item() if isinstance(x, np.generic) else x for x in array.ravel().tolist()]
-    values = [repr(x) if type(x) is float and not isfinite(x) else x for x in found]
-    fits = DTYPES.fullmatch(name) and set(map(type, found)) <= SCALARS
-    if not fits or (name == "object" and values != found):
-        raise _refused(array, where)
-    return {"dtype": name, "shape": list(array.shape), "values": values}
+def _encode_array(array: Array, where: str) -> dict[str, Any]:
+    """An array as an object with its dtype, shape and values."""
+    kind = array.dtype.kind
+    name = array.dtype.str[1:] if kind in "SU" else array.dtype.name
+    if not DTYPES.fullmatch(name):
+        raise _refusal(array, where)
+    flat = array.ravel().tolist()
+    if kind == "M":
+        flat = np.datetime_as_string(array).ravel().tolist()
+    elif kind == "S":
+        flat = [x.decode("latin-1") for x in flat]
+    elif kind == "f":
+        flat = [x if isfinite(x) else repr(x) for x in flat]
+    elif kind == "O":
+        flat = [_encode_scalar(x, where) for x in flat]
+    return {"dtype": name, "shape": list(array.shape), "values": flat}
 
 
-def _refused(value: Any, where: str) -> TypeError:
+def _encode_scalar(value: Any, where: str) -> Any:
+    """A number or text as it is; infinite numbers, NaN, dates and bytes as objects."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if type(value) is float and not isfinite(value):
+        return {"float": repr(value)}
+    if type(value) in SCALARS:
+        return value
+    if isinstance(value, bytes):
+        return {"bytes": value.decode("latin-1")}
+    if isinstance(value, date):
+        encoded = {"datetime" if isinstance(value, datetime) else "date": value.isoformat()}
+        if _decode_scalar(encoded) == value:  # unless a timestamp has nanoseconds
+            return encoded
+    raise _refusal(value, where)
+
+
+def _refusal(value: Any, where: str) -> TypeError:
+    """The error for a value that JSON cannot hold."""
+    kind = type(value).__name__
+    if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
+        got, remedy = f"a {kind}", "fit a calibrator without classifiers"
+    else:
+        got, remedy = f"{reprlib.repr(value)} of type {kind}", "set this part to None"
     return TypeError(
-        f"{where} cannot be written as JSON, which holds numbers, text, arrays of these, and "
-        "calibrators of skcalib with trees of gradient boosting without categories or of forests "
-        f"inside, got {value!r:.100} of type {type(value).__name__}. Save the calibrator with "
-        "skops, use to_onnx, or set a parameter that predictions do not need to None."
+        f"to_json writes calibrators of skcalib that are made of maps and bins, got {got} for "
+        f"{where}. Save the calibrator with skops.io.dump or joblib.dump, or {remedy}."
     )
 
 
-def _laid_out(value: Any, indent: str = "") -> str:
+def _layout(value: Any, indent: str = "") -> str:
     """JSON with one line for each member of an object and for each array."""
     more = indent + "  "
     if isinstance(value, dict) and value and "dtype" not in value:
-        members = [f"{json.dumps(name)}: {_laid_out(x, more)}" for name, x in value.items()]
+        members = [f"{json.dumps(name)}: {_layout(x, more)}" for name, x in value.items()]
         return "{\n" + more + f",\n{more}".join(members) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(x, dict | list) for x in value):
-        return "[\n" + more + f",\n{more}".join(_laid_out(x, more) for x in value) + f"\n{indent}]"
+        return "[\n" + more + f",\n{more}".join(_layout(x, more) for x in value) + f"\n{indent}]"
     return json.dumps(value, allow_nan=False)
 
 
+# --------------------------------------------------------------------------------------
 # Reading.
-def _checked_head(raw: Any) -> str:
-    """The version of skcalib that wrote a file, whose format is checked."""
+
+
+def _check_head(raw: Any) -> str:
+    """The version of skcalib that wrote a text, if this version can read its format."""
     head = raw if type(raw) is dict else {}
-    of_skcalib, version = head.get("skcalib"), head.get("version")
-    if head.get("format") != FORMAT or type(version) is not int or type(of_skcalib) is not str:
+    written_by, version = head.get("skcalib"), head.get("version")
+    if head.get("format") != FORMAT or type(version) is not int or type(written_by) is not str:
         raise ValueError(
-            f'The text must be an object whose format is "{FORMAT}", with versions of the format '
+            f'The text must be an object with the format "{FORMAT}", and versions of the format '
             f"and of skcalib, got {reprlib.repr(raw):.60}. Write it again with to_json."
         )
     if version != VERSION or "calibrator" not in head:
         raise ValueError(
             f"The format must be of version {VERSION} and hold a calibrator, got version {version} "
-            f"by skcalib {of_skcalib:.40}. Install that skcalib, or write it again with to_json."
+            f"by skcalib {written_by:.40}. Install that skcalib, or write it again with to_json."
         )
-    return of_skcalib
+    return written_by
 
 
-def _read(raw: Any, path: tuple[str, ...], most: int) -> Any:
-    """The value of JSON, with the names on the way to it and the largest size of an array."""
-    _check(path[:9], f"nested at most {DEEPEST} deep", holds=len(path) <= DEEPEST)
+def _decode(raw: Any) -> Any:
+    """The value of an encoded one."""
     if type(raw) is list:
-        return [_read(x, (*path, str(k)), most) for k, x in enumerate(raw)]
+        return [_decode(x) for x in raw]
     if type(raw) is not dict:
         return raw
     if raw.keys() == {"entries"}:
-        return _read_members(raw["entries"], path, most)
+        return {name: _decode(x) for name, x in raw["entries"].items()}
     if raw.keys() == {"dtype", "shape", "values"}:
-        return _read_array(raw, path, most)
-    return _read_estimator(raw, path, most)
+        return _decode_array(raw)
+    if "class" not in raw:
+        return _decode_scalar(raw)
+    return _decode_estimator(raw)
 
 
-def _read_members(raw: dict[str, Any], path: tuple[str, ...], most: int) -> dict[str, Any]:
-    _check(path, "an object", holds=type(raw) is dict)
-    return {name: _read(x, (*path, name), most) for name, x in raw.items()}
+def _decode_array(raw: dict[str, Any]) -> Any:
+    dtype, values = raw["dtype"], raw["values"]
+    if type(dtype) is not str or not DTYPES.fullmatch(dtype):
+        raise ValueError(f"the dtype {dtype!r:.40} must be one such as float64 or U9")
+    if dtype[0] == "S":
+        values = [x.encode("latin-1") for x in values]
+    array = np.array([_decode_scalar(x) for x in values], dtype).reshape(raw["shape"])
+    # The dtype may have rounded or cut values of a text that was edited.
+    if _encode_array(array, "")["values"] != raw["values"]:
+        raise ValueError(f"values must be of the type {dtype}, got {raw['values']!r:.80}")
+    return array if raw["shape"] else array.item()
 
 
-def _read_array(raw: dict[str, Any], path: tuple[str, ...], most: int) -> Any:
-    dtype, shape, values = raw["dtype"], raw["shape"], raw["values"]
-    fits = type(dtype) is str and DTYPES.fullmatch(dtype) is not None
-    _check(path, "of a dtype such as float64 or U9", holds=fits)
-    fits = type(values) is list and type(shape) is list and set(map(type, values)) <= SCALARS
-    fits = fits and all(type(size) is int and size <= most for size in shape)
-    _check(path, "an array with sizes and values", holds=fits)
-    letters = sum(len(x) + 1 for x in values if type(x) is str)
-    wide = dtype[:1] == "U" and int(dtype[1:]) * len(values) > MOST_LETTERS * letters
-    _check(path, "text of about equal lengths", holds=not wide)
-    array = np.array(values, dtype).reshape(shape)
-    # What the type has rounded, or taken for something else, is not the same again.
-    same = _array(array, "") == raw
-    _check(path, f"values of the type {dtype} in that shape", holds=same)
-    return array if shape else array.item()
+def _decode_scalar(raw: Any) -> Any:
+    if type(raw) is not dict:
+        return raw
+    ((kind, text),) = raw.items()
+    if kind == "bytes":
+        return text.encode("latin-1")
+    if kind == "float":
+        return float(text)
+    return {"date": date, "datetime": datetime}[kind].fromisoformat(text)
 
 
-def _read_estimator(raw: dict[str, Any], path: tuple[str, ...], most: int) -> Any:
-    name = raw.get("class")
-    fits = type(name) is str and name in CLASSES and "parameters" in raw
-    _check(path, "a calibrator of a class that this version of skcalib has", holds=fits)
-    kind = CLASSES[str(name)]
-    params = _read_members(raw["parameters"], path, most)
+def _decode_estimator(raw: dict[str, Any]) -> Any:
+    name, classes = raw["class"], {**known_calibrators(), "Pipeline": Pipeline}
+    if type(name) is not str or name not in classes:
+        raise ValueError(f"the class must be a calibrator of this skcalib, got {name!r:.60}")
+    kind: Any = classes[name]
+    params = {name: _decode(x) for name, x in raw["parameters"].items()}
     if kind is Pipeline:
-        params = {"steps": [(name, step) for name, step in params["steps"]]}
-    found = kind(**params)
-    fitted = _read_members(raw.get("fitted", {}), path, most)
-    fits = all(re.fullmatch("[a-z][a-z0-9_]*_", name) for name in fitted)
-    _check(path, "fitted with names that end in an underscore", holds=fits)
-    n = fitted.get("n_features_in_", 1)
-    fits = type(n) is int and 0 < n <= most
-    _check(path, "of no more columns than the text is long", holds=fits)
-    vars(found).update(fitted)
-    if kind is Trees:
-        check_trees(found)
-    return found
+        return Pipeline([(name, step) for name, step in params["steps"]])
+    calibrator = kind(**params)
+    fitted = {name: _decode(x) for name, x in raw.get("fitted", {}).items()}
+    _check_names(kind, fitted)
+    vars(calibrator).update(fitted)
+    return calibrator
 
 
-def _read_calibrator(raw: Any, most: int) -> Any:
-    """A calibrator, or an error unless it gives probabilities of some logits.
+def _check_names(kind: type, names: Mapping[str, Any]) -> None:
+    """Raise a ValueError for attributes that would replace methods of a class."""
+    wrong = [name for name in names if hasattr(kind, name) or not name.isidentifier()]
+    if wrong:
+        raise ValueError(f"attributes must have names of fitted ones, got {wrong[0]!r:.60}")
 
-    Each class is the most probable one in a row, as far as they are few.
-    """
-    calibrator = _read(raw, ("calibrator",), most)
+
+def _read_calibrator(raw: Any) -> Any:
+    """A calibrator, or an error unless it predicts probabilities for trial logits."""
+    calibrator = _decode(raw)
     chain = chain_of(calibrator, "from_json")
-    n_columns = chain[0].n_features_in_
+    n_columns, n_classes = chain[0].n_features_in_, len(chain[-1].classes_)
+    if type(n_columns) is not int or not 0 < n_columns <= max(n_classes, 2):
+        raise ValueError(f"n_features_in_ must be a number of columns, got {n_columns!r:.60}")
+    # Each class is the most probable one in a row, if there are few classes.
     n = max(3, min(n_columns, TRIAL // n_columns))
     Z = (np.arange(n_columns) - np.arange(n)[:, None]) % n_columns * 1.0
     Z = np.linspace(-9, 9, n)[:, None] if n_columns == 1 else Z
     levels = getattr(calibrator, "feature_levels_", [])
     more = {"features": [[of[0] if len(of) else 0 for of in levels]] * n} if levels else {}
-    P, shape = calibrator.predict_proba(Z, **more), (n, len(chain[-1].classes_))
-    fits = P.shape == shape and bool(((P >= 0) & (P <= 1)).all())
-    _check(("outputs",), "probabilities", holds=fits)
+    P = calibrator.predict_proba(Z, **more)
+    if P.shape != (n, n_classes) or not ((P >= 0) & (P <= 1)).all():
+        raise ValueError("outputs must be probabilities of the classes")
     calibrator.predict(Z, **more)
     return calibrator
 
 
-def _read_monitor(raw: dict[str, Any], most: int) -> Any:
-    """A monitor with its state, of which a copy takes some rows."""
-    kind: Any = MONITORS.get(raw["class"])
-    state = _read_members(raw["state"], ("monitor",), most)
-    fits = kind is not None and not any(hasattr(kind, name) for name in state)
-    _check(("monitor",), "of a class, and of attributes, that skcalib has", holds=fits)
-    fits = all(type(n) is not int or n <= most for n in map(state.get, ("n_bins", "n_classes")))
-    _check(("monitor",), "of no more bins and classes than the text is long", holds=fits)
-    monitor: Any = object.__new__(kind)
+def _read_monitor(raw: dict[str, Any]) -> CalibrationMonitor:
+    """A monitor with its state."""
+    state = {name: _decode(x) for name, x in raw["state"].items()}
+    _check_names(CalibrationMonitor, state)
+    monitor = object.__new__(CalibrationMonitor)
     vars(monitor).update(state)
-    trial, labels = copy(monitor), state.get("labels")
-    rows = () if labels is None else (np.resize(labels, 20),)  # the fewest that are bet on
-    K = state["n_classes"] if labels is None else len(labels)
-    trial.update(*rows, np.full((20, K), 1 / K))
-    shapes = [{name: np.shape(x) for name, x in vars(m).items()} for m in (monitor, trial)]
-    fits = shapes[0] == shapes[1] and 0 < trial.p_value <= 1 and 0 <= trial.e_value < np.inf
-    _check(("monitor",), "updated as monitors are", holds=fits)
+    repr(monitor)  # reads the state
     return monitor
-
-
-def _check(path: tuple[str, ...], wanted: str, *, holds: bool) -> None:
-    if not holds:
-        raise ValueError(f"{'.'.join(path):.200} must be {wanted}")

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
-from skcalib._base import BaseCalibrator
 from skcalib._nested import output_of
 from skcalib._rows import Array
 from skcalib._rows.arrays import finite_unless_masked
-from skcalib._validation.inputs import check_fitted
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
 from skcalib.meta import MultiLabelCalibrator
 from skcalib.scaling._platt import PlattScaling, log_odds
 
+from ._calibrators import chain_of, checked_metadata
 from ._classifiers import probabilities_of
 from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 
@@ -44,9 +42,13 @@ DTYPES = "float32", "float64"
 
 
 def to_onnx(
-    calibrator: Any, *, dtype: Any = "float32", outputs: str | Sequence[str] = ("probabilities",)
+    calibrator: Any,
+    *,
+    dtype: Any = "float32",
+    outputs: str | Sequence[str] = ("probabilities",),
+    metadata: Mapping[str, Any] | None = None,
 ) -> onnx.ModelProto:
-    """A fitted calibrator, or a pipeline of calibrators, as an ONNX model.
+    """ONNX model of a fitted calibrator, or of a pipeline of calibrators.
 
     The model takes logits and returns calibrated probabilities, in any runtime of ONNX, without
     Python and scikit-learn. It consists of standard operators, without loops, and takes any number
@@ -55,38 +57,43 @@ def to_onnx(
     Parameters
     ----------
     calibrator : calibrator or Pipeline
-        A fitted calibrator, or a pipeline of fitted calibrators, whose logits are handed from one
-        to the next.
+        A fitted calibrator, or a pipeline of fitted calibrators, each applied to the logits of
+        the calibrator before it.
     dtype : {"float32", "float64"}, default="float32"
-        Precision of the logits that the model takes, and of its probabilities and logits. float32
-        models compute in float32, but where that is not accurate, and then agree with the
-        calibrator to 1e-5; those of float64 to 1e-6. Some runtimes have no operators for float64.
+        Precision of the input, the probabilities and the logits. float32 models compute in float32
+        where that is accurate, and agree with the calibrator to 1e-5; float64 models agree to
+        1e-6. Some runtimes have no operators for float64.
     outputs : str or sequence of str, default=("probabilities",)
         Outputs of the model, in this order: "probabilities" as of ``predict_proba``, "label" as of
         ``predict``, "logits" as of ``transform``.
+    metadata : dict, default=None
+        Evidence that travels with the model, such as the name of the data, the date and the number
+        of labels, in ``metadata_props``: text as it is, other values as JSON.
 
     Returns
     -------
     onnx.ModelProto
         The model, with the input "X" of shape (n_rows, n_columns) and an output for each of the
         names: "probabilities" of shape (n_rows, n_classes), "label" (n_rows,) and "logits"
-        (n_rows, n_columns); of a :class:`~skcalib.MultiLabelCalibrator` all are of the shape of
-        "X". The metadata hold the classes, in the order of the columns, as JSON.
+        (n_rows, n_columns); for a :class:`~skcalib.MultiLabelCalibrator` all have the shape of
+        "X". The entry "skcalib.classes" of the metadata has the classes, in the order of the
+        columns, as JSON.
 
     Raises
     ------
     ImportError
-        If onnx is not installed.
+        If onnx is not installed, or skl2onnx for a calibrator that contains a classifier other
+        than histogram-based gradient boosting.
     NotFittedError
         If a calibrator is not fitted.
     TypeError
-        If it is no calibrator of this library, nor of a class derived from one that leaves its
-        public methods as they are, or if it contains something else.
+        If it is no calibrator of skcalib, nor of a derived class that keeps the public methods, if
+        it contains something else, or if ``metadata`` is not plain.
     AttributeError
-        If a class of your own computes with an operation that graphs of ONNX have not.
+        If your own class computes with an operation that ONNX graphs do not have.
     ValueError
-        If ``dtype`` or ``outputs`` is none of these, for a calibrator that was fitted with
-        features, or for "label" if the labels are neither numbers nor text.
+        If ``dtype`` or ``outputs`` is unknown, for a calibrator that was fitted with features, or
+        for "label" if the labels are neither numbers nor text.
 
     See Also
     --------
@@ -94,13 +101,13 @@ def to_onnx(
 
     Notes
     -----
-    The model does not check its input, as the calibrators do. Rows that are -inf throughout, and
-    for calibrators that take no masked classes rows with -inf, give NaN instead of an error. So do
-    rows with NaN, but for step functions and trees, which give any numbers.
+    The model does not check its input. Rows of -inf only, and rows with -inf for calibrators that
+    take no masked classes, give NaN instead of an error. Rows with NaN give NaN for smooth maps,
+    and any numbers for step functions and trees.
 
-    Operators are those of version 18 of ONNX, in a file of version 8, which onnxruntime reads since
-    version 1.14. Where rounding errors decide, in ties of calibrated probabilities and at the edges
-    of bins, runtimes may differ from NumPy.
+    The model uses version 18 of the operators in a file of version 8, which onnxruntime reads since
+    version 1.14. Runtimes may differ from NumPy for ties of calibrated probabilities and at the
+    edges of bins.
 
     Examples
     --------
@@ -125,7 +132,8 @@ def to_onnx(
     except ImportError as missing:
         raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
     chain = chain_of(calibrator, "to_onnx")
-    dtype, names, graph = _checked_dtype(dtype), _checked_outputs(outputs), Graph(probabilities_of)
+    dtype, names, evidence = _checked_dtype(dtype), _checked_outputs(outputs), _props(metadata)
+    graph = Graph(probabilities_of)
     width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
     of_labels = isinstance(chain[-1], MultiLabelCalibrator)
     found = traced_outputs(chain, graph.input("X", dtype, width), names)
@@ -135,7 +143,7 @@ def to_onnx(
         graph.named(found[name], name)
     meanings = _meanings(of_labels, width, classes)
     inputs = [_tensor(graph, "X", dtype, [width], meanings["X"])]
-    metadata = {
+    props = {
         "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
         "skcalib.classes": json.dumps(classes.tolist(), default=str),
     }
@@ -143,44 +151,7 @@ def to_onnx(
         _tensor(graph, name, found[name].dtype, found[name].shape[1:], meanings[name])
         for name in names
     ]
-    return _model(graph, inputs, described, metadata)
-
-
-def chain_of(calibrator: Any, action: str) -> list[Any]:
-    """The fitted calibrators that are applied one after the other; ``action`` is for messages."""
-    chain = list(_calibrators_in(calibrator, action))
-    if not chain:
-        raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
-    for member in chain:
-        check_fitted(member)
-    return chain
-
-
-def _calibrators_in(calibrator: Any, action: str, name: str | None = None) -> Iterator[Any]:
-    """A calibrator, or the members of a pipeline; ``name`` is that of its step in another."""
-    if isinstance(calibrator, Pipeline):
-        for step, member in calibrator.steps:
-            if member is not None and member != "passthrough":
-                yield from _calibrators_in(member, action, step)
-    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator):
-        yield calibrator
-    else:
-        of_class = isinstance(calibrator, type)
-        got = f"the class {calibrator.__name__}" if of_class else type(calibrator).__name__
-        where = "" if name is None else f" in step {name!r} of the pipeline"
-        remedy = "Fit a calibrator to the logits of the classifier, and pass that."
-        if name is not None:
-            remedy = "Pass the calibrators alone, as in pipeline[1:]."
-        elif hasattr(calibrator, "best_estimator_"):
-            remedy = "Pass its best_estimator_."
-        elif hasattr(calibrator, "calibrators_") and action == "to_json":
-            remedy = "Save it as a whole by skops.io.dump, or pass its calibrator_ alone."
-        elif action == "to_onnx":
-            remedy += " For a classifier with its calibrators see register_skl2onnx."
-        raise TypeError(
-            f"{action} takes a fitted calibrator of skcalib, or a pipeline of calibrators, got "
-            f"{got}{where}. {remedy}"
-        )
+    return _model(graph, inputs, described, props | evidence)
 
 
 # Functions of blocks by the names of outputs.
@@ -223,6 +194,18 @@ def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
         output_of(calibrator, method, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
     ]
     return xp.concat([of_label[:, -1:] for of_label in columns], axis=1)
+
+
+def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
+    """Metadata as text: text as it is, other values as JSON."""
+    plain = checked_metadata(metadata)
+    reserved = [name for name in plain if name.startswith("skcalib.")]
+    if reserved:
+        raise ValueError(
+            f"metadata must not use names that begin with 'skcalib.', got {reserved[0]!r}. Choose "
+            "another name."
+        )
+    return {name: x if isinstance(x, str) else json.dumps(x) for name, x in plain.items()}
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
@@ -275,12 +258,12 @@ def _tensor(
     return graph.helper.make_tensor_value_info(name, element, ["n_rows", *shape], meaning)
 
 
-def _model(graph: Graph, inputs: list[Any], outputs: list[Any], metadata: dict[str, str]) -> Any:
+def _model(graph: Graph, inputs: list[Any], outputs: list[Any], props: dict[str, str]) -> Any:
     """The model of the nodes that lead to the outputs."""
     from onnx import checker, helper
 
     nodes, constants = graph.needed_for([output.name for output in outputs])
-    what = f"Calibrated probabilities of classes by {metadata['skcalib.calibrator']}."
+    what = f"Calibrated probabilities of classes by {props['skcalib.calibrator']}."
     model = helper.make_model(
         helper.make_graph(nodes, "skcalib", inputs, outputs, constants, what),
         opset_imports=[
@@ -292,6 +275,6 @@ def _model(graph: Graph, inputs: list[Any], outputs: list[Any], metadata: dict[s
         producer_version=__version__,
         doc_string=what,
     )
-    helper.set_model_props(model, metadata)
+    helper.set_model_props(model, props)
     checker.check_model(model)
     return model

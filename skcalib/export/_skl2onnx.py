@@ -1,5 +1,7 @@
 """Converters for skl2onnx of calibrators, and of classifiers with calibrators."""
 
+from __future__ import annotations
+
 from itertools import cycle
 from typing import Any
 
@@ -12,10 +14,10 @@ from skcalib._validation.inputs import check_fitted
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
 
+from ._calibrators import chain_of, known_calibrators
 from ._classifiers import Features, probabilities_of, response
 from ._graph import OPSETS, Graph, Traced
-from ._json import CALIBRATORS
-from ._onnx import _as_tensor, chain_of, traced_outputs
+from ._onnx import _as_tensor, traced_outputs
 
 FLAG = [False, True]
 OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
@@ -28,7 +30,7 @@ def register_skl2onnx() -> None:
     """Let skl2onnx convert calibrators, ``CalibratedClassifier`` and ``LogitTransformer``.
 
     After a call ``skl2onnx.to_onnx`` converts these, and pipelines that contain them, in this
-    process. To import this library registers nothing.
+    process. An import of skcalib registers nothing.
 
     Raises
     ------
@@ -37,17 +39,16 @@ def register_skl2onnx() -> None:
 
     See Also
     --------
-    to_onnx : Converts calibrators alone, without skl2onnx.
+    to_onnx : Converts calibrators alone.
 
     Notes
     -----
-    Linear classifiers, random forests, extra trees and histogram-based gradient boosting are
-    converted by this library, in double precision as scikit-learn computes them, and all others,
-    as well as the steps before the classifier, by skl2onnx. A classifier with several columns as
-    inputs is given them side by side, in the type that NumPy finds for all.
+    skl2onnx converts the classifier and the steps before it. Histogram-based gradient boosting is
+    converted by skcalib. A classifier with several columns as inputs gets them side by side, in
+    the common type of NumPy.
 
-    The operators are those of version 18 of ONNX, so that ``target_opset`` must be at least that.
-    Calibrators that were fitted with features are refused: such models have no place for them.
+    The operators are of version 18 of ONNX, so ``target_opset`` must be at least 18. Calibrators
+    that were fitted with features are refused, because such models have no input for features.
 
     Examples
     --------
@@ -65,7 +66,8 @@ def register_skl2onnx() -> None:
         raise ImportError(
             "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
         ) from missing
-    calibrators = [kind for kind in CALIBRATORS.values() if issubclass(kind, BaseCalibrator)]
+    every = known_calibrators().values()
+    calibrators = [kind for kind in every if issubclass(kind, BaseCalibrator)]
     of_kinds: dict[type, Any] = dict.fromkeys(calibrators, (_convert_calibrator, _parse_calibrator))
     of_kinds[CalibratedClassifier] = _convert_classifier, _parse_classifier
     for kind, (convert, parse) in of_kinds.items():

@@ -12,7 +12,8 @@ from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uniform
 
-from ._onnx import DTYPES, chain_of
+from ._calibrators import chain_of
+from ._onnx import DTYPES
 
 if TYPE_CHECKING:
     import torch

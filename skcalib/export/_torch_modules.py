@@ -1,5 +1,7 @@
 """A fitted calibrator as a module of torch, which imports torch."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any

@@ -1,5 +1,7 @@
 """Calibrators around calibrators: several labels, class priors, and any classifier."""
 
+from __future__ import annotations
+
 from ._multilabel import MultiLabelCalibrator
 from ._prior_shift import PriorShift
 

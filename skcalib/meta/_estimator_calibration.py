@@ -1,5 +1,7 @@
 """Any classifier of scikit-learn, fitted to log-probabilities, as a calibrator."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any, Literal
 

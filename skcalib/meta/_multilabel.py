@@ -1,5 +1,7 @@
 """A calibrator for each of several labels that a row may have at once."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np

@@ -1,108 +1,89 @@
 """Calibrated logits moved to other class priors, known or estimated from unlabelled logits."""
 
+from __future__ import annotations
+
 from copy import copy
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, Floats, Indices, Plan, Rows, arrays as xa, as_array, checked_rows
+from skcalib._rows import Array, Floats, Plan, Rows, arrays as xa, as_array, checked_rows
 from skcalib._validation import inputs
 from skcalib._validation.labels import check_column_names, exact, resolve_classes
-from skcalib._warnings import FewRowsWarning, LabelShiftWarning, NotConvergedWarning, warn
-from skcalib.meta import _label_shift as shift
+from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
+from skcalib.meta._label_shift import Estimate, most_likely_priors
 
-METHODS = Literal["em", "bbse"]
-
-# Priors are no less, neither those of calibration rows, nor in ratios, whose logarithms are finite.
+# Lower bounds of the calibration priors, and of priors in ratios, so that logarithms are finite.
 LEAST_PRIOR, TINY = 1e-100, float(np.finfo(np.float64).tiny)
 
-# Fewer unlabelled rows for each class give a warning.
+# Fewer unlabelled rows per class give a warning.
 ROWS_PER_CLASS = 10
 
-# The level of the test of label shift.
-LEVEL = 0.01
-
-# What adapt adds to the attributes of fit.
-OF_ADAPT = ("standard_errors_", "n_iter_", "log_likelihood_ratio_", "label_shift_pvalue_")
+# Attributes that adapt adds, and that fit deletes.
+ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
 
 
 class PriorShift(BaseCalibrator):
-    r"""Calibrated logits moved to other class priors, known or estimated from unlabelled rows.
+    r"""Calibrated logits for other class priors, known or estimated from unlabelled rows.
 
-    A calibrator is right for the class priors of its calibration rows, :math:`\pi`. Where classes
+    A calibrator is right for the class priors of its calibration rows, :math:`\pi`. If classes
     occur with other frequencies :math:`\pi'`, and each class looks as before (*label shift*), the
     probabilities are
 
     .. math:: p'(y = k \mid z) \propto p(y = k \mid z)\, \frac{\pi'_k}{\pi_k} ,
 
-    by Bayes' rule: the logarithm of the ratio is added to the logit of each class. It goes behind
-    a calibrator, as in ``make_pipeline(VectorScaling(), PriorShift())``, and repairs nothing by
+    by Bayes' rule: the logarithm of the ratio is added to the logit of each class. Put it behind
+    a calibrator, as in ``make_pipeline(VectorScaling(), PriorShift())``. It does not calibrate by
     itself.
 
-    The new priors are given, as ``priors``, or estimated by :meth:`adapt` from logits of the new
-    population, without labels. Until then, without ``priors``, logits stay as they are. Where there
-    are no calibration rows, :meth:`from_rates` makes a fitted shift of the rates of the classes.
+    Pass the new priors as ``priors``, or let :meth:`adapt` estimate them from logits of the new
+    population, without labels. Without either, logits stay as they are. If there are no
+    calibration rows, :meth:`from_rates` makes a fitted shift from the rates of the classes.
 
     Parameters
     ----------
     priors : array-like of shape (n_classes,), default=None
-        The new class priors in the order of ``classes_``. A class with a prior of 0 has probability
-        0, up to rounding: its logit falls by some 700. None stands for those of the calibration
+        New class priors in the order of ``classes_``. A class with a prior of 0 has probability
+        0, up to rounding: its logit falls by about 700. None means the priors of the calibration
         rows.
-    method : {"em", "bbse"}, default="em"
-        How :meth:`adapt` estimates priors. "em" maximises the likelihood [1]_, for which
-        probabilities must be calibrated. "bbse" is black box shift estimation [2]_ by the confusion
-        matrix of the calibration rows, with larger errors, but right whether probabilities are
-        calibrated or not.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`. Classes
-        without calibration rows have no prior but 0.
+        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        Classes without calibration rows must have a prior of 0.
 
     Attributes
     ----------
     priors_ : ndarray of shape (n_classes,)
-        The class priors :math:`\pi'` of the transformed logits.
+        Class priors :math:`\pi'` of the transformed logits.
     calibration_priors_ : ndarray of shape (n_classes,)
-        The class priors :math:`\pi`: the mean probabilities of the calibration rows.
+        Class priors :math:`\pi`: the mean probabilities of the calibration rows.
     log_ratios_ : ndarray of shape (n_classes,)
-        What is added to the logits: :math:`\log(\pi'_k / \pi_k)`, with a prior of 0 replaced by
+        Additions to the logits: :math:`\log(\pi'_k / \pi_k)`, with a prior of 0 replaced by
         the smallest normal number.
+    label_weights_ : ndarray of shape (n_classes,)
+        Weight of the calibration rows of each class; 0 by :meth:`from_rates`.
     standard_errors_ : ndarray of shape (n_classes,)
         Standard errors of ``priors_``, after :meth:`adapt`.
     n_iter_ : int
-        Number of passes over the unlabelled rows that the estimate took, after :meth:`adapt`.
+        Number of passes over the unlabelled rows, after :meth:`adapt`.
     log_likelihood_ratio_ : float
-        Log-likelihood of the unlabelled rows with the most likely priors less that with the
-        calibration priors, after :meth:`adapt` with "em"; 0 for "bbse".
-    label_shift_pvalue_ : float
-        That of the test of label shift, after :meth:`adapt`. NaN if there are too few rows for a
-        test: fewer than five for each of as many cells as classes, or fewer than 30 calibration
-        rows of a class that more of the unlabelled rows belong to.
-    label_weights_ : ndarray of shape (n_classes,)
-        Weight of the calibration rows of each class; 0 by :meth:`from_rates`.
-    cell_edges_ : ndarray of shape (n_classes, n_bins - 1)
-        Edges of the bins of confidence of each predicted class.
-    cell_codes_ : ndarray of shape (n_cells,)
-        Cells that calibration rows are in: predicted class, bin and label, as one number.
-    cell_weights_ : ndarray of shape (n_cells,)
-        Their weight.
+        Log-likelihood of the unlabelled rows with the estimated priors minus the log-likelihood
+        with the calibration priors, after :meth:`adapt`.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
         Number of columns of ``X`` seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Names of the columns, if ``X`` had string names.
 
     Warns
     -----
     UserWarning
-        If the unlabelled rows say that more has changed than the class priors, and if there are
-        fewer than ten for each class. As for :class:`TemperatureScaling`.
+        If there are fewer than ten unlabelled rows per class. As for :class:`TemperatureScaling`.
     ConvergenceWarning
-        If "em" does not converge.
+        If the search for the priors does not converge.
 
     See Also
     --------
@@ -110,54 +91,27 @@ class PriorShift(BaseCalibrator):
 
     Notes
     -----
-    *Calibration priors* are the mean probabilities of the calibration rows, not the frequencies of
-    their labels. After calibrators with an offset for each class these are all but equal. Where
-    they are not, the densities :math:`p(y = k \mid z)\, p(z) / \pi_k` of the classes sum to one
-    with the means only, and rows without a shift have the estimate :math:`\pi` [3]_; on recorded
-    networks the means have the lower log loss.
+    Calibration priors are mean probabilities, not frequencies of labels [2]_. :meth:`adapt`
+    maximizes the log-likelihood of the unlabelled rows,
+    :math:`\sum_i w_i \log \sum_k \pi'_k\, p_{ik} / \pi_k`, which is concave; EM [1]_ converges to
+    the same maximum. One pseudo-row, divided among the classes like the calibration priors, keeps
+    every prior above 0. Standard errors come from the observed information and the number of
+    calibration rows; they ignore errors of the calibration. Weights count rows.
 
-    *Maximum likelihood.* The log-likelihood of the unlabelled rows,
-    :math:`\sum_i w_i \log \sum_k \pi'_k\, p_{ik} / \pi_k`, is concave:
-    :func:`scipy.optimize.minimize` ("trust-ncg"), in the logarithms of the priors, finds the
-    maximum that EM converges to. Estimates of
-    both methods include one pseudo-row, divided among the classes like the calibration priors, so
-    that none is 0 and few rows change little. Standard errors of "em" are those of the observed
-    information: they ignore that the probabilities are not exactly calibrated. Those of "bbse"
-    include the sampling of both sets of rows. Predicted classes are those for equal priors, so that
-    rare ones occur.
-
-    *Weights* are numbers of rows, also in standard errors and the test, which are right for these
-    only: rows with weights of 1/2 are half as many, and those of importance sampling are worth
-    fewer rows than they count for.
-
-    *Test.* Rows are sorted into cells, by predicted class and confidence. Under label shift the
-    shares of cells are a mixture of those of the classes in the calibration rows; the chi-square
-    statistic, at the least over all mixtures, has a covariance that includes the sampling of both.
-    It depends on the shares of cells in each class. Where more unlabelled than calibration rows are
-    of a class, these are estimated from both, so that classes with few calibration rows raise no
-    alarm; if these are frequent later, hardly anything else does. A class with fewer than 30
-    calibration rows is not tested if it is.
-    A p-value below 0.01 gives a warning. The test needs no calibrated probabilities, and with very
-    many rows it finds differences too small to matter: the warning says which share of the rows is
-    affected.
-
-    Row-chunked Dask collections send three numbers per row to the client in ``fit``, of up to two
-    million rows; :meth:`adapt` passes over the chunks. With scikit-learn's ``array_api_dispatch``
-    tensors are shifted where they are.
+    :meth:`adapt` does not test for label shift. If the new rows differ in more than their class
+    priors, the estimates are wrong.
 
     References
     ----------
     .. [1] Saerens, Latinne, Decaestecker, "Adjusting the Outputs of a Classifier to New a Priori
        Probabilities: A Simple Procedure", Neural Computation 2002.
-    .. [2] Lipton, Wang, Smola, "Detecting and Correcting for Label Shift with Black Box
-       Predictors", ICML 2018, `arXiv:1802.03916 <https://arxiv.org/abs/1802.03916>`_.
-    .. [3] Alexandari, Kundaje, Shrikumar, "Maximum Likelihood with Bias-Corrected Calibration is
+    .. [2] Alexandari, Kundaje, Shrikumar, "Maximum Likelihood with Bias-Corrected Calibration is
        Hard-To-Beat at Label Shift Adaptation", ICML 2020,
        `arXiv:1901.06852 <https://arxiv.org/abs/1901.06852>`_.
 
     Examples
     --------
-    Rows of the first class are three times as frequent as in the calibration rows:
+    The first class is three times as frequent as in the calibration rows:
 
     >>> import numpy as np
     >>> from sklearn.metrics import log_loss
@@ -182,24 +136,15 @@ class PriorShift(BaseCalibrator):
     calibration_priors_: Floats
     log_ratios_: Floats
     label_weights_: Floats
-    cell_edges_: Floats
-    cell_codes_: Indices
-    cell_weights_: Floats
     standard_errors_: Floats
     n_iter_: int
     log_likelihood_ratio_: float
-    label_shift_pvalue_: float
 
     def __init__(
-        self,
-        *,
-        priors: ArrayLike | None = None,
-        method: METHODS = "em",
-        classes: ArrayLike | None = None,
+        self, *, priors: ArrayLike | None = None, classes: ArrayLike | None = None
     ) -> None:
         super().__init__(classes=classes)
         self.priors = priors
-        self.method = method
 
     @classmethod
     def from_rates(
@@ -271,26 +216,21 @@ class PriorShift(BaseCalibrator):
                 f"{n_columns!r}."
             )
         old, new = old / old.sum(), new / new.sum()
-        table = shift.Table(np.empty((len(old), 0)), np.empty(0, np.intp), np.empty(0))
-        fitted = _fitted(old, new, np.zeros(len(old)), table)
+        fitted = _fitted(old, new, np.zeros(len(old)))
         return cls(classes=classes)._stored(np.empty((0, width)), labels, fitted)  # noqa: SLF001
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        inputs.check_option("method", self.method, METHODS)
-        rows = rows.on_host()
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(
             lambda Z, _, w: xa.weighted_sum(xa.softmax(Z).astype(np.float64), w), Plan(room=3)
         )
-        means = sums / rows.weight
-        before = np.maximum(means, LEAST_PRIOR)
+        before = np.maximum(sums / rows.weight, LEAST_PRIOR)
         priors = before if self.priors is None else inputs.check_priors(self.priors, labels > 0)
-        table = shift.table_of(rows, shift.prediction_offsets(before, labels))
-        return _fitted(before, priors, labels, table)
+        return _fitted(before, priors, labels)
 
     def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        for name in OF_ADAPT:
+        for name in ADAPTED:
             self.__dict__.pop(name, None)
         return super()._stored(X, classes, fitted)
 
@@ -310,41 +250,29 @@ class PriorShift(BaseCalibrator):
         Returns
         -------
         self : object
-            The transformer, with new ``priors_``, which replace those given.
+            The transformer, with new ``priors_``, which replace the priors that were passed.
 
         Raises
         ------
         ValueError
-            If the logits are invalid, as for outputs, if weights are, for "bbse" if the confusion
-            matrix of the calibration rows is singular, or if there were none. The transformer is
-            then unchanged.
+            If the logits or the weights are invalid, or if there were no calibration rows. The
+            transformer is then unchanged.
         sklearn.exceptions.NotFittedError
             Before :meth:`fit`.
         """
         inputs.check_fitted(self)
-        inputs.check_option("method", self.method, METHODS)
         rows, weight = self._checked_unlabelled(X, sample_weight)
-        labels = xa.on_host(self.label_weights_)
-        if not labels.any():
+        if not self.label_weights_.any():
             raise ValueError(
                 "adapt compares rows with those of fit, got a shift by from_rates, which has none. "
                 "Call fit with calibrated logits and labels first."
             )
-        before = xa.on_host(self.calibration_priors_)
-        of_fit = self.cell_edges_, self.cell_codes_, self.cell_weights_
-        table = shift.Table(*map(xa.on_host, of_fit))
-        of_cells = shift.cell_weights(rows, table, shift.prediction_offsets(before, labels))
-        if self.method == "bbse":
-            found = shift.priors_by_confusion(of_cells, table, before)
-        else:
-            found = shift.most_likely_priors(rows, before, labels)
-        test = shift.label_shift_test(of_cells, table, found.priors)
-        _warn_of(found, test, weight, int(np.count_nonzero(labels)))
-        others = (found.standard_errors, found.n_passes, found.log_likelihood_ratio, test.pvalue)
-        fitted = {**_moved(before, found.priors), **dict(zip(OF_ADAPT, others, strict=True))}
-        for name, value in fitted.items():
-            is_array = isinstance(value, np.ndarray)
-            setattr(self, name, xa.like(value, self.calibration_priors_) if is_array else value)
+        estimate = most_likely_priors(rows, self.calibration_priors_, self.label_weights_)
+        _warn_of(estimate, weight, int(np.count_nonzero(self.label_weights_)))
+        errors, ratio = estimate.standard_errors, estimate.log_likelihood_ratio
+        adapted = dict(zip(ADAPTED, (errors, estimate.n_passes, ratio), strict=True))
+        for name, value in {**_moved(self.calibration_priors_, estimate.priors), **adapted}.items():
+            setattr(self, name, value)
         return self
 
     def _checked_unlabelled(self, X: Any, sample_weight: Any) -> tuple[Rows, float]:
@@ -353,7 +281,7 @@ class PriorShift(BaseCalibrator):
         if xa.is_tensor(X):
             xa.check_needs_no_gradients(X, "X")
             X = xa.on_host(X)
-        check_column_names(X, xa.on_host(self.classes_))
+        check_column_names(X, self.classes_)
         check = partial(inputs.check_unlabelled, copy(self))
         found: inputs.Found
         rows, found = checked_rows(check, X=X, sample_weight=sample_weight)
@@ -381,47 +309,30 @@ def _checked_rates(name: str, rates: Any, *, above: bool) -> Floats:
     return values.astype(np.float64)
 
 
-def _fitted(before: Floats, priors: Floats, labels: Floats, table: shift.Table) -> dict[str, Any]:
-    """Attributes of a fit: old and new priors, and what is kept of the calibration rows."""
-    return {
-        "calibration_priors_": before,
-        "label_weights_": labels,
-        "cell_edges_": table.edges,
-        "cell_codes_": table.codes,
-        "cell_weights_": table.weights,
-        **_moved(before, priors),
-    }
+def _fitted(before: Floats, priors: Floats, labels: Floats) -> dict[str, Any]:
+    """Fitted attributes: old and new priors, and the weight of each label."""
+    return {"calibration_priors_": before, "label_weights_": labels, **_moved(before, priors)}
 
 
 def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:
-    """New priors, and what they add to the logits."""
+    """New priors, and their additions to the logits."""
     ratios = np.log(np.maximum(priors, TINY)) - np.log(before)
     return {"priors_": priors.copy(), "log_ratios_": ratios}
 
 
-def _warn_of(found: shift.Estimate, test: shift.ShiftTest, weight: float, n_classes: int) -> None:
-    """Warn of priors that are not well known, and of more than label shift."""
+def _warn_of(estimate: Estimate, weight: float, n_classes: int) -> None:
+    """Warn if the estimated priors are uncertain."""
     least = ROWS_PER_CLASS * n_classes
     if weight < least:
         message = (
             f"The priors of {n_classes} classes are estimated from {weight:g} unlabelled rows, "
-            f"with standard errors up to {found.standard_errors.max():.2g}. Pass at least "
+            f"with standard errors up to {estimate.standard_errors.max():.2g}. Pass at least "
             f"{least} rows, or give the priors."
         )
         warn(FewRowsWarning(message, weight, n_classes))
-    if not found.converged:
+    if not estimate.converged:
         warn(
-            f"The class priors did not converge in {shift.MAX_ITERATIONS} iterations. They are "
-            "close to the most likely ones; use method='bbse' for priors in closed form.",
+            f"The class priors did not converge in {estimate.n_passes} passes over the rows. Check "
+            "the logits for very large values, or give the priors.",
             NotConvergedWarning,
         )
-    if test.pvalue < LEVEL:
-        message = (
-            "More has changed than the class priors: no mixture of the classes as they are in the "
-            "calibration rows gives these predicted classes and confidences "
-            f"(p = {test.pvalue:.2g}; {100 * test.distance:.2g} % of the rows differ). The "
-            "estimated priors may be wrong, and shifted probabilities with them. Pass logits that "
-            "the steps before have calibrated; if they are, calibrate with labelled rows of the "
-            "new population."
-        )
-        warn(LabelShiftWarning(message, *test))

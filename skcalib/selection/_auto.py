@@ -220,7 +220,7 @@ class AutoCalibrator(BaseCalibrator):
             held,
             candidates,
             splits or [],
-            simple=SIMPLE if is_default else tuple(candidates)[:1],
+            simple=SIMPLE if is_default else (),
             smoothing=smoothing,
             combine=self.combine,
             screen=is_default,

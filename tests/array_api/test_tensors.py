@@ -103,14 +103,6 @@ def test_a_fit_to_tensors_is_a_fit_to_their_numpy_copies(kind, dispatch, lib):
     check_equal_states(found, fitted_to(kind, "weights", "float32"))
 
 
-@pytest.mark.parametrize("learner", [k for k in CALIBRATORS if hasattr(k(), "partial_fit")])
-def test_batches_of_tensors_are_batches_of_their_numpy_copies(learner, lib):
-    Z, y, _ = data("several", "float64")
-    found, want = (learner().fit(Z[:80], y[:80]) for _ in range(2))
-    found.partial_fit(lib.array(Z[80:]), lib.array(y[80:]))
-    check_equal_states(found, want.partial_fit(Z[80:], y[80:]))
-
-
 @pytest.mark.parametrize("kind", CALIBRATORS)
 def test_predicted_text_is_in_numpy_arrays(kind, lib):
     Z, y, w = data("weights", "float64", masked=kind._takes_masked)

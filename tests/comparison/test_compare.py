@@ -1,6 +1,10 @@
 """compare_calibrators: the same numbers as by hand, the table, the plot, bad input."""
 
+from __future__ import annotations
+
+import io
 import sys
+import time
 
 import joblib
 import numpy as np
@@ -44,7 +48,8 @@ def of(found, name, measure):
 @pytest.mark.slow
 def test_every_calibrator_takes_part(rows):
     found = compare_calibrators(*rows, cv=2)
-    assert set(found.names) == {"uncalibrated", *(kind.__name__ for kind in COMPARED)}
+    kinds = {kind.__name__ for kind in COMPARED} - {"Uncalibrated"}
+    assert set(found.names) == {"uncalibrated", *kinds}
     assert set(found.scores) == set(EVERY_MEASURE)
     assert found.calibrators == {}
 
@@ -70,35 +75,32 @@ def test_on_a_test_set(rows):
     P = found.calibrators["uncalibrated"].predict_proba(rest)
     assert of(found, "uncalibrated", "ECE")[0] == expected_calibration_error(y_rest, P)
     assert np.isnan(found.standard_error("ECE")).all()
-    assert not found.clear("log loss").any()
+    assert "*" not in str(found)
     assert "±" not in str(found)
 
 
-def test_everything_is_in_the_order_of_the_names(rows, monkeypatch):
-    """Seconds that fits take stay with what took them, by a clock that only these set forward."""
-    clock = [0.0]
-    monkeypatch.setattr("skcalib.comparison._compare.time.perf_counter", lambda: clock[0])
-
-    class Slow(TemperatureScaling):
-        def __init__(self, seconds=0):
+def test_everything_is_in_the_order_of_the_names(rows):
+    class Worse(TemperatureScaling):
+        def __init__(self, factor=1.0):
             super().__init__()
-            self.seconds = seconds
+            self.factor = factor
 
         def fit(self, X, y, sample_weight=None):
-            clock[0] += self.seconds
+            time.sleep(0.05 * (self.factor == 9.0))
             return super().fit(X, y, sample_weight)
 
         def _calibrate(self, Z):
-            return super()._calibrate(Z) * {1: 2.0, 2: 9.0, 3: 1.0}[self.seconds]
+            return super()._calibrate(Z) * self.factor
 
-    taken = {"slow 3": 3, "slow 1": 1, "uncalibrated": 0, "slow 2": 2}  # from the best to the worst
-    members = {name: Slow(s) for name, s in sorted(taken.items()) if s}
+    factors = {"good": 1.0, "fair": 2.0, "bad": 9.0}  # from the best to the worst
+    members = {name: Worse(factors[name]) for name in sorted(factors)}
     found = compare_calibrators(*rows, calibrators=members, test=rows)
-    assert found.names == list(found.calibrators) == list(taken)
-    assert found.fit_times.ravel().tolist() == list(taken.values())
-    fitted = found.calibrators.values()
-    assert [getattr(c, "seconds", 0) for c in fitted] == list(taken.values())
-    assert not hasattr(members["slow 1"], "temperature_")
+    assert [name for name in found.names if name != "uncalibrated"] == list(factors)
+    assert list(found.calibrators) == found.names
+    assert found.names[found.fit_times.argmax()] == "bad"
+    for name, factor in factors.items():
+        assert found.calibrators[name].factor == factor
+    assert not hasattr(members["bad"], "temperature_")
 
 
 def test_standard_errors_and_differences(found):
@@ -109,24 +111,70 @@ def test_standard_errors_and_differences(found):
     spread = np.sqrt(((values - values.mean()) ** 2).sum() / 4 / 5)
     assert found.standard_error("log loss")[k] == pytest.approx(spread)
     gain = values - base
-    difference, error = found.difference("log loss")
-    assert difference[k] == pytest.approx(gain.mean())
-    assert error[k] == pytest.approx(np.sqrt(((gain - gain.mean()) ** 2).sum() / 4 / 5))
-    assert found.clear("log loss")[k]
-    # Temperature scaling changes no prediction, so there is no difference to be clear about.
-    assert not found.clear("accuracy")[k]
+    frame = found.to_frame().loc["TemperatureScaling"]
+    assert frame["log loss", "difference"] == pytest.approx(gain.mean())
+    error = np.sqrt(((gain - gain.mean()) ** 2).sum() / 4 / 5)
+    assert frame["log loss", "difference error"] == pytest.approx(error)
+    # Temperature scaling changes no prediction, so only the log loss has a star.
+    line = next(line for line in str(found).splitlines() if line.startswith("TemperatureScaling"))
+    assert f"{values.mean():.4f}*" in line
+    assert f"{found.mean('accuracy')[k]:.4f}*" not in line
+
+
+@pytest.mark.parametrize("reference", ["HistogramBinning", "best"])
+def test_differences_from_any_calibrator_or_the_best(rows, found, reference):
+    """In the table, the page, the data frame and the plot."""
+    other = compare_calibrators(*rows, calibrators=SOME, reference=reference)
+    assert other.names == found.names
+    assert other.reference == (found.names[0] if reference == "best" else reference)
+    frame = other.to_frame()
+    for measure, values in found.scores.items():
+        paired = values - of(found, other.reference, measure)
+        assert_allclose(frame[measure, "difference"], paired.mean(axis=1), atol=1e-15)
+        error = paired.std(axis=1, ddof=1) / np.sqrt(5)
+        assert_allclose(frame[measure, "difference error"], error, atol=1e-15)
+    for text in (str(other), other._repr_html_()):
+        assert f"Differences are from {other.reference}, on the same rows" in text
+    assert f"difference from {other.reference}" in other._repr_html_()
+    worst = frame["log loss", "difference"].iloc[-1]
+    assert f"{worst:.4f}" in str(other)
+    ax = other.plot()
+    assert f"difference from {other.reference}" in ax.get_xlabel()
+    line = ax.lines[-1] if len(ax.lines) else None
+    assert line is not None
+    of_reference = other.mean("log loss")[other.names.index(other.reference)]
+    assert of_reference in [each.get_xdata()[0] for each in ax.lines]
+
+
+def test_folds_keep_groups_together_and_calibrators_get_them(rows):
+    Z, y = rows
+    groups, seen = np.arange(600) // 6, []
+
+    class Watching(TemperatureScaling):
+        def fit(self, X, y, sample_weight=None, *, groups=None):
+            seen.append(set(groups))
+            return super().fit(X, y, sample_weight)
+
+    for random_state in (None, 0):
+        seen.clear()
+        compare_calibrators(
+            Z, y, calibrators=[Watching()], groups=groups, random_state=random_state
+        )
+        assert len(seen) == 5
+        assert sum(100 - len(of_fold) for of_fold in seen) == 100
 
 
 def test_table(found):
     lines = str(found).splitlines()
     assert lines[0].split("  ")[-1] == "fit [s]"
-    assert " ".join(lines[0].split()) == " ".join([*EVERY_MEASURE, "fit [s]"])
+    titles = ["log loss", "difference", *list(EVERY_MEASURE)[1:], "fit [s]"]
+    assert " ".join(lines[0].split()) == " ".join(titles)
     assert lines[1].startswith(found.names[0])
     assert f"{found.mean('log loss')[0]:.4f}*" in lines[1]
     assert f"±{found.standard_error('log loss')[0]:.4f}" in lines[2]
     assert "Means over 5 splits" in str(found)
     assert "* differs from uncalibrated by more than two standard errors" in str(found)
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 120
     assert repr(found) == str(found)
     assert not [line for line in lines if line.endswith(" ")]
 
@@ -136,8 +184,6 @@ def test_data_frame(found):
     assert list(frame.index) == found.names
     assert_allclose(frame["ECE", "mean"], found.mean("ECE"))
     assert_allclose(frame["ECE", "standard error"], found.standard_error("ECE"))
-    assert_allclose(frame["ECE", "difference"], found.difference("ECE")[0])
-    assert_allclose(frame["ECE", "difference error"], found.difference("ECE")[1])
     assert (frame["fit time", "mean"] > 0).all()
 
 
@@ -151,30 +197,11 @@ def test_processes_that_give_all_results_at_the_end(rows):
     assert calls[-1][0] == calls[-1][1] == len(calls)
 
 
-def test_latex(found):
-    lines = found.to_latex(measures=["ECE", "log loss"]).splitlines()
-    assert lines[:3] == [r"\begin{tabular}{lrr}", r"\toprule", r"calibrator & ECE & log loss \\"]
-    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
-    for k, (name, line) in enumerate(zip(found.names, lines[4:-2], strict=True)):
-        cells = [line.partition(" & ")[0]]
-        for measure in ("ECE", "log loss"):
-            number = f"{found.mean(measure)[k]:.4f}"
-            is_best = measure == "log loss" and found.best(measure)[k]  # a proper score
-            number = rf"\textbf{{{number}}}" if is_best else number
-            cells.append(rf"{number} $\pm$ {found.standard_error(measure)[k]:.4f}")
-        assert line == rf"{' & '.join([name, *cells[1:]])} \\"
-    assert found.to_latex().count(" & ") == len(found.scores) * (len(found.names) + 1)
-
-
 def test_tables_of_one_split_have_no_standard_errors():
-    scores = {"50 % #_$ {~^\\}": np.array([[np.nan], [0.5]]), "none": np.full((2, 1), np.nan)}
+    scores = {"log loss": np.array([[np.nan], [0.5]]), "none": np.full((2, 1), np.nan)}
     found = CalibratorComparison(["A & B", "uncalibrated"], scores, np.ones((2, 1)))
     assert not found.to_frame().isna().all().any()
-    assert {what for _, what in found.to_frame()} == {"mean", "difference"}
-    text = found.to_latex(measures=list(scores)[:1])
-    assert r"50 \% \#\_\$ \{\textasciitilde{}\textasciicircum{}\textbackslash{}\}" in text
-    assert r"A \& B & -- \\" in text
-    assert r"uncalibrated & 0.5000 \\" in text
+    assert {part for _, part in found.to_frame()} == {"mean", "difference"}
 
 
 def test_data_frame_without_pandas(found, monkeypatch):
@@ -193,7 +220,8 @@ def test_plot(found):
     assert "2 standard errors of the difference" in ax.get_xlabel()
     (bars,) = ax.containers[0].lines[2]
     ends = np.array([segment[:, 0] for segment in bars.get_segments()])
-    assert_allclose(np.diff(ends, axis=1).ravel(), 4 * found.difference("log loss")[1])
+    error = found.to_frame()["log loss", "difference error"]
+    assert_allclose(np.diff(ends, axis=1).ravel(), 4 * error)
     _, other = plt.subplots()
     assert found.plot(other, measure="accuracy") is other
 
@@ -270,10 +298,10 @@ def test_rows_that_lack_classes(rows):
         found = compare_calibrators(logits[keep], names[y[keep]], cv=4)
     assert np.isfinite(found.scores["log loss"]).all()
     keep = y != 1
-    found = compare_calibrators(logits[keep], names[y[keep]], classes=names, cv=3)
+    found = compare_calibrators(logits[keep], names[y[keep]], labels=names, cv=3)
     assert np.isfinite(found.scores["log loss"]).all()
     backwards = compare_calibrators(
-        logits[keep][:, ::-1], names[y[keep]], classes=names[::-1], cv=3, calibrators=SOME
+        logits[keep][:, ::-1], names[y[keep]], labels=names[::-1], cv=3, calibrators=SOME
     )
     for name in backwards.names:
         assert_allclose(of(backwards, name, "log loss"), of(found, name, "log loss"), rtol=1e-5)
@@ -295,7 +323,7 @@ def test_test_rows_are_as_wide_as_the_others(wide):
     logits, y = make_logits(300, 2, random_state=0)
     margin = logits[:, 1:] - logits[:, :1]
     fit, test = (logits, margin) if wide else (margin, logits)
-    message = f"as many columns as logits, {1 + wide}, got {2 - wide}"
+    message = f"as many columns as X, {1 + wide}, got {2 - wide}"
     with pytest.raises(ValueError, match=message):
         compare_calibrators(fit, y, calibrators=[Weighable()], test=(test, y))
 
@@ -335,13 +363,15 @@ def test_progress(rows):
         ({"calibrators": [BBQ(), BBQ()]}, "must differ, or be a dict with names"),
         ({"calibrators": ["temperature"]}, "calibrator must be an estimator with fit and"),
         ({"scoring": "ece"}, "no scorer named 'ece'"),
-        ({"test": 0.2}, r"test must be a tuple \(logits, y\), .*, got float"),
-        ({"test": (np.zeros((4, 2)), [0, 1, 2, 0])}, "as many columns as logits, 3, got 2"),
-        ({"test": (np.zeros((4, 1)), [0, 1, 2, 0])}, "as many columns as logits, 3, got 1"),
+        ({"test": 0.2}, r"test must be a tuple \(X, y\), .*, got float"),
+        ({"test": (np.zeros((4, 2)), [0, 1, 2, 0])}, "as many columns as X, 3, got 2"),
+        ({"test": (np.zeros((4, 1)), [0, 1, 2, 0])}, "as many columns as X, 3, got 1"),
         ({"test": (np.zeros((2, 3)), [0, 9])}, "among those of y, got 9"),
         ({"test": (np.full((2, 3), np.nan), [0, 1])}, r"finite logits .*got 6 NaN"),
         ({"sample_weight": [1.0]}, "one entry per row"),
-        ({"classes": [0, 1]}, "got 2 labels and 3 columns"),
+        ({"labels": [0, 1]}, "got 2 labels and 3 columns"),
+        ({"reference": "BBQ"}, "reference must be one of .uncalibrated., .*, .best., got .BBQ."),
+        ({"calibrators": {"best": BBQ()}}, "and .best., got"),
         ({"y": np.zeros(600)}, "at least two classes"),
         ({"cv": 1}, "at least one train/test split"),
         ({"cv": []}, "cv must give at least one split, got none"),
@@ -359,16 +389,15 @@ def test_progress(rows):
 def test_bad_arguments(rows, change, message):
     """All before anything is fitted."""
     logits, y = rows
-    given = {"logits": logits, "y": y, "calibrators": [Weighable()], **change}
+    given = {"X": logits, "y": y, "calibrators": [Weighable()], **change}
     with pytest.raises((ValueError, IndexError, TypeError), match=message):
         compare_calibrators(**given)
 
 
 def test_measures_that_there_are_not(found):
     for call in (
-        *(found.mean, found.standard_error, found.difference, found.clear, found.best),
+        *(found.mean, found.standard_error, found.best),
         lambda name: found.plot(measure=name),
-        lambda name: found.to_latex(measures=[name]),
     ):
         with pytest.raises(ValueError, match=r"measure must be one of 'log loss', .*, got 'loss'"):
             call("loss")
@@ -422,10 +451,28 @@ def test_features_reach_those_that_take_them():
 
 
 @pytest.mark.slow
-def test_calibrators_given_features_are_compared_by_default(monkeypatch, rows):
+@pytest.mark.filterwarnings("ignore")
+def test_calibrators_of_features_are_compared_by_default(rows):
     Z, y = rows
-    compared = sys.modules["skcalib.selection._compare"]
-    monkeypatch.setattr(compared, "_every_calibrator", lambda: [TemperatureScaling()])
-    for features, more in ((None, set()), (np.arange(200), {"ConditionalCalibrator"})):
-        found = compare_calibrators(Z[:200], y[:200], cv=2, features=features)
-        assert set(found.names) == {"TemperatureScaling", "uncalibrated", *more}
+    found = compare_calibrators(Z[:200], y[:200], cv=2, features=np.arange(200))
+    assert "ConditionalCalibrator" in found.names
+
+
+def test_a_line_shows_the_progress_on_a_terminal(rows, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    class Slow(TemperatureScaling):
+        def fit(self, X, y, sample_weight=None):
+            time.sleep(1.1)
+            return super().fit(X, y, sample_weight)
+
+    texts = []
+    for calibrator in (TemperatureScaling(), Slow()):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        compare_calibrators(*rows, calibrators=[calibrator], cv=2)
+        texts.append(terminal.getvalue())
+    assert texts[0] == ""
+    assert texts[1] == "\rcompare_calibrators: 4 of 4 fits\n"

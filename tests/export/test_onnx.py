@@ -1,8 +1,9 @@
 """ONNX models of all calibrators, run in onnxruntime, against the calibrators themselves."""
 
+from __future__ import annotations
+
 import json
 import sys
-from itertools import product
 
 import numpy as np
 import pytest
@@ -109,7 +110,6 @@ def check_agreement(calibrator, X, *, optimized=(False, True)):
         ("float32", (1, 3)),
         ("float64", (2,)),
         pytest.param("float32", (2, 10), marks=pytest.mark.slow),
-        pytest.param("float64", (1, 3), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
@@ -310,10 +310,7 @@ class TestNumbers:
         [
             ("float32", 1e-35),
             ("float64", 1e35),
-            *(
-                pytest.param(*case, marks=pytest.mark.slow)
-                for case in [*product(DTYPES, [1e-12, 1e12]), ("float32", 1e35), ("float64", 1e-35)]
-            ),
+            pytest.param("float32", 1e35, marks=pytest.mark.slow),
         ],
     )
     @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
@@ -335,22 +332,9 @@ class TestNumbers:
         tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
         np.testing.assert_allclose(found, calibrator.transform(X), rtol=tolerance)
 
-    @pytest.mark.parametrize("temperature", [1e-50, 1e-44, 1e-40, 1e39, 1e45])
-    @pytest.mark.parametrize("dtype", DTYPES)
-    def test_temperatures_that_single_precision_does_not_hold(self, dtype, temperature):
-        """Logits are divided by them as exactly as by others."""
-        largest = float(np.finfo(dtype).max) / 4
-        sizes = np.array([0, 1, 3e3, 1e30, 8e37]) * (1 if temperature > 1 else 1e-37)
-        X = np.concatenate([sizes, -sizes])[:, None].astype(dtype)
-        calibrator = skcalib.TemperatureScaling(smoothing=0).fit(*logits_of(1))
-        calibrator.temperature_ = temperature
-        found = run(to_onnx(calibrator, dtype=dtype, outputs="logits"), X)["logits"]
-        expected = np.clip(X.astype(np.float64) / temperature, -largest, largest)
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-37)
-
     @pytest.mark.parametrize(
         "smoothing",
-        [1e-45, 0.3, *(pytest.param(s, marks=pytest.mark.slow) for s in (1e-20, 1e-10))],
+        [1e-45, 0.3],
     )
     @pytest.mark.parametrize("n_columns", [1, 3])
     def test_smoothing(self, smoothing, n_columns):
@@ -380,6 +364,18 @@ class TestWhatIsWritten:
         assert X.name == "X"
         assert "yes" in X.doc_string
         assert all(output.doc_string for output in model.graph.output)
+
+    def test_metadata(self):
+        calibrator = skcalib.PlattScaling().fit(*logits_of(3))
+        model = to_onnx(calibrator, metadata={"data": "rows of 2026", "n_labels": 300})
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
+        assert metadata["data"] == "rows of 2026"
+        assert metadata["n_labels"] == "300"
+        assert "skcalib.classes" in metadata
+        with pytest.raises(ValueError, match="must not use names that begin with 'skcalib"):
+            to_onnx(calibrator, metadata={"skcalib.classes": "[]"})
+        with pytest.raises(TypeError, match="metadata must be a dict"):
+            to_onnx(calibrator, metadata="rows of 2026")
 
     def test_no_more_nodes_than_outputs_need(self):
         Z, y = logits_of(3)

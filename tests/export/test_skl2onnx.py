@@ -1,7 +1,8 @@
 """Pipelines of scikit-learn with calibrators, as skl2onnx converts them, in onnxruntime."""
 
+from __future__ import annotations
+
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
@@ -55,6 +56,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-6}
 CLASSIFIERS = [
     LogisticRegression(),
     LinearSVC(),
+    RidgeClassifier(),
     HistGradientBoostingClassifier(max_iter=4, random_state=0),
     RandomForestClassifier(5, random_state=0),
 ]
@@ -296,10 +298,6 @@ def test_classifiers_in_a_calibrator(estimator):
             np.testing.assert_allclose(P, expected, atol=TOLERANCE[dtype])
 
 
-# The code of the guide's page on export runs.
-PAGE = (Path(__file__).parents[2] / "doc" / "guide" / "export.rst").read_text()
-
-
 class TestErrors:
     X, Y = rows_of(2)
 
@@ -333,6 +331,28 @@ class TestErrors:
         )
         with pytest.raises(TypeError, match="probabilities of LinearDiscriminantAnalysis wrongly"):
             converted(model.fit(self.X, self.Y), self.X)
+
+    def test_converters_that_ignore_raw_scores(self):
+        """As the converter of LightGBM does: its probabilities must not pass for margins."""
+
+        class Margins(GaussianNB):
+            def decision_function(self, X):
+                return np.diff(self.predict_joint_log_proba(X), axis=1)[:, 0]
+
+        from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+
+        def convert(scope, operator, container):
+            label, P = (output.full_name for output in operator.outputs)
+            (X,) = (variable.full_name for variable in operator.inputs)
+            container.add_node("ArgMax", X, label, axis=1, keepdims=0)
+            container.add_node("Softmax", X, P, axis=1)
+
+        options = dict.fromkeys(["nocl", "zipmap", "raw_scores"], [True, False])
+        shapes = calculate_linear_classifier_output_shapes
+        skl2onnx.update_registered_converter(Margins, "Margins", shapes, convert, options=options)
+        model = CalibratedClassifier(Margins(), PlattScaling(), cv=2).fit(self.X, self.Y)
+        with pytest.raises(TypeError, match=r"of Margins ignores the option raw_scores.*proba"):
+            converted(model, self.X)
 
     def test_without_skl2onnx(self, monkeypatch):
         Z, y = make_logits(100, 3, random_state=0)

@@ -131,7 +131,6 @@ OTHER_VALUES = {
     "interpolation": ["constant", "linear", "centered"],
     "bin_range": [(2, 3)],
     "merge": ["log_loss", "brier"],
-    "method": ["em", "bbse"],
     "priors": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]],
     "multi_class": ["ovr", "ovo"],
     "calibrator": [skcalib.TemperatureScaling()],

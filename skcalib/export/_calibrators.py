@@ -1,0 +1,99 @@
+"""Calibrators that can be exported, and the evidence that travels with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from skcalib import conditional, experimental  # noqa: F401  (they define calibrators)
+from skcalib._base import BaseCalibrator
+from skcalib._validation.inputs import check_fitted
+from skcalib.meta import MultiLabelCalibrator
+
+
+def known_calibrators() -> dict[str, type]:
+    """All calibrators of skcalib by name, including private members of the default calibrator."""
+
+    def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+        children: list[type[Any]] = kind.__subclasses__()
+        for child in children:
+            yield child
+            yield from subclasses(child)
+
+    own = [
+        kind
+        for kind in subclasses(BaseCalibrator)
+        if kind.__module__.startswith("skcalib.") and not kind.__name__.startswith("_")
+    ]
+    return {kind.__name__: kind for kind in (*own, MultiLabelCalibrator)}
+
+
+def chain_of(calibrator: Any, action: str) -> list[Any]:
+    """The fitted calibrators of a pipeline in order; ``action`` names the caller in messages."""
+    chain = list(_members(calibrator, action))
+    if not chain:
+        raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
+    for member in chain:
+        check_fitted(member)
+    return chain
+
+
+def _members(calibrator: Any, action: str, step: str | None = None) -> Iterator[Any]:
+    """The calibrator, or the members of a pipeline, which may be a step of another pipeline."""
+    if isinstance(calibrator, Pipeline):
+        for name, member in calibrator.steps:
+            if member is not None and member != "passthrough":
+                yield from _members(member, action, name)
+    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator):
+        yield calibrator
+    else:
+        is_class = isinstance(calibrator, type)
+        got = f"the class {calibrator.__name__}" if is_class else type(calibrator).__name__
+        where = "" if step is None else f" in step {step!r} of the pipeline"
+        remedy = "Fit a calibrator to the logits of the classifier, and pass that."
+        if step is not None:
+            remedy = "Pass the calibrators alone, as in pipeline[1:]."
+        elif hasattr(calibrator, "best_estimator_"):
+            remedy = "Pass its best_estimator_."
+        elif hasattr(calibrator, "calibrators_") and action == "to_json":
+            remedy = "Save it as a whole by skops.io.dump, or pass its calibrator_ alone."
+        elif action == "to_onnx":
+            remedy += " For a classifier with its calibrators see register_skl2onnx."
+        raise TypeError(
+            f"{action} takes a fitted calibrator of skcalib, or a pipeline of calibrators, got "
+            f"{got}{where}. {remedy}"
+        )
+
+
+def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Metadata as text, numbers, lists and dicts, with dates as text."""
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
+        raise TypeError(
+            "metadata must be a dict with text as keys, such as {'data': 'validation 2026-01', "
+            f"'n_labels': 5000}}, got {metadata!r:.80}."
+        )
+    try:
+        text = json.dumps(dict(metadata), default=_plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"metadata must hold text, finite numbers, dates, lists and dicts, got {error}. "
+            "Convert the other values to text."
+        ) from error
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """A date as text, and numbers of NumPy as numbers of Python."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{value!r:.60} of type {type(value).__name__}")
