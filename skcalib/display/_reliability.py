@@ -515,6 +515,8 @@ random_state, color, line_kw
         across, up = self._axis_labels()
         drawing.draw_as_written(ax.set_xlabel(across), ax.set_ylabel(up))
         _set_scale(ax, options.scale)
+        if options.scale == "logit":
+            _set_ticks(ax, *limits)
         ax.set(xlim=limits, ylim=limits, box_aspect=1, anchor="N")
 
     def _axis_labels(self) -> tuple[str, str]:
@@ -595,9 +597,11 @@ random_state, color, line_kw
             is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
             one.set(xlabel=one.get_xlabel() * is_lowest, ylabel=one.get_ylabel() * is_first)
             one.tick_params(labelbottom=is_lowest, labelleft=is_first)
-        limits = [one.get_xlim() for one in self.axes_]
+        lows, highs = zip(*(one.get_xlim() for one in self.axes_), strict=True)
         for one in self.axes_:
-            one.set(**dict.fromkeys(("xlim", "ylim"), (min(limits)[0], max(x[1] for x in limits))))
+            if options.scale == "logit":
+                _set_ticks(one, min(lows), max(highs))
+            one.set(xlim=(min(lows), max(highs)), ylim=(min(lows), max(highs)))
         self.legend_ = self._legend_of_classes(name, legend)
         return self
 
@@ -620,7 +624,8 @@ random_state, color, line_kw
         rows = {} if self.rows is None else dict(zip(known, self.rows, strict=True))
         found = {}
         for label in known:
-            fields = {k: v[labels == label] for k, v in vars(curve).items() if k not in KEPT}
+            arrays = {k: v for k, v in vars(curve).items() if isinstance(v, np.ndarray)}
+            fields: Any = {k: v[labels == label] for k, v in arrays.items()} | {"label": None}
             bins = ReliabilityCurve(**fields, kind="binary")
             found[label] = type(self)(
                 bins, name=event_name(label) or str(label), rows=rows.get(label),
@@ -645,10 +650,6 @@ random_state, color, line_kw
         ece = f"ECE {briefly(self.expected_calibration_error)}"
         n = "" if self.rows is None else f"{int(self.rows.event.sum()):,} rows, "
         return f"{self.name}\n{n}{ece}"
-
-
-# Fields of a curve that are no arrays of bins of one class.
-KEPT = ("label", "kind")
 
 
 def event_name(label: Any) -> str | None:
@@ -688,10 +689,18 @@ def _set_scale(ax: Axes, scale: str) -> None:
         clip: Any = {"nonpositive": "clip"} if scale == "logit" else {}
         ax.set_xscale(scale, **clip)
         ax.set_yscale(scale, **clip)
-    if scale == "logit":
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter("{x:.7g}")
-            axis.set_minor_formatter("")
+
+
+def _set_ticks(ax: Axes, low: float, high: float) -> None:
+    """Set ticks of logit axes with labels that do not overlap if all risks are small."""
+    from matplotlib.ticker import LogitLocator, LogLocator
+
+    steps = (1, 2, 3, 5, 7) if high < 5 * low else (1, 2, 5) if high < 20 * low else (1,)
+    is_small = high < min(0.5, 100 * low)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=steps) if is_small else LogitLocator())
+        axis.set_major_formatter("{x:.7g}")
+        axis.set_minor_formatter("")
 
 
 def _handles(axes: list[Axes]) -> list[Any]:
