@@ -81,8 +81,7 @@ def fitted_numbers(calibrator):
     return np.concatenate([[], *flat])
 
 
-# How a fit went, where its last step began, and what it saw. Strengths are compared by fits of a
-# larger tolerance.
+# Attributes that describe the course of a fit.
 NO_ESTIMATES = ("classes_", "n_features_in_", "feature_names_in_", "loss_", "losses_", "n_iter_")
 NO_ESTIMATES += ("information_",)
 
