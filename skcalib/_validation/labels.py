@@ -210,7 +210,8 @@ def encode(labels: Labels, classes: Labels) -> Indices:
 
 def ordered_categories(y: Any) -> Labels | None:
     """Categories in their order, if ``y`` is a column of pandas or polars that has one."""
-    dtype = getattr(y, "dtype", None)
+    columns = column_names(y)
+    dtype = getattr(y[columns[0]] if len(columns) == 1 else y, "dtype", None)
     if getattr(dtype, "ordered", False):  # pandas
         return exact(dtype.categories, "categories")  # type: ignore[union-attr]
     if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):  # polars
