@@ -15,7 +15,9 @@ from ._calibration_error import (
 )
 from ._curve import ReliabilityCurve, reliability_curve
 from ._proper_scores import ScoreDecomposition, score_decomposition
+from ._ranked_probability import ranked_probability_score
 from ._scorers import get_scorer, get_scorer_names
+from ._two_bin import averaged_two_bin_calibration_error
 from ._uncertainty import (
     CalibrationDifference,
     CalibrationTestResult,
@@ -31,6 +33,7 @@ __all__ = [
     "IntervalEstimate",
     "ReliabilityCurve",
     "ScoreDecomposition",
+    "averaged_two_bin_calibration_error",
     "calibration_difference",
     "calibration_error_interval",
     "calibration_test",
@@ -41,6 +44,7 @@ __all__ = [
     "get_scorer_names",
     "maximum_calibration_error",
     "overconfidence_error",
+    "ranked_probability_score",
     "reliability_curve",
     "root_mean_squared_calibration_error",
     "score_decomposition",
