@@ -99,5 +99,3 @@ def fit_ordinal(
 
     options = {"maxiter": max_iter, "gtol": 1e-7}
     return minimize(objective, start, jac=True, method="BFGS", options=options)
-
-

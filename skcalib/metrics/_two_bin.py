@@ -65,7 +65,7 @@ def averaged_two_bin_calibration_error(
     equal probability for all rows has a small error. No probabilities have a lower expectation of
     the averaged two-bin error than the true ones. There are no bins to choose, and the error is a
     continuous function of the probabilities. Noise alone gives true probabilities an error of
-    about :math:`\frac1{N^2} \sum_i p_i (1 - p_i)`, so compare models on the same rows. One sort
+    :math:`\frac1{N^2} \sum_i w_i^2 p_i (1 - p_i)` on average, so compare models on the same rows. One sort
     computes the integral exactly.
 
     References
@@ -76,8 +76,8 @@ def averaged_two_bin_calibration_error(
     Examples
     --------
     >>> from skcalib.metrics import averaged_two_bin_calibration_error
-    >>> averaged_two_bin_calibration_error([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
-    0.0125
+    >>> round(averaged_two_bin_calibration_error([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]), 4)
+    0.007
     """
     _, columns = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
     return float(np.mean([two_bin_error(c.score, c.event, c.weight) for c in columns]))
