@@ -65,8 +65,8 @@ def averaged_two_bin_calibration_error(
     equal probability for all rows has a small error. No probabilities have a lower expectation of
     the averaged two-bin error than the true ones. There are no bins to choose, and the error is a
     continuous function of the probabilities. Noise alone gives true probabilities an error of
-    :math:`\frac1{N^2} \sum_i w_i^2 p_i (1 - p_i)` on average, so compare models on the same rows. One sort
-    computes the integral exactly.
+    :math:`\frac1{N^2} \sum_i w_i^2 p_i (1 - p_i)` on average, so compare models on the same rows.
+    One sort computes the integral exactly.
 
     References
     ----------

@@ -1,5 +1,7 @@
 """Averaged two-bin calibration error: its formula, its truthfulness, ties and weights."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -16,7 +18,7 @@ def literal(y, p, w):
         return residual[p <= t].sum() ** 2 + residual[p > t].sum() ** 2
 
     ends = np.unique([0.0, *p, 1.0])
-    pieces = [quad(squares, low, high)[0] for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    pieces = [quad(squares, low, high)[0] for low, high in pairwise(ends)]
     return sum(pieces) / w.sum() ** 2
 
 
