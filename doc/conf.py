@@ -41,6 +41,7 @@ alone = "index start benchmarks reproduction comparison testing architecture add
 html_sidebars = {page: [] for page in [*alone.split(), "suite", "project", "changes", "references"]}
 html_static_path = ["_static"]
 html_css_files = ["skcalib.css"]
+html_extra_path = ["llms.txt"]  # at the top of the built documentation
 toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]

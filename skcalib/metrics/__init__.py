@@ -15,7 +15,9 @@ from ._calibration_error import (
 from ._curve import ReliabilityCurve, reliability_curve
 from ._display import ScoreDecompositionDisplay
 from ._proper_scores import ScoreDecomposition, score_decomposition
+from ._ranked_probability import ranked_probability_score
 from ._scorers import calibration_scorer, get_scorer_names
+from ._two_bin import averaged_two_bin_calibration_error
 from ._uncertainty import (
     CalibrationDifference,
     CalibrationTestResult,
@@ -32,6 +34,7 @@ __all__ = [
     "ReliabilityCurve",
     "ScoreDecomposition",
     "ScoreDecompositionDisplay",
+    "averaged_two_bin_calibration_error",
     "calibration_difference",
     "calibration_error_interval",
     "calibration_scorer",
@@ -42,6 +45,7 @@ __all__ = [
     "get_scorer_names",
     "maximum_calibration_error",
     "overconfidence_error",
+    "ranked_probability_score",
     "reliability_curve",
     "root_mean_squared_calibration_error",
     "score_decomposition",

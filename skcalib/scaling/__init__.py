@@ -7,6 +7,7 @@ from ._dirichlet import DirichletCalibration
 from ._linear import VectorScaling
 from ._matrix import MatrixScaling
 from ._order_preserving import OrderPreservingScaling
+from ._ordinal import OrdinalCalibration
 from ._platt import PlattScaling
 from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
@@ -19,6 +20,7 @@ __all__ = [
     "EnsembleTemperatureScaling",
     "MatrixScaling",
     "OrderPreservingScaling",
+    "OrdinalCalibration",
     "PlattScaling",
     "QuadraticScaling",
     "SplineCalibration",

@@ -1,0 +1,82 @@
+"""Ranked probability score of ordered classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skcalib._rows import ArrayLike, Floats, Indices
+from skcalib._validation.inputs import check_flag
+
+from ._input import check_input
+
+
+def ranked_probability_score(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    normalize: bool = False,
+) -> float:
+    r"""Ranked probability score, a proper score of probabilities of ordered classes.
+
+    With the cumulative probability :math:`F_{ik}` of the first k classes it is [1]_
+
+    .. math:: \frac1N \sum_i w_i \sum_{k=1}^{K-1} \bigl(F_{ik} - 1(y_i \le k)\bigr)^2 .
+
+    It is smaller if wrong predictions are close to the true class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities: one column per class in the order of ``labels``, which is the order of the
+        classes, or for two classes the probability of the second.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+    labels : array-like of shape (n_classes,), default=None
+        All labels in their order. By default the sorted labels in ``y_true``.
+    normalize : bool, default=False
+        Whether to divide by :math:`K - 1`, so that the score is at most 1.
+
+    Returns
+    -------
+    float
+        Mean score. Smaller is better, and 0 is the score of certain and right predictions.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    See Also
+    --------
+    skcalib.OrdinalCalibration : Calibration of ordered classes.
+
+    References
+    ----------
+    .. [1] Epstein, "A Scoring System for Probability Forecasts of Ranked Categories", Journal of
+       Applied Meteorology 8, 1969.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import ranked_probability_score
+    >>> ranked_probability_score([0], [[0.5, 0.5, 0.0]], labels=[0, 1, 2])
+    0.25
+    >>> ranked_probability_score([0], [[0.5, 0.0, 0.5]], labels=[0, 1, 2])
+    0.5
+    """
+    check_flag("normalize", normalize)
+    rows = check_input(y_true, y_proba, sample_weight, labels)
+    score = float(rows.sum(_ranked_scores) / rows.weight)
+    return score / (len(rows.classes) - 1) if normalize else score
+
+
+def _ranked_scores(P: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Ranked probability score summed over the rows of a block."""
+    if P.ndim == 1:
+        P = np.stack([1 - P, P], axis=1)
+    F = np.cumsum(P[:, :-1], axis=1, dtype=np.float64)
+    scores = ((F - (y[:, None] <= np.arange(F.shape[1]))) ** 2).sum(axis=1)
+    return np.asarray(scores.sum() if w is None else scores @ w)
