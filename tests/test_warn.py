@@ -27,7 +27,7 @@ from skcalib import (
 )
 from skcalib._warnings import NoMinimumWarning, give, recorded, warn
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, calibration_scorer
+from skcalib.metrics import calibration_scorer, expected_calibration_error
 
 X, Y = make_classification(120, n_informative=6, n_classes=3, random_state=0)
 Z, y = make_logits(200, 3, random_state=0)

@@ -19,7 +19,7 @@ import skcalib
 from skcalib._validation.labels import encode
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
-from skcalib.metrics import expected_calibration_error, calibration_scorer
+from skcalib.metrics import calibration_scorer, expected_calibration_error
 
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
 Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
