@@ -7,9 +7,9 @@ All fits that minimize are calls of :mod:`scipy.optimize`. All problems are conv
   factor for the mixture, which is not convex (:mod:`skcalib._optimize.temperature`).
 - *Vector and matrix maps*: ``minimize`` with :class:`PreconditionedLBFGS` as its ``method``, and
   the preconditioners of :mod:`skcalib._optimize.maps`. Passes over more features than
-  ``linear.FEW_ELEMENTS`` are in the precision of the logits until the gradient norm is small or rounding hides
-  progress, and then in double precision. For few rows of two classes with a ridge penalty the
-  method is :func:`~skcalib._optimize.newton.newton` with the whole Hessian.
+  ``linear.FEW_ELEMENTS`` are in the precision of the logits until the gradient norm is small or
+  rounding hides progress, and then in double precision. For few rows of two classes with a ridge
+  penalty the method is :func:`~skcalib._optimize.newton.newton` with the whole Hessian.
 - *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with ``newton``, which
   takes Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
 - *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:

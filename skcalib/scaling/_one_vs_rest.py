@@ -70,7 +70,7 @@ class _OneVsRestScaling(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = of_scale.fit_inverse_temperature(rows, smoothing)
-        if not scale.is_separable:
+        if scale.outcome != "separable":
             of_scale.warn_of_no_minimum(scale)
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
         unit = of_scale.SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1

@@ -162,10 +162,12 @@ class OrderPreservingScaling(BaseCalibrator):
         of_mixture = partial(log_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)
-        if alpha == 0 or not scale.is_separable:  # a ridge penalty gives separable rows a minimum
+        if (
+            alpha == 0 or scale.outcome != "separable"
+        ):  # a ridge penalty gives separable rows a minimum
             temperature.warn_of_no_minimum(scale)
         slopes = np.ones(len(knots) + 1)
-        if alpha > 0 or not scale.is_separable:
+        if alpha > 0 or scale.outcome != "separable":
             found = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
             slopes = found.x
             if not found.success:
