@@ -408,6 +408,7 @@ def bad_fits():
             None,
             r"^In X\.partitions\[\d\]: .*NaN",
         ),
+        "one dimension": (X[:, 0], Y, None, "one column for each of the 3 classes"),
         "no rows": (X[:0], Y[:0], None, "X must hold rows"),
         "one class": (X, Y * 0, None, "two classes"),
         "continuous": (X, Y + 0.5, None, "continuous"),
