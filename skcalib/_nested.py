@@ -1,5 +1,7 @@
 """Calibrators and classifiers inside other estimators, fitted to logits with weights."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
@@ -49,9 +51,9 @@ def check_classifier(estimator: Any, name: str) -> None:
 def may_have(estimator: Any, method: str) -> bool:
     """Whether a classifier has a method, or may have it once it is fitted.
 
-    A ``StackingClassifier``, or a pipeline that ends in one, has neither of the two before.
+    A ``StackingClassifier``, or a pipeline that ends in one, has no method before.
     """
-    known = ("decision_function", "predict_proba")
+    known = ("decision_function", "predict_logits", "predict_proba")
     fitted_first = not any(hasattr(estimator, name) for name in known)
     return hasattr(estimator, method) or (fitted_first and hasattr(type(estimator), method))
 

@@ -47,6 +47,10 @@ class MissingClassesWarning(UserWarning):
         self.n_columns = n_columns
 
 
+class ColumnOrderWarning(UserWarning):
+    """The columns may be in another order than the classes."""
+
+
 class FitWarning(UserWarning):
     """A warning of a fit: those of many fits with one class and ``cause`` are merged into one.
 

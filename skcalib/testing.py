@@ -1,4 +1,6 @@
-"""For those who run scikit-learn's checks of estimators on calibrators."""
+"""Reasons of failures of scikit-learn's estimator checks."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -6,8 +8,11 @@ from sklearn.utils import get_tags
 
 from skcalib._base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
+from skcalib.conditional import ConditionalCalibrator
 from skcalib.experimental import EstimatorCalibration
+from skcalib.judge import ScoreTransformer
 from skcalib.meta import MultiLabelCalibrator
+from skcalib.selection import AutoCalibrator
 
 __all__ = ["expected_failed_checks"]
 
@@ -17,6 +22,7 @@ _BOOSTING = "bins and sizes of leaves of the boosted trees count rows, not weigh
 _HELD_OUT = "fit_transform gives held-out logits, as that of TargetEncoder does"
 _ROWS_OF_FOLDS = "folds of the default calibrator count rows, not weights"
 _LABELS = "the check has not one column of log-odds for each column of indicators in y"
+_SCORES = "the check has scores outside of the scale, or positive log-probabilities"
 
 _OF_LOGITS = {
     "check_estimators_overwrite_params": _FEWER_COLUMNS,
@@ -28,7 +34,7 @@ _OF_LOGITS = {
 
 # Of several labels per row, without the prefix of their names.
 _OF_LABELS = """
-    all_zero_sample_weights_error classifier_data_not_an_array classifier_multioutput
+    classifier_data_not_an_array classifier_multioutput
     classifier_not_supporting_multiclass classifiers_classes
     classifiers_multilabel_output_format_decision_function
     classifiers_multilabel_output_format_predict
@@ -47,12 +53,24 @@ _OF_LABELS = """
 """.split()  # noqa: SIM905
 
 
+# Of scores that language models state.
+_OF_SCORES = """
+    dict_unchanged dont_overwrite_parameters dtype_object estimators_dtypes
+    estimators_fit_returns_self estimators_nan_inf estimators_overwrite_params estimators_pickle
+    f_contiguous_array_estimator fit2d_1feature fit2d_1sample fit2d_predict1d fit_check_is_fitted
+    fit_idempotent fit_score_takes_y methods_sample_order_invariance methods_subset_invariance
+    n_features_in n_features_in_after_fitting pipeline_consistency positive_only_tag_during_fit
+    readonly_memmap_input transformer_data_not_an_array transformer_general
+    transformer_preserve_dtypes transformers_unfitted_stateless
+""".split()  # noqa: SIM905
+
+
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
     """Checks of scikit-learn that an estimator of skcalib cannot pass, each with the reason.
 
-    Most checks feed a few features, and labels of which there may be more than features. Where
-    there are fewer labels than columns a calibrator takes the columns for logits, with a warning;
-    what remains no estimator of logits can pass.
+    Most checks feed a few features, and may have more labels than features. If there are fewer
+    labels than columns, a calibrator takes the columns for logits, with a warning. An estimator of
+    logits cannot pass the other checks. Whether a ``ScoreTransformer`` fails depends on its scale.
 
     Parameters
     ----------
@@ -62,9 +80,9 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The reason for the name of each check: the parameter ``expected_failed_checks`` of
-        scikit-learn's ``check_estimator``, and what its ``parametrize_with_checks`` wants of the
-        function that is its parameter of that name. Empty for other estimators.
+        The reason for each name of a check, for the parameter ``expected_failed_checks`` of
+        scikit-learn's ``check_estimator``. ``parametrize_with_checks`` takes this function itself.
+        Empty for other estimators.
 
     Examples
     --------
@@ -96,10 +114,16 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, LogitTransformer):
         expected["check_transformer_general"] = _HELD_OUT
         expected["check_transformer_data_not_an_array"] = _HELD_OUT
-    if isinstance(estimator, CalibratedClassifier) and estimator.calibrator is None:
+    inner = getattr(estimator, "calibrator", estimator)
+    is_default = isinstance(inner, AutoCalibrator | ConditionalCalibrator)
+    if isinstance(estimator, CalibratedClassifier) and inner is None:
+        is_default = True
+    if is_default and inner is not estimator:
         expected[weights] = _ROWS_OF_FOLDS
         if get_tags(estimator).input_tags.sparse:
             expected[weights.replace("dense", "sparse")] = _ROWS_OF_FOLDS
+    if isinstance(estimator, ScoreTransformer):
+        expected = {f"check_{name}": _SCORES for name in _OF_SCORES}
     if isinstance(estimator, MultiLabelCalibrator):
         expected = {f"check_{name}": _LABELS for name in _OF_LABELS}
     return expected

@@ -16,13 +16,14 @@ from families import (
     quick,
 )
 from hypothesis import given, settings, strategies as st
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skcalib import TemperatureScaling
 from skcalib._rows import rows
+from skcalib._warnings import ProbabilitiesWarning
 from skcalib.datasets import make_logits
 
 every = pytest.mark.parametrize("kind", CALIBRATORS)
@@ -375,12 +376,27 @@ BAD_FITS = {
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
-    "few labels": (X3, Y3[:-1], None, r"X and y .* samples: \[30, 29\]. Pass those of the same"),
+    "few labels": (X3, Y3[:-1], None, r"X and y .* samples: \[30, 29\]. Pass the same rows"),
     "groups": (X3, Y3, ["a", "b"] * 15, "sample_weight must be numbers, got 'a'. Pass groups by"),
     "transposed": (X3.T, Y3, None, r"inconsistent numbers of samples: \[3, 30\]. Pass X.T, if"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
-    "flat": (X3[:, 0], Y3, None, r"two dimensions, got one.*X.reshape\(-1, 1\)"),
-    "flat list": (X3[:, 0].tolist(), Y3, None, "two dimensions, got one. Reshape your data"),
+    "log-odds": (X3[:, 0], Y3, None, "3 classes in y, got 1 column "),
+    "list of log-odds": (X3[:, 0].tolist(), Y3, None, "3 classes in y, got 1 column "),
+    "batches": ([X3[:20], X3[20:]], Y3, None, r"a list of 2 arrays .*np.concatenate\(X\)"),
+    "equal batches": ([X3[:15], X3[15:]], Y3, None, r"shapes \(15, 3\), \(15, 3\).*torch.cat"),
+    "tuple of a trainer": (
+        (X3, Y3, {"loss": 1}),
+        Y3,
+        None,
+        r"a tuple .*logits alone, such as X\[0",
+    ),
+    "balanced": (X3, Y3, "balanced", r"got 'balanced'\. Pass .*compute_sample_weight\('balanced'"),
+    "weights of classes": (
+        X3,
+        Y3,
+        {0: 2.0},
+        r"got \{0: 2\.0\}\. Pass .*sample_weight\(\{0: 2.0\}, y",
+    ),
 }
 
 
@@ -440,8 +456,52 @@ def test_probabilities_for_logits_are_noticed_unless_one_row_is_none(kind, logit
     for logits in (P, P.astype(np.float16).astype(np.float32)):
         with pytest.warns(UserWarning, match=r"probably holds probabilities .* np.log\(p\)"):
             kind().fit(logits, y)
-    P[-1, 0] += 0.1
+    P[-1, 0] = -0.1
     kind().fit(P, y)  # else it warns
+
+
+@few
+def test_kinds_of_probabilities_are_noticed_in_fits_and_predictions(kind, logits3):
+    X, y = logits3
+    P, fitted = softmax(X, axis=1), kind().fit(X, y)
+    for scale, name in ((100 * P, "sums to 100"), (expit(X), "between 0 and 1")):
+        with pytest.warns(ProbabilitiesWarning, match=f"{name}.* expected by fit"):
+            kind().fit(scale, y)
+    for scores, name in ((P, "sums to one"), (100 * P, "sums to 100")):
+        for method in (fitted.predict_proba, fitted.transform, fitted.predict):
+            with pytest.warns(ProbabilitiesWarning, match=rf"{name}: .* by predictions"):
+                method(scores)
+        fitted.predict_proba(scores[:1])  # one row may have this sum by chance
+    fitted.predict_proba(expit(X))
+    log_odds = kind().fit(X[:, 1] - X[:, 0], y > 0)
+    with pytest.warns(ProbabilitiesWarning, match="column of X is between 0 and 1"):
+        log_odds.predict_proba(P[:, 1])
+
+
+@few
+def test_log_odds_in_one_dimension(kind):
+    X, y = make_logits(100, 2, random_state=0)
+    z = X[:, 1] - X[:, 0]
+    column = kind().fit(z[:, None], y)
+    for form in (np.asarray, list, pd.Series, lambda z: pd.Series(z, name="logit")):
+        flat = kind().fit(form(z), y)
+        for name in ("transform", "predict_proba", "predict_log_proba", "predict"):
+            expected = getattr(column, name)(z[:, None])
+            np.testing.assert_array_equal(getattr(flat, name)(form(z)), expected)
+            np.testing.assert_array_equal(getattr(flat, name)(z[:, None]), expected)
+
+
+@few
+def test_no_rows_have_outputs_without_rows(kind, logits3):
+    X, y = logits3
+    fitted = kind().fit(X.astype(np.float32), y)
+    for name in ("transform", "predict_proba", "predict_log_proba", "predict"):
+        for empty in (X[:0], X[:0].astype(np.float32), pd.DataFrame(X[:0])):
+            one, none = getattr(fitted, name)(X[:1]), getattr(fitted, name)(empty)
+            assert none.shape == (0, *one.shape[1:])
+            assert none.dtype.kind == one.dtype.kind
+    with pytest.raises(ValueError, match="2 features"):
+        fitted.predict_proba(X[:0, :2])
 
 
 # --------------------------------------------------------------------------------------

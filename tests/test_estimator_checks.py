@@ -30,7 +30,8 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.experimental import EstimatorCalibration
+from skcalib.conditional import ConditionalCalibrator
+from skcalib.experimental import EstimatorCalibration, TopLabelCalibration
 from skcalib.judge import ScoreTransformer
 from skcalib.testing import expected_failed_checks
 
@@ -123,6 +124,32 @@ def test_logit_transformer(estimator):
 @each([ScoreTransformer((-1000, 1000), step=0.01)])
 def test_score_transformer(estimator):
     run(estimator, {})
+
+
+@skips
+@each([ScoreTransformer(scale) for scale in ((1, 5), (0, 100), (-10, 10), "log-probability")])
+def test_scores_outside_of_a_scale_are_expected(estimator):
+    results = check_estimator(
+        estimator,
+        expected_failed_checks=expected_failed_checks(estimator),
+        on_skip=None,
+        on_fail=None,
+    )
+    assert not [result for result in results if result["status"] == "failed"]
+
+
+@pytest.mark.slow
+@skips
+@features
+@each(
+    [
+        CalibratedClassifier(BASE, AutoCalibrator(cv=2), cv=3),
+        TopLabelCalibration(AutoCalibrator(cv=2)),
+        CalibratedClassifier(BASE, ConditionalCalibrator(cv=2), cv=3),
+    ]
+)
+def test_the_default_as_a_parameter(estimator):
+    run(estimator, expected_failed_checks(estimator))
 
 
 @skips

@@ -1,13 +1,13 @@
 """Functions of arrays of any library that follows the array API standard, such as on a GPU.
 
-With ``sklearn.config_context(array_api_dispatch=True)`` arrays of other libraries are not converted
-to NumPy: functions of blocks compute with them in their own namespace and on their device. Such a
-function takes its operations from :func:`namespace`, which for NumPy's arrays is ``numpy``, where
-both have them by the same name, and else from here: operations that NumPy has not had from the
-beginning, or does faster in another way or in place. Those that bear a name of the standard do what
-it says. What is called a tensor is an array of any library but NumPy. Blocks are (m, K): rows of
-logits or probabilities. Other modules know this one as ``xa``.
+Predictions run in the library of their logits: in NumPy, in the library of a tensor while
+scikit-learn's ``array_api_dispatch`` is on, or with an array that writes a graph of ONNX. They take
+operations from :func:`namespace`, and from here where libraries differ or NumPy has a faster way. A
+tensor is an array of any library except NumPy. Blocks are (m, K): rows of logits or probabilities.
+Other modules call this module ``xa``.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,10 +24,10 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-# Single precision holds larger shares of the uniform distribution, and their parts of each class.
+# Single precision holds shares of the uniform distribution above this, divided by the classes.
 SMALLEST_SHARE = 1e-30
 
-# The uniform distribution adds no less to a probability.
+# The uniform distribution adds at least this to a probability.
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -65,16 +65,15 @@ def namespace(x: Any) -> Any:
 
 
 def perhaps(condition: Any) -> bool:
-    """Whether a condition on data holds, or may hold since they are not those of NumPy.
+    """Whether a condition on data holds, or may hold because the data are not in NumPy.
 
-    What it saves is computed for all others: these would wait for the device, and graphs that are
-    built know no data.
+    A condition on a tensor would wait for the device, and a graph has no data.
     """
     return bool(condition) if isinstance(condition, np.generic | bool) else True
 
 
 def _name(xp: Any) -> str:
-    """What users call a namespace: that of JAX is jax.numpy, and others are wrapped."""
+    """Name of the library of a namespace, which is jax.numpy in JAX and wrapped in others."""
     return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
 
 
@@ -110,36 +109,16 @@ def on_host(x: Any) -> Any:
     return np.asarray(x)
 
 
-def into(name: str, out: Any, *args: Any) -> Any:
-    """An operation by its name; for NumPy its result is written to ``out``.
-
-    Results of tensors are always new: that lets gradients pass, and not all libraries can write.
-    """
-    if isinstance(out, np.ndarray):
-        return getattr(np, name)(*args, out=out)
-    return getattr(namespace(args[0]), name)(*args)
-
-
-def at_least(x: Any, low: float, out: Any = None) -> Any:
-    """Entries no less than a number; for NumPy written to ``out``, as by :func:`into`."""
+def at_least(x: Any, low: float) -> Any:
+    """Entries, or the number ``low`` where they are less."""
     if isinstance(x, np.ndarray):
-        return np.maximum(x, low, out=out)
+        return np.maximum(x, low)
     return namespace(x).clip(x, low, None)  # maximum of torch takes no number
 
 
-def at_most(x: Any, high: float, out: Any = None) -> Any:
-    """Entries no more than a number, likewise."""
-    if isinstance(x, np.ndarray):
-        return np.minimum(x, high, out=out)
-    return namespace(x).clip(x, None, high)
-
-
-def put(x: Any, value: Any, where: Any) -> Any:
-    """The array with a number, or entries that broadcast, at some places; NumPy's is changed."""
-    if isinstance(x, np.ndarray):
-        np.copyto(x, value, where=where)
-        return x
-    return namespace(x).where(where, value, x)
+def at_most(x: Any, high: float) -> Any:
+    """Entries, or the number ``high`` where they are larger."""
+    return np.minimum(x, high) if isinstance(x, np.ndarray) else namespace(x).clip(x, None, high)
 
 
 def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
@@ -166,7 +145,7 @@ def double(A: Array) -> Array:
     """The array in double precision."""
     if isinstance(A, np.ndarray | np.generic):
         return A.astype(np.float64, copy=False)
-    if "mps" in str(A.device):  # of Apple, which have none
+    if "mps" in str(A.device):  # devices of Apple have no double precision
         return A
     return astype(A, namespace(A).float64)
 
@@ -176,13 +155,8 @@ def smallest_normal(x: Any) -> float:
     return float(namespace(x).finfo(x.dtype).smallest_normal)
 
 
-def largest_exponent(x: Any) -> float:
-    """A number whose exponential has a square and an inverse square in the precision of ``x``."""
-    return -float(np.log(float(namespace(x).finfo(x.dtype).smallest_normal))) / 2
-
-
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:
-    """A context in which torch computes in the precision of a tensor, also within its autocast."""
+    """Context that makes torch compute in the precision of a tensor, also within its autocast."""
     xp = namespace(x)
     if _name(xp) != "torch":
         return nullcontext()
@@ -229,36 +203,29 @@ def in_columns_of(Z: Array, L: Array) -> Array:
 
 
 def is_event(y: Array, n_maps: int) -> Array:
-    """Whether the label of each row is the class of each map, one or all: (m, n_maps).
+    """Whether the label of each row is the class of each map: (m, n_maps).
 
-    The only one is for the second of two classes.
+    A single map is for the second of two classes.
     """
     return y[:, None] == (1 if n_maps == 1 else like(np.arange(n_maps), y))
-
-
-def stacked(*parts: Array) -> Array:
-    """Arrays of the same shape as one in double precision, with an axis more in front."""
-    if isinstance(parts[0], np.ndarray):
-        return np.array(parts, dtype=np.float64)
-    return namespace(parts[0]).stack([double(part) for part in parts])
 
 
 def softmax(S: Array) -> Array:
     """Probabilities of all classes (m, K), for their logits, or for log-odds (m, 1) of two.
 
-    That of SciPy takes several times as long for few columns.
+    ``scipy.special.softmax`` takes several times as long for few columns.
     """
     both = both_columns(S)
     xp = namespace(both)
     if hasattr(xp, "softmax"):  # a single operation in torch and in ONNX
         return xp.softmax(both, axis=1)
-    P = both - xp.max(both, axis=1, keepdims=True)
-    P = into("exp", P, P)
-    return into("divide", P, P, xp.sum(P, axis=1, keepdims=True))
+    P = xp.exp(both - xp.max(both, axis=1, keepdims=True))
+    P /= xp.sum(P, axis=1, keepdims=True)
+    return P
 
 
 def log_softmax(S: Array) -> Array:
-    """Logarithms of the same, finite but for masked classes."""
+    """Log-probabilities of all classes (m, K), finite except for masked classes."""
     both = both_columns(S)
     xp = namespace(both)
     if hasattr(xp, "log_softmax"):
@@ -268,10 +235,7 @@ def log_softmax(S: Array) -> Array:
 
 
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
-    """``f`` of logits, made finite, and -inf for masked classes, of which ``f`` sees finite ones.
-
-    So that it need not handle infinity times zero.
-    """
+    """Result of ``f`` for finite logits, clipped to finite numbers, and -inf for masked classes."""
     # A quarter of the range, so that differences of two logits are finite as well.
     xp = namespace(Z)
     largest = float(xp.finfo(Z.dtype).max) / 4
@@ -298,9 +262,9 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
     .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
 
     where :math:`K_i` is the number of classes of the row that are not masked: the order of the
-    classes does not change. Those of several classes are its log-probabilities, -inf for masked
-    classes, computed in double precision, which holds every ``smoothing`` where single precision
-    need not. ``np.logaddexp`` is as exact, and takes ten times as long.
+    classes does not change. For several columns the logits are log-probabilities, -inf for masked
+    classes. NumPy computes them in double precision, which holds every ``smoothing``.
+    ``np.logaddexp`` is as exact, and takes ten times as long.
     """
     if smoothing == 0:
         return Z
@@ -310,7 +274,7 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
             P = np.subtract(Z, Z.max(axis=1, keepdims=True), dtype=np.float64)
             P = np.exp(P, out=P)
             P *= (1 - smoothing) / P.sum(axis=1, keepdims=True)
-        else:  # single precision is enough but for shares that it does not hold
+        else:  # single precision is enough if it holds the share
             P = softmax(Z if smoothing > SMALLEST_SHARE else double(Z)) * (1 - smoothing)
         P = _plus_uniform(P, Z, smoothing)
         if not isinstance(Z, np.ndarray):  # zero, of masked classes, has no gradient
@@ -318,16 +282,11 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
             return astype(P, Z.dtype)
         with np.errstate(divide="ignore"):
             return np.log(P, out=P).astype(Z.dtype, copy=False)
-    # The odds of the more probable class less one, which is exact near 0 as well as far from it,
-    # in the precision of the logits if it holds the smoothing.
+    # The odds of the more probable class minus one are exact near 0 and far from it. The precision
+    # of the logits is enough if it holds the smoothing.
     distance = xp.abs(Z if smoothing / 2 > smallest_normal(Z) else double(Z))
-    below = into("negative", distance, distance)
-    excess = xp.expm1(below) * (smoothing - 1)
-    less = into("exp", below, below)
-    less = into("multiply", less, less, 1 - smoothing / 2)
-    less += max(smoothing / 2, TINY)
-    excess /= less
-    excess = into("log1p", excess, excess)
+    less = xp.exp(-distance) * (1 - smoothing / 2) + max(smoothing / 2, TINY)
+    excess = xp.log1p(xp.expm1(-distance) * (smoothing - 1) / less)
     return astype(xp.where(Z < 0, -excess, excess), Z.dtype)
 
 
@@ -335,56 +294,27 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
     """Probabilities (m, K) of the mixture, for logits (m, K), or (m, 1) for log-odds of two."""
     P = softmax(Z)
     if smoothing > 0:
-        P = _plus_uniform(into("multiply", P, P, 1 - smoothing), Z, smoothing)
+        P = _plus_uniform(P * (1 - smoothing), Z, smoothing)
     return P
 
 
 def of_labels(S: Array, y: Array) -> Array:
     """The entry of each row (m, K) in the column of its class index: (m,)."""
-    if isinstance(S, np.ndarray):
-        return S[np.arange(len(S)), y]
-    return namespace(S).take_along_axis(S, y[:, None], axis=1)[:, 0]
+    return S[np.arange(len(S)), y]
 
 
-def less_at_labels(S: Array, y: Array, amount: Any) -> Array:
-    """``S`` (m, K), which may be overwritten, less an amount (m,) or number in these columns."""
-    if isinstance(S, np.ndarray):
-        S[np.arange(len(S)), y] -= amount
-        return S
-    amount = amount if isinstance(amount, int | float) else astype(amount, S.dtype)[:, None]
-    return namespace(S).where(is_event(y, S.shape[1]), S - amount, S)
-
-
-def vecdot(A: Array, B: Array, axis: int = 1) -> Array:
-    """Scalar product of each row of ``A`` (m, K) with that of ``B``, or of each column."""
-    if isinstance(A, np.ndarray):
-        return np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", A, B)
-    return namespace(A).sum(A * B, axis=axis)
-
-
-def flat(*parts: Any) -> Array:
-    """Numbers and arrays of a block as one flat array in double precision."""
-    xp = namespace(parts[0])
-    if xp is np:
-        return np.concatenate(list(map(np.ravel, parts)), dtype=np.float64)
-    return xp.concat([xp.reshape(double(part), (-1,)) for part in parts])
-
-
-def ones_unless(w: Array | None, Z: Array) -> Array:
-    """The weights in double precision, or ones for the rows of ``Z`` (m, K)."""
-    return double(namespace(Z).ones_like(Z[:, 0]) if w is None else w)
+def vecdot(A: Array, B: Array) -> Array:
+    """Scalar product of each row of ``A`` (m, K) with the same row of ``B``."""
+    return np.einsum("ij,ij->i", A, B)
 
 
 def weighted_sum(values: Array, w: Array | None = None) -> Any:
     """Weighted sum in double precision of one value per row, or of each column of several."""
-    if isinstance(values, np.ndarray):
-        return values.sum(axis=0, dtype=np.float64) if w is None else w @ values
-    values = double(values)
-    return namespace(values).sum(values, axis=0) if w is None else double(w) @ values
+    return values.sum(axis=0, dtype=np.float64) if w is None else w @ values
 
 
 def searchsorted(edges: Floats, x: Array) -> Array:
-    """Number of the edges, which are in order, that are below each number of a tensor."""
+    """Number of the edges, which are sorted, below each number of a tensor."""
     x = double(x)
     x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns of others
     return namespace(x).searchsorted(like(edges, x), x)

@@ -44,6 +44,11 @@ def as_array(
     ValueError
         For arrays that cannot be converted to NumPy, and for an invalid number of dimensions.
     """
+    if isinstance(x, list | tuple):
+        _check_not_batches(x, name)
+    names = column_names(x)
+    if len(set(names)) < len(names):
+        raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
     if type(x) is not np.ndarray:
         kept = tensors and not xa.is_dask(x) and xa.is_tensor(x)
         x = xa.check_tensor(x, name) if kept else as_numpy(x, name)
@@ -59,11 +64,33 @@ def as_array(
             f"{name} must have one or two dimensions, got none. Pass a list, also for one row."
         )
     if n_dimensions == 1 and not flat:
-        shape = "a single row of logits, X.reshape(1, -1)"
-        if n_columns in {None, 1}:
-            shape = "log-odds of two classes make a single column, X.reshape(-1, 1)"
-        raise ValueError(f"{name} must have two dimensions, got one. Reshape your data: {shape}.")
+        if n_columns in {None, 1}:  # log-odds of two classes
+            return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
+        raise ValueError(
+            f"{name} must have two dimensions, got one. Reshape your data: a single row of logits "
+            f"is {name}.reshape(1, -1)."
+        )
     return x
+
+
+def column_names(x: Any) -> list[Any]:
+    """Names of the columns of a data frame or a pyarrow table; none of other objects."""
+    names = getattr(x, "column_names", None)
+    return list(getattr(x, "columns", ()) if names is None else names)
+
+
+def _check_not_batches(x: Any, name: str) -> None:
+    """Raise a ValueError for a list of batches, or a tuple of logits and labels."""
+    shapes = [tuple(getattr(part, "shape", ())) for part in x]
+    if not any(len(shape) > 1 for shape in shapes):
+        return
+    remedy = f"Concatenate batches, as in np.concatenate({name}) or torch.cat({name})"
+    if isinstance(x, tuple):
+        remedy = f"Pass its logits alone, such as {name}[0]"
+    raise ValueError(
+        f"{name} must be one array of all rows, got a {type(x).__name__} of {len(x)} arrays of "
+        f"shapes {', '.join(map(str, shapes[:3]))}. {remedy}."
+    )
 
 
 def as_numpy(x: Any, name: str) -> Any:
@@ -74,7 +101,7 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, list | tuple):
         try:
             return np.asarray(x)
-        except ValueError:  # ragged, for which scikit-learn raises an error of its own
+        except ValueError:  # scikit-learn raises an error for ragged lists
             return x
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
@@ -109,7 +136,7 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
 
 
 def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
-    """``f(*inputs)``, or Dask collections as they are."""
+    """Result of ``f(*inputs)``, or the inputs if one is a Dask collection."""
     return inputs if any(map(xa.is_dask, inputs)) else f(*inputs)
 
 

@@ -20,7 +20,6 @@ from operator import add
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from .arrays import Array, Floats, weighted_sum
 from .parallel import max_threads, share
@@ -40,11 +39,6 @@ SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
 BLOCK_ELEMENTS = 1 << 15
 # Reductions along short rows run two to eight times as fast when the columns are contiguous.
 NARROW_COLUMNS = 128
-# Up to so many columns are fastest written one at a time.
-FEW_COLUMNS = 4
-# Logit of a masked class in a fit. It is exact in single precision, which also holds its cube, and
-# lower than all others: these are at most LARGEST_BESIDE_MASKS in size.
-MASKED_LOGIT, LARGEST_BESIDE_MASKS = -(2.0**30), 2.0**20
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
 # Largest number of scores stored at a time, by columns: more scores take more passes.
@@ -53,17 +47,13 @@ AT_A_TIME = 1 << 25
 
 @dataclass(frozen=True)
 class Plan:
-    """How a pass divides rows into blocks, and the scratch arrays that it passes with them.
+    """Size of the blocks of a pass.
 
-    ``scratch`` is the number of uninitialized arrays, of the shape of the first block and of
-    ``dtype`` if that is given, that follow the blocks as arguments: allocating large temporaries
-    costs more than filling them. Blocks have ``at_least`` this many rows if there are as many, for
-    functions that loop over columns or return large arrays. ``room`` is the size of the largest
-    temporary array relative to the block; blocks are smaller by this factor.
+    Blocks have ``at_least`` this many rows if there are as many, for functions that loop over
+    columns or return large arrays. ``room`` is the size of the largest temporary array relative to
+    the block; blocks are smaller by this factor.
     """
 
-    scratch: int = 0
-    dtype: DTypeLike | None = None
     at_least: int = 1
     room: int = 1
 
@@ -75,15 +65,8 @@ class Rows(ABC):
     """Arrays with one entry for each row: ``X``, ``y`` and ``w``, and others.
 
     ``classes`` are the labels of the columns, if ``y`` holds class indices, ``groups`` (n,) has the
-    group of each row, and ``masked`` says whether some logits may be logits of masked classes. Rows
-    that are derived from these have them too, and passes do not see them.
-
-    A masked class has a logit of -inf, also in ``X``. Fits start with :meth:`with_low_masks`, which
-    returns rows with :data:`MASKED_LOGIT` in place of -inf, so that kernels see finite numbers. The
-    softmax of these logits is 0 there at any temperature, and so are products of this probability
-    with powers of the logit. A map that might raise the logit of a masked class, as a negative
-    slope does, must restore it where ``masked`` is true: the function that maps scores sets them to
-    a low number where ``Z <= MASKED_LOGIT``.
+    group of each row, and ``masked`` says whether some logits are -inf, which masks the class in
+    the row. Rows that are derived from these have them too, and passes do not see them.
 
     The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
     the rows.
@@ -118,7 +101,7 @@ class Rows(ABC):
 
     @property
     def weight(self) -> float:
-        """Sum of the weights, by which sums over rows are divided to give means."""
+        """Sum of the weights."""
         if self._about["weight"] is None:
             with np.errstate(over="ignore"):
                 total = self.n_rows if self.w is None else self.sum(_weight_of_block)
@@ -136,8 +119,8 @@ class Rows(ABC):
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         """Sum over the blocks of ``f(*blocks)``, added in row order.
 
-        ``f`` returns a float64 array, whatever the dtype of the rows, with a shape that does not
-        depend on the block. The number of threads and the block size change the sum by rounding
+        ``f`` returns a float64 array for rows of any dtype, with a shape that does not depend on
+        the block. The number of threads and the block size change the sum by rounding
         only. ``merge`` is another associative operation in place of addition, such as
         ``np.maximum``.
         """
@@ -177,10 +160,6 @@ class Rows(ABC):
         """
         return self.in_memory().ranked(of_block, n_columns, then, events=events)
 
-    def on_host(self) -> Self:
-        """The rows, which are always on the host: goes when no other package calls it."""
-        return self
-
     def sample(
         self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS, *, or_all: bool = False
     ) -> Any:
@@ -193,21 +172,6 @@ class Rows(ABC):
         few = step > 1 and at_least * self._width <= SAMPLE_ELEMENTS
         return f(self.thinned(step)) if few or or_all else None
 
-    def with_low_masks(self) -> Self:
-        """The rows with :data:`MASKED_LOGIT` in place of -inf, if there are masked classes.
-
-        Raises a ValueError if finite logits are too large for that.
-        """
-        if not self.masked:
-            return self
-        size = float(self.sum(_largest_finite, merge=np.maximum))
-        if size > LARGEST_BESIDE_MASKS:
-            raise ValueError(
-                f"X with masked classes must hold logits of at most {LARGEST_BESIDE_MASKS:.2g} in "
-                f"size, got {size:.2g}. Pass -inf for all masked classes, or scale the logits down."
-            )
-        return self.with_logits(self.map(lambda Z, *_: np.where(-np.inf == Z, MASKED_LOGIT, Z)))
-
 
 def _weight_of_block(_X: Any, _y: Any, w: Floats, *_: Any) -> Any:
     return weighted_sum(w)
@@ -215,10 +179,6 @@ def _weight_of_block(_X: Any, _y: Any, w: Floats, *_: Any) -> Any:
 
 def _least_weight_of_block(_X: Any, _y: Any, w: Floats, *_: Any) -> Any:
     return np.min(w, where=w > 0, initial=np.inf)
-
-
-def _largest_finite(Z: Floats, *_: Any) -> Any:
-    return np.abs(Z, where=np.isfinite(Z), out=np.zeros_like(Z)).max()
 
 
 class MemoryRows(Rows):
@@ -247,8 +207,7 @@ class MemoryRows(Rows):
             if isinstance(values, tuple):
                 return tuple(np.array(value, order=order) for value in values)
             return np.array(values, order=order)
-        # A row tells the shape of the results.
-        first = f(*next(self._blocks(0, 1, plan))[1])
+        first = f(*next(self._blocks(0, 1, plan))[1])  # a row tells the shapes of the results
         several = isinstance(first, tuple)
         out = tuple(
             np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
@@ -257,13 +216,9 @@ class MemoryRows(Rows):
 
         def fill(start: int, stop: int) -> None:
             for rows, block in self._blocks(start, stop, plan):
-                values = f(*block) if several else (f(*block),)
-                for target, value in zip(out, values, strict=True):
-                    if value.ndim == 2 and value.shape[1] <= FEW_COLUMNS:
-                        for k in range(value.shape[1]):
-                            target[rows, k] = value[:, k]
-                    else:
-                        target[rows] = value
+                values = f(*block)
+                for target, value in zip(out, values if several else (values,), strict=True):
+                    target[rows] = value
 
         self._in_threads(fill)
         return out if several else out[0]
@@ -312,35 +267,31 @@ class MemoryRows(Rows):
         *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
         return type(self)(*arrays, classes=self.classes, groups=groups, masked=self.masked)
 
-    def _is_narrow(self, a: Any) -> bool:
-        return a is not None and a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS
-
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
-        """All rows and scratch arrays, if they are one block."""
+        """All rows, if they are one block."""
         if self.n_rows * self._width >= 2 * THREAD_ELEMENTS:  # for threads
             return None
-        step, scratch = self._room(self.n_rows, plan)
-        if step < self.n_rows:
+        if self._step(self.n_rows, plan) < self.n_rows:
             return None
         if self._only_block is None:
             block = list(self.arrays)
             for k, a in enumerate(block):
-                if self._is_narrow(a):
+                if _is_narrow(a):
                     block[k] = np.array(a, order="F")
                     block[k].flags.writeable = False  # functions of blocks are pure
             self._only_block = block  # whole, for other threads
-        return [*self._only_block, *scratch]
+        return self._only_block
 
     def _blocks(
         self, start: int, stop: int, plan: Plan
     ) -> Iterator[tuple[slice, list[Array | None]]]:
-        """Slices of rows with the block of each array, and scratch arrays, which are reused."""
-        step, scratch = self._room(stop - start, plan)
-        # So are copies of narrow arrays, unless their columns are contiguous.
+        """Slices of rows with the block of each array."""
+        step = self._step(stop - start, plan)
+        # Copies of narrow arrays are used again, unless their columns are contiguous.
         copies = {
             k: np.empty((step, a.shape[1]), a.dtype, order="F")
             for k, a in enumerate(self.arrays)
-            if self._is_narrow(a) and not a.flags.f_contiguous
+            if _is_narrow(a) and not a.flags.f_contiguous
         }
         for low in range(start, stop, step):
             rows = slice(low, min(low + step, stop))
@@ -349,24 +300,21 @@ class MemoryRows(Rows):
             for k, copy in copies.items():
                 np.copyto(copy[:size], blocks[k])
                 blocks[k] = copy[:size]
-            yield rows, [*blocks, *scratch[:, :size]]
+            yield rows, blocks
 
-    def _room(self, n_rows: int, plan: Plan) -> tuple[int, Array]:
-        """Number of rows of a block, of so many at most, and scratch arrays like a block of ``X``.
-
-        They are uninitialized, and by columns if these are few.
-        """
-        step = min(n_rows, max(plan.at_least, BLOCK_ELEMENTS // (self._width * plan.room)))
-        dtype = plan.dtype or self.X.dtype
-        if self._is_narrow(self.X):
-            return step, np.empty((plan.scratch, self.n_columns, step), dtype).swapaxes(1, 2)
-        return step, np.empty((plan.scratch, step, *self.X.shape[1:]), dtype)
+    def _step(self, n_rows: int, plan: Plan) -> int:
+        """Number of rows of a block, for a number of rows."""
+        return min(n_rows, max(plan.at_least, BLOCK_ELEMENTS // (self._width * plan.room)))
 
     def _in_threads(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Results of ``work(start, stop)`` over spans that cover all rows, in row order."""
         n_threads = _n_threads(self.n_rows, self.n_rows * self._width)
         ends = np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist()
         return share(lambda span: work(*span), pairwise(ends), n_threads)
+
+
+def _is_narrow(a: Any) -> bool:
+    return a is not None and a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS
 
 
 def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[Any]:

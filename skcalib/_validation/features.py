@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib._rows import Array, Bools, Floats, Indices, as_numpy
+from skcalib._rows.inputs import column_names
 from skcalib._validation.labels import encode, shown
 
 # Weight of the rows of a level, at least, and number of intervals of a column of numbers.
@@ -119,11 +120,11 @@ def _numbered(names: Sequence[Any]) -> list[str]:
 
 def columns_of(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
     """Names of the columns, or numbers where they have none, and their values, each (n,)."""
-    if hasattr(features, "columns"):
-        names = [str(name) for name in features.columns]
+    if columns := column_names(features):
+        names = [str(name) for name in columns]
         if len(set(names)) < len(names):
             raise ValueError(f"Columns of features must have distinct names, got {shown(names)}.")
-        values = [np.asarray(features[name]) for name in features.columns]
+        values = [np.asarray(features[name]) for name in columns]
     else:
         # A list of rows of text and numbers is an array of objects, in which numbers stay numbers.
         rows = isinstance(features, list | tuple) and len(features) and np.ndim(features[0]) == 1
@@ -149,6 +150,8 @@ def taken(features: Any, rows: Indices) -> Any:
     """Features of some rows, in a data frame, an array or a list."""
     if isinstance(features, list | tuple):
         return [features[k] for k in rows]
+    if hasattr(features, "column_names"):  # pyarrow
+        return features.take(rows)
     return features.iloc[rows] if hasattr(features, "iloc") else features[rows]
 
 

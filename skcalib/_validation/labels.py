@@ -1,10 +1,12 @@
-"""Labels, one or several per row: the distinct ones, and the column of each of them.
+"""Labels, one or several per row, and the order of the columns that belong to them.
 
-Labels are integers, strings, booleans, or other things that can be sorted. Integers of any size
-are told apart, with two limits: NumPy makes floats, exact up to 2^53, of lists that hold small
-integers and some of 2^63 or more, and of integers that it compares with floats. Several labels
-per row are an indicator, a matrix of zeros and ones with a column for each label.
+Labels are integers, strings, booleans, or other objects that can be sorted. Integers of any size
+are distinct labels, except where NumPy converts them to floats, which are exact up to 2^53: in
+lists with small integers and integers of 2^63 or more, and in comparisons with floats. Several
+labels per row are an indicator, a matrix of zeros and ones with a column for each label.
 """
+
+from __future__ import annotations
 
 from numbers import Integral, Real
 from operator import ne
@@ -15,18 +17,38 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 
-from skcalib._rows import Array, ArrayLike, Bools, Indices, arrays as xa, as_numpy, check_in_memory
-from skcalib._warnings import MissingClassesWarning, warn
+from skcalib._rows import (
+    Array,
+    ArrayLike,
+    Bools,
+    Indices,
+    Rows,
+    arrays as xa,
+    as_numpy,
+    check_in_memory,
+)
+from skcalib._rows.inputs import column_names
+from skcalib._validation.column_order import (
+    largest_columns,
+    numeric_order,
+    suspect_columns,
+    without_shared_ends,
+)
+from skcalib._warnings import ColumnOrderWarning, MissingClassesWarning, warn
 
 Labels = Array
 
-# Integer labels from 0 to less than this are counted, others sorted.
+# Upper bound of integer labels that are counted rather than sorted.
 MANY_LABELS = 1 << 16
 
-# Messages show no more labels than this.
+# Columns are compared with the labels of at most this many rows, and for at most this many classes:
+# more rows add nothing, and the assignment of more classes takes a second.
+COMPARED_ROWS, COMPARED_CLASSES = 20_000, 2000
+
+# Number of labels in messages.
 SHOWN_LABELS = 5
 
-# Wherever several labels per row are given and one is taken.
+# For functions of one label per row.
 SEVERAL_LABELS = (
     "Several labels per row are calibrated by MultiLabelCalibrator, and measured by functions of "
     "skcalib.metrics and ReliabilityDisplay with kind='multilabel'; all else takes one label at a "
@@ -42,19 +64,19 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
     y : array-like of shape (n_samples,) or (n_samples, 1)
         Labels.
     name : str
-        What the user calls it.
+        Name of the argument, for messages.
     warns : bool
-        Whether a column (n_samples, 1) leads to a warning, as in a fit.
+        Whether to warn of a column (n_samples, 1), as in a fit.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Objects that are all integers or booleans are in a type of these.
+        Labels. Objects become integers or booleans if all of them are.
 
     Raises
     ------
     ValueError
-        If a label is missing, if labels cannot be sorted, or if there are several in a row.
+        If a label is missing, if labels cannot be sorted, or if a row has several labels.
     """
     # scikit-learn looks for data frames of many kinds, which takes longer than some fits.
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
@@ -81,8 +103,14 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
 
 def exact(values: Any, name: str) -> Labels:
     """Labels as an array of any shape, each unchanged; a ValueError for invalid labels."""
-    labels = np.asarray(as_numpy(values, name))
-    # NumPy makes strings of numbers, and of NaN, among strings.
+    array = as_numpy(values, name)
+    if isinstance(array, list | tuple):  # parts of different lengths, which are no array
+        raise ValueError(
+            f"{name} must hold one label per row, got a {type(values).__name__} of {len(values)} "
+            f"parts of different lengths. Concatenate batches, as in np.concatenate({name})."
+        )
+    labels = np.asarray(array)
+    # NumPy converts numbers and NaN in a list of strings to strings.
     became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
     if became_text and not all(isinstance(value, str) for value in values):
         labels = np.array(values, dtype=object)
@@ -96,7 +124,7 @@ def exact(values: Any, name: str) -> Labels:
 
 
 def _exact_objects(labels: Labels, name: str) -> Labels:
-    """Objects as integers or booleans if they all are; a ValueError if they cannot be sorted."""
+    """Labels as integers or booleans if all are; a ValueError for labels that cannot be sorted."""
     flat = labels.ravel().tolist()
     try:
         distinct = set(flat)
@@ -128,7 +156,7 @@ def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
 
 
 def shown(labels: Any) -> str:
-    """The first labels, and how many more there are, for messages."""
+    """Text of the first labels and of the number of other labels, for messages."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     first = [v.item() if isinstance(v, np.generic) else v for v in values[:SHOWN_LABELS]]
     more = len(values) - len(first)
@@ -136,7 +164,7 @@ def shown(labels: Any) -> str:
 
 
 def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
-    """Both arrays, as objects where NumPy would make integers floats, or numbers strings."""
+    """Both arrays, as objects if NumPy would convert integers to floats or numbers to strings."""
     kinds = {a.dtype.kind, b.dtype.kind}
     kind = np.result_type(a, b).kind
     if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
@@ -145,7 +173,7 @@ def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
 
 
 def not_among(labels: Labels, classes: Labels) -> Labels:
-    """Sorted distinct labels that are none of the classes, in the type of the labels."""
+    """Sorted distinct labels that are not among the classes."""
     known = set(classes.tolist())
     distinct = np.unique(labels)
     return distinct[[label not in known for label in distinct.tolist()]]
@@ -180,12 +208,24 @@ def encode(labels: Labels, classes: Labels) -> Indices:
     return np.where(classes[place] == labels, place, -1)
 
 
+def ordered_categories(y: Any) -> Labels | None:
+    """Categories in their order, if ``y`` is an ordered column of pandas or polars."""
+    columns = column_names(y)
+    dtype = getattr(y[columns[0]] if len(columns) == 1 else y, "dtype", None)
+    if getattr(dtype, "ordered", False):  # pandas
+        return exact(dtype.categories, "categories")  # type: ignore[union-attr]
+    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):  # polars
+        return exact(dtype.categories.to_list(), "categories")  # type: ignore[union-attr]
+    return None
+
+
 def resolve_classes(
     present: Labels,
     n_columns: int,
     classes: ArrayLike | None,
     X: Any = None,
     *,
+    categories: Labels | None = None,
     proba: bool = False,
 ) -> Labels:
     """Labels in the order of the columns.
@@ -193,20 +233,23 @@ def resolve_classes(
     Parameters
     ----------
     present : ndarray
-        The distinct labels of the rows of positive weight, sorted.
+        Sorted distinct labels of the rows of positive weight.
     n_columns : int
         Width of the logits or probabilities; 1 stands for two classes.
     classes : array-like or None
         All labels in the order of the columns, if the user named them.
     X : array-like, optional
-        What has the columns: a data frame may name them.
+        Logits or probabilities: a data frame may have names of columns.
+    categories : ndarray, optional
+        Ordered categories of the labels, from :func:`ordered_categories`.
     proba : bool
         Whether ``X`` is ``y_proba`` of a measure, and ``classes`` are its ``labels``.
 
     Returns
     -------
     ndarray of shape (max(n_columns, 2),)
-        ``classes`` if given, else the labels that are present if they are as many, else the
+        ``classes`` if they are not None; else the ordered categories, all or those present, if
+        they are as many as columns; else the labels that are present if they are as many; else the
         column numbers if the labels are integers among them, with a MissingClassesWarning.
     """
     name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
@@ -214,14 +257,18 @@ def resolve_classes(
     if not len(present):
         raise ValueError("sample_weight must not be all zero, got no row of positive weight.")
     if classes is not None:
-        found = _check_classes(exact(classes, name), present, n_classes, columns, name)
+        resolved = _check_classes(exact(classes, name), present, n_classes, columns, name)
+    elif categories is not None and len(categories) == n_classes:
+        resolved = categories
     elif len(present) == n_classes:
-        found = present
+        resolved = present
+        if categories is not None:
+            resolved = categories[np.isin(categories, present)]
     elif present.dtype.kind == "b" and n_classes == 2:
-        found = np.array([False, True])
+        resolved = np.array([False, True])
     elif present.dtype.kind in "iuf" and present[0] >= 0 and present[-1] < n_classes:
-        found = np.arange(n_classes)
-        missing = not_among(found, present)
+        resolved = np.arange(n_classes)
+        missing = not_among(resolved, present)
         hint = "Name" if proba else "Features and row numbers are no logits; name"
         warn(
             f"No row has label {shown(missing)}: the labels are taken as column numbers. {hint} "
@@ -237,8 +284,8 @@ def resolve_classes(
             "that mean no class, such as -100 or 255."
         )
     if hasattr(X, "columns"):
-        check_column_names(X, found, "y_proba" if proba else "X", param=name)
-    return found
+        check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
+    return resolved
 
 
 def _check_classes(
@@ -259,19 +306,24 @@ def _check_classes(
 
 
 def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
-    """Raise a ValueError for a data frame whose columns are the labels in another order.
+    """Raise a ValueError for a data frame with columns named by the labels in another order.
 
-    Names that are not the labels are ignored, and so are the numbers 0, 1, 2, ... of data frames
-    without names.
+    Names may share a prefix and a suffix, as "logit_a" and "logit_b". Names without the labels are
+    ignored, and so are the numbers 0, 1, 2, ... of data frames without names.
     """
-    names = list(getattr(X, "columns", ()))
+    names = column_names(X)
     if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
         return
-    found, wanted = list(map(_as_name, names)), list(map(_as_name, classes.tolist()))
+    columns, wanted = list(map(_as_name, names)), list(map(_as_name, classes.tolist()))
     numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))
-    if numbered or found == wanted or set(found) != set(wanted):
+    if numbered or columns == wanted:
         return
-    first = next(k for k, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
+    if set(columns) != set(wanted):
+        columns, wanted = without_shared_ends(columns), without_shared_ends(wanted)
+    if columns == wanted or set(columns) != set(wanted):
+        return
+    pairs = zip(columns, wanted, strict=True)
+    first = next(k for k, (column, label) in enumerate(pairs) if column != label)
     raise ValueError(
         f"Columns of {name} must be in the order of the classes, got columns "
         f"{shown(names[first:])} for classes {shown(classes[first:])}"
@@ -281,8 +333,90 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
 
 
 def _as_name(label: Any) -> str:
-    """As text; a whole number without the point of its type."""
+    """Label as text; a whole float without its decimal point."""
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str = "classes") -> None:
+    """Warn if labels or rows show that the columns may belong to other classes.
+
+    Parameters
+    ----------
+    rows : Rows
+        Logits or probabilities with class indices, and with the classes of the columns.
+    named : bool
+        Whether the user named the classes in the order of the columns. If not, labels of text with
+        numbers and ordered categories have two plausible orders, and a warning is given unless the
+        rows agree better with the chosen order.
+    name, param : str
+        Names of the columns and of the parameter that names the classes, for messages.
+    """
+    classes = rows.classes
+    y = top = np.zeros(0, np.intp)
+    if rows.is_local and len(classes) <= COMPARED_CLASSES:
+        step = -(-rows.n_rows // COMPARED_ROWS)
+        compared = rows.thinned(step) if step > 1 else rows
+        y, top = compared.y, largest_columns(compared.X)
+    remedy = f"Reorder the columns, or name the labels in their order with {param}=."
+    message = "" if named else _ignored_label(classes) or _other_order(classes, y, top)
+    if message:
+        warn(
+            f"Columns of {name} may belong to other classes: {message} {remedy}", ColumnOrderWarning
+        )
+        return
+    columns = suspect_columns(y, top, len(classes))
+    if columns is not None:
+        moved = np.flatnonzero(columns != np.arange(len(classes)))
+        k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
+        own, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
+        warn(
+            f"Columns of {name} probably belong to other classes: in rows of class "
+            f"{shown([classes[k]])} column {columns[k]} is the largest in {other:.0%}, and its own "
+            f"column {k} in {own:.0%}; {len(moved)} columns seem to be exchanged. "
+            f"{remedy}",
+            ColumnOrderWarning,
+        )
+
+
+def _ignored_label(classes: Labels) -> str:
+    """Message for integers that are column numbers except one, which may mark rows to ignore.
+
+    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1, nor are two labels, such as 0
+    and 255 of black and white pixels, unless one is -100, which torch ignores.
+    """
+    if classes.dtype.kind not in "iu":
+        return ""
+    n = len(classes)
+    outside = classes[(classes < 0) | (classes >= n)].tolist()
+    consecutive = int(classes.max()) - int(classes.min()) == n - 1
+    if len(outside) != 1 or consecutive or (n == 2 and outside != [-100]):
+        return ""
+    (absent,) = set(range(n)) - set(classes.tolist())
+    return (
+        f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
+        f"{outside[0]} marks rows without a class, leave these rows out."
+    )
+
+
+def _other_order(classes: Labels, y: Indices, top: Indices) -> str:
+    """Message if the rows do not agree best with the order of the classes.
+
+    Another plausible order is the sorted order, or for text the order of the numbers in it.
+    """
+    names = classes.tolist()
+    other = sorted(names)
+    if other == names and all(isinstance(name, str) for name in names):
+        other = numeric_order(names)
+    if other == names:
+        return ""
+    place = np.array([other.index(name) for name in names])
+    agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(place[y] == top)
+    if agree > agree_other:
+        return ""
+    return (
+        f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}], "
+        f"and {agree} of {len(y)} rows agree with the first order, {agree_other} with the second."
+    )
 
 
 def has_columns(y: Any) -> bool:
@@ -298,8 +432,11 @@ def takes_indicator(estimator: Any) -> bool:
     return bool(tags.target_tags.multi_output or of_labels)
 
 
-def as_indicator(y: Any, name: str = "y") -> Bools:
-    """Which labels (n, n_labels) each row has; a ValueError for what is no indicator matrix."""
+def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bools:
+    """Indicator matrix (n, n_labels) as booleans; a ValueError if it is none.
+
+    Entries that are ``unknown``, (n, 1) or (n, n_labels), may have any value, and become False.
+    """
     if y is None:
         raise ValueError(f"This requires {name} to be passed, but the target {name} is None.")
     check_in_memory([y])
@@ -307,40 +444,57 @@ def as_indicator(y: Any, name: str = "y") -> Bools:
     got = f"shape {E.shape}" if hasattr(E, "shape") else f"a {type(E).__name__}"
     if len(getattr(E, "shape", ())) == 2:
         E = np.asarray(E)
+        if E.dtype.kind == "O":  # pandas.NA compares with nothing
+            E = np.where(np.frompyfunc(_is_missing, 1, 1)(E).astype(bool), np.nan, E)
         are_numbers = E.dtype.kind in "biufO"  # old versions of NumPy do not compare text
         valid = (E == 0) | (E == 1) if are_numbers else np.zeros(E.shape, bool)
+        if unknown is not None and np.broadcast_shapes(unknown.shape, E.shape) == E.shape:
+            E, valid = np.where(unknown, 0, E), valid | unknown
         if valid.all():
             return E.astype(bool)
         got = repr(E[~valid].tolist()[0])
+    advice = ""
+    if name == "y":
+        advice = (
+            f"; give labels that are unknown in some rows a weight of 0, as in ~np.isnan({name})"
+        )
     raise ValueError(
         f"{name} must be an indicator matrix of shape (n_samples, n_labels), of zeros and ones "
         f"only, got {got}. Convert sets of labels by MultiLabelBinarizer().fit_transform({name}), "
-        f"and scores as in {name} > 0.5; give labels that are unknown in some rows a weight of 0, "
-        f"sample_weight=~np.isnan({name}). One label per row is for other calibrators, such as "
-        "TemperatureScaling, and kinds of measures."
+        f"and scores as in {name} > 0.5{advice}. One label per row is for other calibrators, such "
+        "as TemperatureScaling, and kinds of measures."
     )
 
 
 def names_of_labels(y: Any, n_labels: int) -> Array:
-    """Names of the columns of a data frame of indicators, or their numbers."""
-    columns = getattr(y, "columns", None)
-    return np.arange(n_labels) if columns is None else np.asarray(columns)
+    """Names of the columns of a data frame of indicators, or column numbers."""
+    names = column_names(y)
+    return np.asarray(names) if names else np.arange(n_labels)
 
 
 def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
-    """Raise a ValueError for data frames with the same columns in another order."""
-    of_x, of_y = (list(getattr(frame, "columns", ())) for frame in (X, y))
-    if of_x != of_y and len(of_x) == len(of_y) and set(of_x) == set(of_y):
+    """Raise a ValueError for data frames with the same columns in another order.
+
+    Names may have another prefix and suffix in each data frame, as "a" and "logit_a".
+    """
+    names_X, names_y = column_names(X), column_names(y)
+    columns, wanted = list(map(_as_name, names_X)), list(map(_as_name, names_y))
+    if len(columns) != len(wanted) or not columns:
+        return
+    if set(columns) != set(wanted):
+        columns, wanted = without_shared_ends(columns), without_shared_ends(wanted)
+    if columns != wanted and set(columns) == set(wanted):
         raise ValueError(
-            f"Columns of {name_X} must be in the order of those of {name_y}, got columns "
-            f"{shown(of_x)} and {shown(of_y)}. Reorder them, as in {name_X}[{name_y}.columns]."
+            f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
+            f"{shown(names_X)} and {shown(names_y)}. Reorder them, as in "
+            f"{name_X}[{name_y}.columns]."
         )
 
 
 def as_columns(x: Any, name: str, remedy: str) -> Any:
-    """An array, on the host, with one column for each label; a ValueError for one with two.
+    """Array on the host with one column for each label; a ValueError for two columns for each.
 
-    Other objects, as data frames, are unchanged.
+    Data frames are unchanged.
     """
     if xa.is_tensor(x):
         xa.check_needs_no_gradients(xa.check_tensor(x, name), name)
@@ -356,9 +510,9 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
 
 
 def of_outputs(P: Any, classes: Any) -> Any:
-    """Probabilities (n, n_labels) from those of a classifier, which may be a list over the labels.
+    """Probabilities (n, n_labels) of a classifier, which may return a list over the labels.
 
-    ``classes`` are its ``classes_``, which tell the label of the columns in a list.
+    ``classes`` are its ``classes_``: the label of each column of the arrays in the list.
     """
     if not isinstance(P, list):
         return P

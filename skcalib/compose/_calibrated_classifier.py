@@ -1,5 +1,7 @@
 """A classifier with a calibrator, fitted by cross-fitting."""
 
+from __future__ import annotations
+
 from itertools import cycle
 from typing import Any, Literal, Self
 
@@ -18,10 +20,19 @@ from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator
+from skcalib.scaling._uncalibrated import unless_passthrough
 from skcalib.selection import AutoCalibrator
 
 from ._folds import CalibrationSet, calibration_set, held_out, splits_of
-from ._over_classifier import FitArguments, MinProba, Response, ResponseMethod, _OverClassifier
+from ._over_classifier import (
+    FitArguments,
+    MinProba,
+    Response,
+    ResponseMethod,
+    _OverClassifier,
+    classes_of,
+    fit_classifier,
+)
 
 
 class CalibratedClassifier(ClassifierMixin, _OverClassifier):
@@ -40,25 +51,28 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     calibrator : calibrator, default=None
         Any estimator with ``fit`` and ``predict_proba`` that takes logits, also a pipeline of
         calibrators. None stands for :class:`AutoCalibrator`, which combines several; for the
-        calibration of large networks, or for speed, pass ``TemperatureScaling()``. For several
-        labels per row None stands for :class:`MultiLabelCalibrator`, and calibrators of two
-        classes are fitted to each label.
+        calibration of large networks, or for speed, pass ``TemperatureScaling()``. "passthrough"
+        stands for :class:`Uncalibrated`. For several labels per row None stands for
+        :class:`MultiLabelCalibrator`, and calibrators of two classes are fitted to each label.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows for cross-fitting. An integer is the number of stratified folds, or
-        of folds of consecutive rows for several labels per row.
-        Ignored for a frozen classifier.
+        How to split the rows for cross-fitting. An integer is the number of stratified folds, of
+        whole groups if there are ``groups``; for several labels per row, folds have consecutive
+        rows. Ignored for a frozen classifier.
     ensemble : bool or "auto", default="auto"
         Which classifiers predict. "auto" averages those of all splits, with one calibrator, unless
         the classifier is frozen or takes kernels, or the training rows of a split lack a class or
         label: these are as with False, which fits another classifier to all rows, and predicts in
         the time of one. True fits a calibrator for each split to its test rows only, as
         scikit-learn does.
-    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+    response_method : str, default="auto"
         Where logits come from, as in :class:`LogitTransformer`.
     min_proba : float or "auto", default="auto"
         The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
     n_jobs : int, default=None
         Number of splits that are fitted in parallel.
+    method : None, default=None
+        Not used. A name, as for scikit-learn's ``CalibratedClassifierCV``, leads to an error in
+        ``fit`` with the calibrator to pass.
 
     Attributes
     ----------
@@ -69,7 +83,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     calibrators_ : list of calibrators
         The fitted calibrators: one, or with ``ensemble=True`` one for each split.
     response_method_ : str
-        Where logits come from, "decision_function" or "predict_proba".
+        Method that logits come from.
     min_proba_ : float
         The smallest probability that the logarithm is taken of.
     multilabel_ : bool
@@ -134,6 +148,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         response_method: ResponseMethod = "auto",
         min_proba: MinProba = "auto",
         n_jobs: int | None = None,
+        method: None = None,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
@@ -142,6 +157,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self.response_method = response_method
         self.min_proba = min_proba
         self.n_jobs = n_jobs
+        self.method = method
 
     def fit(
         self,
@@ -167,8 +183,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             :class:`ConditionalCalibrator`: some columns of ``X``, or others.
         **params
             Arguments of the classifier's ``fit``; ``groups`` goes to the splitter, and to a
-            calibrator that takes groups. With metadata
-            routing, what each of the two requests.
+            calibrator that takes groups. With metadata routing, the arguments that classifier and
+            splitter request.
 
         Returns
         -------
@@ -187,20 +203,22 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """
         y = as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
-        default = AutoCalibrator() if features is None else ConditionalCalibrator()
-        calibrator = default if self.calibrator is None else self.calibrator
+        calibrator = self.calibrator if self.method is None else self.method
+        if calibrator is None:
+            calibrator = AutoCalibrator() if features is None else ConditionalCalibrator()
+        calibrator = unless_passthrough(calibrator)
         nested.check_calibrator(calibrator, w)
-        if self.ensemble not in ("auto", True, False):
-            raise ValueError(f"ensemble must be 'auto', True or False, got {self.ensemble!r}.")
+        if self.method is not None:
+            raise ValueError(f"method is not used, got {self.method!r}. Pass it as calibrator.")
+        self._check_ensemble()
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
             classes = np.arange(arguments.y.shape[1])
-            if self.calibrator is None or not nested.takes_several_labels(self.calibrator):
+            if not nested.takes_several_labels(calibrator):
                 calibrator = MultiLabelCalibrator(self.calibrator, n_jobs=self.n_jobs)
         else:
             frozen = isinstance(self.estimator, FrozenEstimator)
-            classes = np.unique(arguments.y)
-            classes = np.asarray(xa.on_host(self.estimator.classes_)) if frozen else classes
+            classes = classes_of(self.estimator) if frozen else np.unique(arguments.y)
             nested.check_order(calibrator, classes)
         if features is not None:
             self._check_features(calibrator, features, len(arguments.y))
@@ -211,6 +229,17 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self._store_response(self.estimators_[0], response)
         self.classes_ = classes
         return self
+
+    def _check_ensemble(self) -> None:
+        """Raise a ValueError for another value, or if all classifiers cannot predict a row."""
+        if self.ensemble not in ("auto", True, False):
+            raise ValueError(f"ensemble must be 'auto', True or False, got {self.ensemble!r}.")
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if self.ensemble is True and not frozen and get_tags(self.estimator).input_tags.pairwise:
+            raise ValueError(
+                "ensemble=True needs a classifier of features, got one of kernels or distances "
+                "between rows, which each split has other rows for. Pass ensemble='auto'."
+            )
 
     @staticmethod
     def _check_features(calibrator: Any, features: Any, n_rows: int) -> None:
@@ -231,25 +260,24 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         y = arguments.y[rows]
         if arguments.response.multilabel:
             return clone(calibrator).fit(Z, y, **nested.weight_params(calibrator, w))
-        given = self._groups(calibrator, arguments.split_params.get("groups"), rows)
+        params = self._groups(calibrator, arguments.split_params.get("groups"), rows)
         if features is not None:
-            given["features"] = taken(features, rows)
-        classes = xa.on_host(estimators[0].classes_)
-        return nested.fit_calibrator(calibrator, Z, y, w, classes, **given)
+            params["features"] = taken(features, rows)
+        return nested.fit_calibrator(calibrator, Z, y, w, classes_of(estimators[0]), **params)
 
     @staticmethod
-    def _groups(calibrator: Any, groups: ArrayLike | None, rows: Indices) -> dict[str, Any]:
-        """Groups of some rows as an argument, where the calibrator is cross-validated as well.
+    def _groups(calibrator: Any, groups: Array | None, rows: Indices) -> dict[str, Any]:
+        """Groups of rows as an argument of a calibrator with folds of its own.
 
-        Copies of a row, from several test sets, are a group. A single group cannot be split, as if
-        there were none.
+        A row that is in several test sets is a group of its logits. A single group cannot be split,
+        so it is left out.
         """
         if not has_fit_parameter(calibrator, "groups"):
             return {}
-        if groups is None:
-            return {"groups": rows} if len(np.unique(rows)) < len(rows) else {}
-        of_rows = np.asarray(groups)[rows]
-        return {"groups": of_rows} if len(np.unique(of_rows)) > 1 else {}
+        distinct = np.unique(rows) if groups is None else np.unique(groups[rows])
+        if len(distinct) == 1 or (groups is None and len(distinct) == len(rows)):
+            return {}
+        return {"groups": rows if groups is None else groups[rows]}
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
         """Weights as an argument, where the classifier takes one or routing decides."""
@@ -283,7 +311,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         elif shared and all(part.knows_all_of(y) for part in parts):
             pairs = [([part.estimator for part in parts], parts)]
         else:
-            pairs = [([clone(self.estimator).fit(X, y, **fit_params)], parts)]
+            pairs = [([fit_classifier(self.estimator, X, y, **fit_params)], parts)]
         return [calibration_set(*pair, y, response, w) for pair in pairs], response
 
     @property
@@ -325,12 +353,18 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     def _probabilities(self, X: Any, features: Any) -> Floats:
         check_fitted(self)
         total: Any = 0
-        given = {} if features is None else {"features": features}
-        # One calibrator is for all classifiers.
+        params = {} if features is None else {"features": features}
+        if params and not nested.given_for(self.calibrators_[0], features):
+            raise ValueError(
+                f"features are for a calibrator that was fitted with features, got them for "
+                f"{self.calibrators_[0]!r}. Leave them out, or fit again with features."
+            )
+        # A single calibrator is for all classifiers.
         for estimator, calibrator in zip(self.estimators_, cycle(self.calibrators_), strict=False):
-            P = calibrator.predict_proba(self._logits(estimator, X), **given)
-            known = xa.on_host(getattr(calibrator, "classes_", estimator.classes_))
-            total = total + nested.with_unknown_classes(P, np.asarray(known), self.classes_)
+            P = calibrator.predict_proba(self._logits(estimator, X), **params)
+            known = getattr(calibrator, "classes_", None)
+            known = classes_of(estimator) if known is None else np.asarray(xa.on_host(known))
+            total = total + nested.with_unknown_classes(P, known, self.classes_)
         return total / len(self.estimators_)
 
     def predict_log_proba(self, X: Any, *, features: Any = None) -> Floats:

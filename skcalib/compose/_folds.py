@@ -5,23 +5,33 @@ fitted to *held-out logits*: those of the test rows of each split, from a copy o
 that was fitted to its training rows.
 """
 
+from __future__ import annotations
+
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from skcalib._rows import Array, Bools, Floats, Indices, both_columns, on_host
+from skcalib._rows import Array, Bools, Floats, Indices, both_columns
 from skcalib._splits import Split, made_splits, presence
 from skcalib._validation.labels import encode, shown
 from skcalib._warnings import warn
 
-from ._over_classifier import FitArguments, Response, as_logits, log_odds, outputs_of
+from ._over_classifier import (
+    FitArguments,
+    Response,
+    as_logits,
+    classes_of,
+    fit_classifier,
+    log_odds,
+    outputs_of,
+)
 
 
 class HeldOut(NamedTuple):
@@ -63,6 +73,9 @@ def splits_of(
             "cv must split rows, got 'prefit'. Pass a fitted classifier in a FrozenEstimator."
         )
     X, y, response, _, params = arguments
+    groups = params.get("groups")
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        cv = _group_folds(5 if cv is None else int(cv), groups, multilabel=response.multilabel)
     splitter = check_cv(cv, y, classifier=True)
     if response.multilabel:
         return made_splits(splitter, X, y, **params)
@@ -85,6 +98,17 @@ def splits_of(
             "probability of zero. Use stratified splits, or fewer of them."
         )
     return splits
+
+
+def _group_folds(n_folds: int, groups: Array, *, multilabel: bool) -> Any:
+    """Folds of whole groups, stratified if rows have one label each."""
+    n_groups = len(np.unique(groups))
+    if n_groups < n_folds:
+        raise ValueError(
+            f"groups must hold at least as many groups as there are folds, {n_folds}, got "
+            f"{n_groups}. Pass a smaller cv."
+        )
+    return (GroupKFold if multilabel else StratifiedGroupKFold)(n_folds)
 
 
 def _check_test_rows(classes: Array, known: Bools, *, each: bool) -> None:
@@ -160,31 +184,30 @@ def _of_frozen(estimator: Any, arguments: FitArguments) -> HeldOut:
     X, y, response, _, _ = arguments
     response = response.of_fitted(estimator)
     outputs = outputs_of(estimator, X, response)
-    classes = np.asarray(on_host(estimator.classes_))
     if response.multilabel:
         check_width(outputs, y.shape[1], estimator.estimator)
-        classes = np.arange(y.shape[1])
+    classes = np.arange(y.shape[1]) if response.multilabel else classes_of(estimator)
     return HeldOut(estimator, response, np.arange(len(y)), outputs, classes)
 
 
 def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Indices) -> HeldOut:
     """Outputs of a copy of the classifier that is fitted to the training rows."""
     X, y, response, fit_params, _ = arguments
-    fitted = clone(estimator)
-    X_train, y_train = _safe_split(fitted, X, y, train)
-    X_test, _ = _safe_split(fitted, X, y, test, train)
-    fitted.fit(X_train, y_train, **_check_method_params(X, fit_params, train))
+    X_train, y_train = _safe_split(estimator, X, y, train)
+    X_test, _ = _safe_split(estimator, X, y, test, train)
+    params = _check_method_params(X, fit_params, train)
+    fitted = fit_classifier(estimator, X_train, y_train, **params)
     response = response.of_fitted(fitted)
     outputs = outputs_of(fitted, X_test, response)
     if not response.multilabel:
-        return HeldOut(fitted, response, test, outputs, fitted.classes_)
+        return HeldOut(fitted, response, test, outputs, classes_of(fitted))
     check_width(outputs, y.shape[1], fitted)
     # Labels that all rows have, or lack, are left as the classifier fitted to all rows has them.
     # Others that all training rows lack, or have, get the least probability, or the largest.
     varies = y.min(axis=0) != y.max(axis=0)
     known = ~varies | (y_train.min(axis=0) != y_train.max(axis=0))
     constant = y_train[0, ~known].astype(outputs.dtype)
-    is_margin = response.method == "decision_function"
+    is_margin = response.method != "predict_proba"
     least = response.least(outputs.dtype)
     outputs[:, ~known] = log_odds(constant, least) if is_margin else constant
     return HeldOut(fitted, response, test, outputs, np.arange(outputs.shape[1]), known)
@@ -233,7 +256,7 @@ def calibration_set(
     Rows of classes that the training rows of their split lack are left out; of several labels, a
     row has the weight 0 for those that are not known.
     """
-    classes = np.arange(y.shape[1]) if response.multilabel else estimators[0].classes_
+    classes = np.arange(y.shape[1]) if response.multilabel else classes_of(estimators[0])
     least = response.least(parts[0].logits.dtype)
     rows = np.concatenate([part.rows for part in parts])
     Z = np.concatenate([_in_columns(part, classes, least) for part in parts])
@@ -253,5 +276,5 @@ def calibration_set(
 def _known(part: HeldOut, y: Array) -> Bools:
     """Whether training rows hold the class of each test row, or tell of each of several labels."""
     if part.known is None:
-        return encode(y[part.rows], part.estimator.classes_) >= 0
+        return encode(y[part.rows], part.classes) >= 0
     return np.broadcast_to(part.known, (len(part.rows), len(part.known)))

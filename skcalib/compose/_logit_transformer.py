@@ -1,17 +1,28 @@
 """Logits of a classifier as a transformer."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import TransformerMixin
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._rows import Array, ArrayLike, Floats, arrays as xa
 from skcalib._splits import Split
 from skcalib._validation.inputs import check_fitted
+from skcalib._validation.labels import encode, ordered_categories
 
 from ._folds import averaged, held_out, splits_of
-from ._over_classifier import FitArguments, MinProba, Response, ResponseMethod, _OverClassifier
+from ._over_classifier import (
+    FitArguments,
+    MinProba,
+    Response,
+    ResponseMethod,
+    _OverClassifier,
+    classes_of,
+    fit_classifier,
+)
 
 
 class LogitTransformer(TransformerMixin, _OverClassifier):
@@ -27,15 +38,15 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         A classifier with ``decision_function`` or ``predict_proba``; inside a
         :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is not to be refitted.
     cv : int, splitter or iterable of splits, default=5
-        Splits for cross-fitting: ``fit_transform`` returns *held-out* logits, those of each row
-        from copies of the classifier that were not fitted on it. ``transform`` always uses the
-        classifier fitted on all rows. An integer is the number of stratified folds, or of folds of
-        consecutive rows for several labels per row. Ignored for a frozen classifier, whose logits
-        are those of the rows given, which should then be rows that it was not fitted on.
-    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-        Where logits come from: "auto" is ``decision_function`` if the classifier has it (and its
-        parameter ``decision_function_shape`` is not "ovo"), else ``predict_proba``. It is never
-        inferred from values.
+        Splits for cross-fitting: ``fit_transform`` returns *held-out* logits, from copies of the
+        classifier that were not fitted on the row. ``transform`` always uses the classifier fitted
+        on all rows. An integer is the number of stratified folds, of whole groups if there are
+        ``groups``; for several labels per row, folds have consecutive rows. Ignored for a frozen
+        classifier: its rows should be rows that it was not fitted on.
+    response_method : str, default="auto"
+        Where logits come from: "decision_function", "predict_logits" or "predict_proba". "auto" is
+        the first of these that the classifier has, without "decision_function" if its parameter
+        ``decision_function_shape`` is "ovo". It is never inferred from values.
     min_proba : float or "auto", default="auto"
         Lower bound of the probabilities that the logarithm is taken of, one for all classes. "auto"
         is half the least positive held-out probability where some are zero, and else 1e-15, which
@@ -49,9 +60,10 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     estimator_ : classifier
         Fitted on all rows.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the logits; the numbers of several labels per row.
+        Labels in the order of the logits: sorted, or the categories of ``y`` if they are ordered.
+        The numbers of several labels per row.
     response_method_ : str
-        Where logits come from, "decision_function" or "predict_proba".
+        Method that logits come from.
     min_proba_ : float
         The lower bound of probabilities.
     multilabel_ : bool
@@ -127,7 +139,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             Labels.
         **params
             Arguments of the classifier's ``fit``, such as ``sample_weight``; ``groups`` goes to
-            the splitter. With metadata routing, what each of the two requests.
+            the splitter. With metadata routing, the arguments that each of the two requests.
 
         Returns
         -------
@@ -146,7 +158,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         if response.min_proba is None:
             self.fit_transform(X, y, **params)
             return self
-        return self._fit_to_all_rows(arguments, response)
+        return self._fit_to_all_rows(arguments, response, y)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Floats:
         """Fit the classifier to all rows; return their held-out logits.
@@ -175,8 +187,10 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         arguments = self._checked_arguments("fit_transform", X, y, params)
         splits = self._splits(arguments)
         parts, response = held_out(self.estimator, arguments, splits, self.n_jobs)
-        self._fit_to_all_rows(arguments, response)
-        return xa.following(averaged(parts, self.classes_, len(arguments.y), response), X)
+        self._fit_to_all_rows(arguments, response, y)
+        known = self.classes_ if self.multilabel_ else classes_of(self.estimator_)
+        Z = averaged(parts, known, len(arguments.y), response)
+        return xa.following(self._in_order(Z, known), X)
 
     def _splits(self, arguments: FitArguments) -> list[Split]:
         """Splits that put every row into a test set; none for a frozen classifier."""
@@ -192,16 +206,33 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             )
         return splits
 
-    def _fit_to_all_rows(self, arguments: FitArguments, response: Response) -> Self:
-        estimator = clone(self.estimator).fit(arguments.X, arguments.y, **arguments.fit_params)
+    def _fit_to_all_rows(self, arguments: FitArguments, response: Response, y: Any) -> Self:
+        """The transformer with a classifier fitted to all rows.
+
+        Columns are in the order that a calibrator expects as the next step of a pipeline, whatever
+        the order of the classifier is: ordered categories of ``y``, or sorted labels.
+        """
+        X, labels, _, fit_params, _ = arguments
+        estimator = self.estimator
+        if not isinstance(estimator, FrozenEstimator):
+            estimator = fit_classifier(estimator, X, labels, **fit_params)
         self._take_over_features(estimator)
         self._store_response(estimator, response)
         self.estimator_ = estimator
         if self.multilabel_:
-            self.classes_ = np.arange(arguments.y.shape[1])
-        else:
-            self.classes_ = np.asarray(xa.on_host(estimator.classes_))
+            self.classes_ = np.arange(labels.shape[1])
+            return self
+        known, categories = classes_of(estimator), ordered_categories(y)
+        self.classes_ = np.sort(known)
+        if categories is not None:
+            self.classes_ = categories[np.isin(categories, known)]
         return self
+
+    def _in_order(self, Z: Floats, known: Array) -> Floats:
+        """Logits with the columns of classes ``known`` in the order of ``classes_``."""
+        if np.array_equal(known, self.classes_):
+            return Z
+        return -Z if Z.shape[1] == 1 else Z[:, encode(self.classes_, known)]
 
     def transform(self, X: Any) -> Floats:
         """Logits by the classifier fitted on all rows.
@@ -219,7 +250,10 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
             log-odds for each of several labels per row.
         """
         check_fitted(self)
-        return xa.following(self._logits(self.estimator_, X), X)
+        Z = self._logits(self.estimator_, X)
+        if not self.multilabel_:
+            Z = self._in_order(Z, classes_of(self.estimator_))
+        return xa.following(Z, X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Names of the columns of logits, ``logit_`` and the label.

@@ -1,81 +1,89 @@
-"""Logits of any classifier of scikit-learn, and what meta-estimators over it share."""
+"""Logits of any classifier of scikit-learn, and the base class of meta-estimators over it."""
 
+from __future__ import annotations
+
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._nested import check_classifier, may_have
 from skcalib._rows import Array, Floats, arrays as xa, as_numpy
+from skcalib._splits import checked_groups
 from skcalib._validation import labels
 from skcalib._validation.inputs import check_option, check_real
 from skcalib._validation.labels import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._version import Versioned
 
-ResponseMethod = Literal["auto", "decision_function", "predict_proba"]
+ResponseMethod = Literal["auto", "decision_function", "predict_logits", "predict_proba"]
+RESPONSE_METHODS = ("decision_function", "predict_logits", "predict_proba")
 MinProba = float | Literal["auto"]
-LEAST_PROBA = 1e-15  # what is less is the rounding error of a sum of probabilities
+LEAST_PROBA = 1e-15  # smaller values are rounding errors of sums of probabilities
 
 
 class Response(NamedTuple):
     """Where the logits of a classifier come from."""
 
-    method: str  #: "auto" until a classifier is fitted that has neither method before
-    min_proba: float | None  #: lower bound of probabilities; None until held-out ones tell
+    method: str  #: "auto" until a classifier is fitted that has no method before
+    min_proba: float | None  #: lower bound of probabilities; None until held-out rows are known
     multilabel: bool = False  #: whether rows have several labels
 
     def least(self, dtype: np.dtype[Any]) -> float:
         """The smallest probability."""
         return max(self.min_proba or LEAST_PROBA, float(np.finfo(dtype).tiny))
 
-    def with_least(self, outputs: list[Floats]) -> "Response":
-        """With the lower bound that held-out probabilities tell, unless it is known.
+    def with_least(self, outputs: list[Floats]) -> Response:
+        """Response with a lower bound from held-out probabilities, unless it has one.
 
-        Where some are zero it is half the least positive one: of votes half a vote. Each of several
-        labels has two probabilities.
+        If some are zero, the bound is half the least positive probability: half a vote of a forest.
+        Each of several labels has two probabilities.
         """
         if self.min_proba is not None:
             return self
         least, zeros = 1.0, False
         for P in outputs:
-            # Rounded, as the sum of all votes may be off one.
+            # Rounded, as the sum of all votes may differ from one.
             for Q in (P, 1 - P.round(15)) if self.multilabel else (P,):
                 zeros |= bool((Q == 0).any())
                 least = float(np.min(Q, where=Q > 0, initial=least))
         return self._replace(min_proba=max(least / 2, LEAST_PROBA) if zeros else LEAST_PROBA)
 
-    def of_fitted(self, estimator: Any) -> "Response":
-        """With the method that a fitted classifier has."""
+    def of_fitted(self, estimator: Any) -> Response:
+        """Response with a method of a fitted classifier."""
         min_proba: MinProba = "auto" if self.min_proba is None else self.min_proba
-        found = response_of(estimator, self.method, min_proba, fitted=True)
-        return found._replace(multilabel=self.multilabel)
+        response = response_of(estimator, self.method, min_proba, fitted=True)
+        return response._replace(multilabel=self.multilabel)
 
 
 def response_of(estimator: Any, method: str, min_proba: MinProba, *, fitted: bool) -> Response:
     """Where the logits of a classifier come from."""
-    known = ["decision_function", "predict_proba"]
-    if method == "auto" and _is_one_versus_one(estimator):
-        method = known[1]
-    wanted = known if method == "auto" else [method]
+    pairwise = _is_one_versus_one(estimator)
+    methods = [method]
+    if method == "auto":
+        methods = list(RESPONSE_METHODS[pairwise:])
     least = None if isinstance(min_proba, str) else min_proba
-    for name in wanted:
+    for name in methods:
         if hasattr(estimator, name):
-            # Margins have no least one: that of labels which training rows lack is given here.
-            return Response(name, LEAST_PROBA if least is None and name == known[0] else least)
-    if not fitted and any(may_have(estimator, name) for name in wanted):
+            # Only labels that training rows lack need a bound where there are no probabilities.
+            is_bounded = least is not None or name == "predict_proba"
+            return Response(name, least if is_bounded else LEAST_PROBA)
+    if not fitted and any(may_have(estimator, name) for name in methods):
         return Response(method, least)
     remedy = (
         " Its margins are those of pairs of classes: set decision_function_shape='ovr'."
-        if _is_one_versus_one(estimator)
+        if pairwise
         else " Logits cannot come from predictions of labels."
     )
-    raise ValueError(f"estimator must have {' or '.join(wanted)}, got {estimator!r}.{remedy}")
+    names = " or ".join([*filter(None, [", ".join(methods[:-1])]), methods[-1]])
+    raise ValueError(f"estimator must have {names}, got {estimator!r}.{remedy}")
 
 
 def _is_one_versus_one(estimator: Any) -> bool:
@@ -87,40 +95,76 @@ def _is_one_versus_one(estimator: Any) -> bool:
     )
 
 
-def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
-    """Probabilities or margins (n, n_classes) of a fitted classifier, or margins (n, 1) of two.
+def classes_of(estimator: Any) -> Array:
+    """Classes of a fitted classifier as an array on the host."""
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(
+            "A fitted classifier must have an attribute classes_ with the labels of its columns, "
+            f"got {estimator!r} without one. Set self.classes_ = np.unique(y) in its fit."
+        )
+    return np.asarray(xa.on_host(estimator.classes_))
 
-    Of several labels per row (n, n_labels).
+
+def fit_classifier(estimator: Any, X: Any, y: Array, **params: Any) -> Any:
+    """A copy of the classifier, fitted; a ValueError if it does not know all labels.
+
+    Classifiers of semi-supervised learning take -1 for rows without a label.
+    """
+    fitted = clone(estimator).fit(X, y, **params)
+    if y.ndim == 1:
+        unknown = labels.not_among(y, classes_of(fitted))
+        if len(unknown):
+            name = type(estimator).__name__
+            raise ValueError(
+                f"{name} must know all labels that it is fitted to, got classes_ without "
+                f"{labels.shown(unknown)}. If a label marks rows without a class, fit {name} first "
+                "and calibrate it in a FrozenEstimator, on rows that have a class."
+            )
+    return fitted
+
+
+def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
+    """Probabilities or logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two.
+
+    Several labels per row have (n, n_labels).
     """
     outputs = getattr(estimator, response.method)(X)
     if response.multilabel:
         outputs = of_outputs(outputs, estimator.classes_)
     Z = np.asarray(xa.on_host(outputs))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
+    is_proba, name = response.method == "predict_proba", type(estimator).__name__
+    invalid = ~np.isfinite(Z) if is_proba else np.isnan(Z) | np.isposinf(Z)
+    if invalid.any():
+        raise ValueError(
+            f"{response.method} of {name} must give finite numbers, got {invalid.sum()} of "
+            f"{Z.size} that are not, the first in row {np.argwhere(invalid)[0, 0]}. Check the "
+            "features of these rows and the classifier."
+        )
     if response.multilabel:
         return Z
     Z = Z[:, None] if Z.ndim == 1 else Z
-    n_classes = len(xa.on_host(estimator.classes_))
-    margins = response.method == "decision_function" and n_classes == 2 and Z.shape[1] == 1
-    if Z.shape[1] != n_classes and not margins:
+    n_classes = len(classes_of(estimator))
+    if n_classes == 2 and Z.shape[1] == 1:
+        return np.hstack([1 - Z, Z]) if is_proba else Z
+    if Z.shape[1] != n_classes:
         raise ValueError(
             f"{response.method} must give one column for each of the {n_classes} classes, got "
-            f"{Z.shape[1]} columns from {type(estimator).__name__}. Choose another "
-            "response_method."
+            f"{Z.shape[1]} columns from {name}. Choose another response_method."
         )
     return Z
 
 
 def as_logits(outputs: Floats, response: Response) -> Floats:
     """Logits, or log-odds of several labels per row, from probabilities or margins."""
-    if response.method == "decision_function":
+    if response.method != "predict_proba":
         return outputs
     least = response.least(outputs.dtype)
     return log_odds(outputs, least) if response.multilabel else np.log(np.maximum(outputs, least))
 
 
 def log_odds(P: Floats, least: float) -> Floats:
-    """Log-odds of probabilities, which and whose complements are at least ``least``."""
+    """Log-odds of probabilities, clipped to between ``least`` and 1 - ``least``."""
     odds: Floats = np.log(np.maximum(P, least)) - np.log(np.maximum(1 - P, least))
     return odds
 
@@ -162,7 +206,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         if has_columns(y) and _takes_several(self.estimator, y):
             X, E = indexable(_taken_by(self.estimator, X), as_indicator(y).astype(np.intp))
             response = response._replace(multilabel=True)
-            return FitArguments(X, E, response, *self._routed(caller, params))
+            return FitArguments(X, E, response, *self._routed(caller, E, params))
         y = labels.as_labels(y, warns=True)
         check_classification_targets(y)
         X, y = indexable(_taken_by(self.estimator, X), y)
@@ -170,7 +214,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         if len(classes) < 2:
             found = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
             raise ValueError(f"y must hold at least two classes, got {found}.")
-        return FitArguments(X, y, response, *self._routed(caller, params))
+        return FitArguments(X, y, response, *self._routed(caller, y, params))
 
     def _store_response(self, estimator: Any, response: Response) -> None:
         """What predictions of a fitted classifier need to know."""
@@ -184,14 +228,19 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         response = Response(self.response_method_, self.min_proba_, several)
         return as_logits(outputs_of(estimator, _taken_by(estimator, X), response), response)
 
-    def _routed(self, caller: str, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _routed(
+        self, caller: str, y: Array, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments of the classifier's ``fit`` and of the splitter's ``split``."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, caller, **params)
-            return routed.estimator.fit, routed.splitter.split
-        params = dict(params)
-        groups = params.pop("groups", None)
-        return params, {"groups": groups}
+            fit_params, split_params = routed.estimator.fit, dict(routed.splitter.split)
+        else:
+            fit_params = dict(params)
+            split_params = {"groups": fit_params.pop("groups", None)}
+        if split_params.get("groups") is not None:
+            split_params["groups"] = checked_groups(y, split_params["groups"])
+        return fit_params, split_params
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which arguments of ``fit`` go to the classifier and which to the splitter.
@@ -201,6 +250,9 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         MetadataRouter
             As for scikit-learn's meta-estimators.
         """
+        # Folds of a number keep groups together, if there are groups.
+        is_number = self.cv is None or isinstance(self.cv, Integral)
+        splitter = StratifiedGroupKFold() if is_number else self.cv
         to_fit, to_split = MethodMapping(), MethodMapping()
         for caller in ("fit", "fit_transform") if hasattr(self, "transform") else ("fit",):
             to_fit.add(caller=caller, callee="fit")
@@ -208,7 +260,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         return (
             MetadataRouter(owner=self)
             .add(estimator=self.estimator, method_mapping=to_fit)
-            .add(splitter=self.cv, method_mapping=to_split)
+            .add(splitter=splitter, method_mapping=to_split)
         )
 
     def __sklearn_tags__(self) -> Tags:

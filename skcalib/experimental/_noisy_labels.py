@@ -9,6 +9,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
 from skcalib._rows import Floats, MemoryRows, Rows, arrays as xa
+from skcalib._validation.labels import check_column_names
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.scaling import TemperatureScaling
 
@@ -163,6 +164,10 @@ class NoisyLabelCalibration(BaseCalibrator):
         calibrator = TemperatureScaling(smoothing=0) if self.calibrator is None else self.calibrator
         n_classes = max(rows.n_columns, 2)
         given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
+        frame: Any = self.noise_matrix
+        if hasattr(frame, "columns"):
+            check_column_names(frame, rows.classes, "noise_matrix")
+            check_column_names(frame.T, rows.classes, "noise_matrix.T")
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
         if has_fit_parameter(calibrator, "groups"):

@@ -166,7 +166,8 @@ class TopLabelCalibration(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         top, margin, S = top_and_rest(xa.both_columns(Z))
-        S = xa.put(S, self._confidence(margin, top)[:, None], xa.is_event(top, S.shape[1]))
+        confidence = self._confidence(margin, top)[:, None]
+        S = xa.namespace(S).where(xa.is_event(top, S.shape[1]), confidence, S)
         return xa.in_columns_of(Z, S)
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:

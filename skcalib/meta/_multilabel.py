@@ -18,6 +18,7 @@ from skcalib._validation import inputs, labels
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.scaling import PlattScaling
+from skcalib.scaling._uncalibrated import unless_passthrough
 
 # Whether a row has the label.
 CLASSES = np.array([0, 1])
@@ -103,7 +104,7 @@ class MultiLabelCalibrator(
     ----------
     calibrator : calibrator, default=None
         The calibrator of two classes of which a clone is fitted for each label. None stands for
-        :class:`PlattScaling`.
+        :class:`PlattScaling`, "passthrough" for :class:`Uncalibrated`.
     n_jobs : int, default=None
         Number of labels that are fitted in parallel.
 
@@ -206,9 +207,13 @@ class MultiLabelCalibrator(
             where there are some. The calibrator is then unchanged.
         """
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
+        calibrator = unless_passthrough(calibrator)
         nested.check_calibrator(calibrator, None)
         nested.check_order(calibrator, CLASSES)
-        Z, E = _checked_log_odds(X, type(self).__name__), labels.as_indicator(y)
+        Z = _checked_log_odds(X, type(self).__name__)
+        W = _checked_weights(sample_weight, Z.shape)
+        unknown = None if W is None else W.reshape(len(Z), -1) == 0
+        E = labels.as_indicator(y, unknown=unknown)
         check_consistent_length(Z, E)
         labels.check_labels_of_columns(X, y)
         if Z.shape != E.shape:
@@ -216,14 +221,14 @@ class MultiLabelCalibrator(
                 "X must have one column of log-odds for each label, a column of y, got "
                 f"{Z.shape[1]} columns and {E.shape[1]} labels."
             )
-        W = _checked_weights(sample_weight, Z.shape)
         nested.check_calibrator(calibrator, W)
         # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
         jobs = (delayed(fit_label)(calibrator, k, *column) for k, column in enumerate(columns))
         found, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
-        _warn_of_input(Z, W)
+        if W is not None:
+            inputs.warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))
         warn_of_labels(E, W, dict(enumerate(messages)), labels.names_of_labels(y, E.shape[1]))
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
         self.calibrators_, self.classes_ = list(found), np.arange(Z.shape[1])
@@ -313,9 +318,11 @@ class MultiLabelCalibrator(
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of the calibrators, for each label."""
         inputs.check_fitted(self)
-        Z = _checked_log_odds(X, type(self).__name__)
+        Z = _checked_log_odds(X, type(self).__name__, predicts=True)
         # Only looks at the number and the names of the columns.
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
+        if not len(Z):
+            return xa.following(Z, X)
         pairs = zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True)
         out = [outputs_of(calibrator, method, z) for calibrator, z in pairs]
         return xa.following(np.ascontiguousarray(np.stack(out).T), X)
@@ -330,16 +337,19 @@ class MultiLabelCalibrator(
         return tags
 
 
-def _checked_log_odds(X: Any, name: str) -> Floats:
-    """Log-odds (n, n_labels) as an array of NumPy, all finite."""
+def _checked_log_odds(X: Any, name: str, *, predicts: bool = False) -> Floats:
+    """Log-odds (n, n_labels) as an array of NumPy, all finite; of no rows for predictions."""
     check_in_memory([X])
     remedy = (
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
         "LogitTransformer, which does that"
     )
     X = labels.as_columns(X, "X", remedy)
-    Z = check_array(X, dtype=inputs.FLOATS, ensure_all_finite=False, input_name="X", estimator=name)
-    inputs.check_finite(np.reshape(Z, (-1, 1)))
+    options = {"input_name": "X", "estimator": name, "ensure_min_samples": int(not predicts)}
+    Z = check_array(X, dtype=inputs.FLOATS, ensure_all_finite=False, **options)
+    if len(Z):
+        inputs.check_finite(np.reshape(Z, (-1, 1)))
+        _warn_of_probabilities(Z, "predictions" if predicts else "fit")
     return np.asarray(Z)
 
 
@@ -354,13 +364,11 @@ def _checked_weights(sample_weight: Any, shape: tuple[int, int]) -> Floats | Non
     return inputs.check_weights(given, shape[0])
 
 
-def _warn_of_input(Z: Floats, W: Floats | None) -> None:
-    """Warn of probabilities in place of log-odds, and of weights that seem to be relative."""
-    if Z.min() >= 0 and Z.max() <= 1:
+def _warn_of_probabilities(Z: Floats, method: str) -> None:
+    """Warn if log-odds are like probabilities. A few may be between 0 and 1 by chance."""
+    if Z.min() >= 0 and Z.max() <= 1 and (method == "fit" or Z.size >= inputs.FEW_LOG_ODDS):
         warn(
             "Every entry of X is between 0 and 1: X probably holds probabilities where log-odds "
-            "are expected. Pass scipy.special.logit(p) instead.",
+            f"are expected by {method}. Pass scipy.special.logit(p) instead.",
             ProbabilitiesWarning,
         )
-    if W is not None:
-        inputs.warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))

@@ -277,7 +277,6 @@ class PriorShift(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         inputs.check_option("method", self.method, METHODS)
-        rows = rows.on_host()
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(
@@ -359,7 +358,7 @@ class PriorShift(BaseCalibrator):
         rows, found = checked_rows(check, X=X, sample_weight=sample_weight)
         inputs.check_total_weight(found.weight)
         if found.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns)
+            inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
         return rows, found.weight
 
     def _calibrate(self, Z: Floats) -> Floats:

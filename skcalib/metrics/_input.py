@@ -125,11 +125,16 @@ def check_input(
     check = partial(inputs.check_rows, proba=True)
     rows, found = checked_rows(check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight)
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
-    classes = targets.resolve_classes(found.labels, n_columns, labels, y_proba, proba=True)
+    classes = targets.resolve_classes(
+        found.labels, n_columns, labels, y_proba, categories=found.categories, proba=True
+    )
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
     encode = partial(targets.encode, classes=classes)
-    return rows.relabelled(encode, classes=classes, weight=found.weight)
+    rows = rows.relabelled(encode, classes=classes, weight=found.weight)
+    named = labels is not None or pos_label is not None
+    targets.check_column_order(rows, named=named, name="y_proba", param="labels")
+    return rows
 
 
 def unlabelled(y_proba: Any) -> Rows:
@@ -152,7 +157,8 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
     check_in_memory((y_true, y_proba, sample_weight))
     P = targets.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, E = inputs.as_floats(P, "y_proba", flat=True), targets.as_indicator(y_true, "y_true")
+    P, w = inputs.as_floats(P, "y_proba", flat=True), inputs.check_weights(sample_weight, len(P))
+    E = targets.as_indicator(y_true, "y_true", unknown=None if w is None else w[:, None] == 0)
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
@@ -169,7 +175,7 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
                 f"{targets.shown(names)}."
             )
     targets.check_column_names(y_proba, names, "y_proba", param="labels")
-    E, P, w = inputs.with_weight_only(E, P, inputs.check_weights(sample_weight, len(E)))
+    E, P, w = inputs.with_weight_only(E, P, w)
     return MemoryRows(P, E, w, classes=names)
 
 

@@ -111,7 +111,9 @@ class PlattScaling(BaseCalibrator):
             stored = stored.with_logits(stored.map(partial(_without_far, limit)))
             highest, lowest = stored.sum(finite_range, merge=np.maximum)
         # Centred margins: equal margins become zero and get no slope.
-        centre = np.where(np.isfinite(highest), [highest, -lowest], 0).mean(axis=0)
+        total, weight = stored.sum(_finite_sums)
+        centre = np.clip(total / np.maximum(weight, NO_WEIGHT), -lowest, highest)
+        centre = np.where(weight > 0, centre, 0)
         sigmoids, solution = fit_maps(
             stored,
             lambda M: [M - centre],
@@ -131,6 +133,12 @@ class PlattScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         return joined(log_odds(margins(Z), self.coef_, self.intercept_), Z.shape[1])
+
+
+def _finite_sums(M: Floats, _: Indices, w: Floats | None) -> Floats:
+    """Sum of the finite margins of each class, and their weight: (2, n_maps)."""
+    finite, w = np.isfinite(M), np.ones(len(M)) if w is None else w
+    return np.stack([w @ np.where(finite, M, 0), w @ finite])
 
 
 def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:

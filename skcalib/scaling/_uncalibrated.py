@@ -51,11 +51,14 @@ class Uncalibrated(BaseCalibrator):
     _on_device = True
     _keeps_order = True
 
-    def _weights_are_relative(self) -> bool:
-        return True
-
     def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
         return {}
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z
+
+
+def unless_passthrough(calibrator: Any) -> Any:
+    """The calibrator; ``Uncalibrated()`` if it is "passthrough", as for steps of pipelines."""
+    is_passthrough = isinstance(calibrator, str) and calibrator == "passthrough"
+    return Uncalibrated() if is_passthrough else calibrator

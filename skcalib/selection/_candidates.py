@@ -21,6 +21,7 @@ from skcalib.scaling import (
     Uncalibrated,
     VectorScaling,
 )
+from skcalib.scaling._uncalibrated import unless_passthrough
 
 # Default candidates that the prior of the weights favors.
 SIMPLE = ("temperature", "uncalibrated")
@@ -88,12 +89,12 @@ def by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
             "a list."
         )
     if isinstance(calibrators, Mapping):
-        named = dict(calibrators)
+        named = {name: unless_passthrough(member) for name, member in calibrators.items()}
         for name in named:
             if not isinstance(name, str):
                 raise ValueError(f"Names of calibrators must be strings, got {name!r}.")
     else:
-        members = list(calibrators)
+        members = list(map(unless_passthrough, calibrators))
         kinds = Counter(type(member).__name__ for member in members)
         names = [
             repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__

@@ -201,6 +201,7 @@ def test_net_benefit_is_an_expected_cost(w):
     assert len(net_benefit_curve(Y, P).threshold) == 99
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_differences_of_models_have_intervals():
     measure = partial(net_benefit, threshold=0.3)
     found = calibration_difference(Y, P, 1 - P, measure=measure, n_resamples=99, random_state=0)
@@ -228,6 +229,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_bad_input(case):
     figures, change, message = BAD[case]
     for figure in figures:

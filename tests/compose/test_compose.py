@@ -668,7 +668,7 @@ PAIRS = SVC(decision_function_shape="ovo")
         (make_pipeline(StandardScaler(), PAIRS), "set decision_function_shape='ovr'"),
         (
             sklearn.ensemble.VotingClassifier([("a", GaussianNB())]),
-            "must have decision_function or predict_proba, .* predictions of labels",
+            "decision_function, predict_logits or predict_proba, .* predictions of labels",
         ),
     ],
     ids=repr,

@@ -105,7 +105,7 @@ def test_named_rows_of_costs_are_in_the_order_of_classes():
     assert bayes_decision(P, cost).tolist() == bayes_decision(P, FRAUD).tolist()
     assert expected_cost(["no", "yes"], P, cost) == expected_cost(["no", "yes"], P, FRAUD)
     other = cost[::-1]
-    with pytest.raises(ValueError, match=r"Columns of cost.T must be in the order of those of y_p"):
+    with pytest.raises(ValueError, match=r"Columns of cost.T must be in the order of the columns of y_p"):
         bayes_decision(P, other)
     with pytest.raises(ValueError, match=r"Columns of cost.T must be in the order of the classes"):
         expected_cost(["no", "yes"], P.to_numpy(), other)

@@ -1,6 +1,7 @@
 """Noisy labels: the minimum of the log loss of labels as seen, simulated noise, bad matrices."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import log_softmax
 from sklearn.ensemble import ExtraTreesClassifier
@@ -147,6 +148,20 @@ def test_matrices_that_are_invalid(matrix, message):
     with pytest.raises(ValueError, match=f"^noise_matrix must have .*{message}"):
         c.fit(Z, labels)
     assert not hasattr(c, "classes_")
+
+
+def test_names_of_a_noise_matrix_are_compared_with_the_classes():
+    Z, _, y = noisy(300, Q3)
+    names = np.array(["a", "b", "c"])
+    Q = pd.DataFrame(Q3, index=names, columns=names)
+    fitted = NoisyLabelCalibration(noise_matrix=Q).fit(Z, names[y])
+    np.testing.assert_allclose(fitted.noise_matrix_, Q3)
+    for other, name in (
+        (Q[["b", "a", "c"]], "noise_matrix"),
+        (Q.iloc[[1, 0, 2]], "noise_matrix.T"),
+    ):
+        with pytest.raises(ValueError, match=f"^Columns of {name} must be in the order"):
+            NoisyLabelCalibration(noise_matrix=other).fit(Z, names[y])
 
 
 def test_rounded_matrices_are_divided_by_their_sums():

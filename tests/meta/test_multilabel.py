@@ -112,7 +112,7 @@ def test_names_of_columns():
     fitted = MultiLabelCalibrator().fit(X, E)
     assert_array_equal(fitted.feature_names_in_, names)
     assert_array_equal(fitted.get_feature_names_out(), names)
-    message = r"order of those of y, got columns 'a', .* X\[y.columns\]"
+    message = r"order of the columns of y, got 'a', .* X\[y.columns\]"
     with pytest.raises(ValueError, match=message):
         MultiLabelCalibrator().fit(X[sorted(names)], E)
     with pytest.raises(ValueError, match="feature names should match"):
@@ -164,10 +164,50 @@ def test_warnings_of_fits_name_the_labels():
 
 
 def test_probabilities_and_relative_weights_warn():
-    with pytest.warns(ProbabilitiesWarning, match="scipy.special.logit"):
+    with pytest.warns(ProbabilitiesWarning, match="by fit. Pass scipy.special.logit"):
         MultiLabelCalibrator().fit(expit(Z), Y)
+    with pytest.warns(ProbabilitiesWarning, match="by predictions. Pass scipy.special.logit"):
+        MultiLabelCalibrator().fit(Z, Y).predict_proba(expit(Z))
     with pytest.warns(SmallWeightsWarning, match="200 rows sum to 1"):
         MultiLabelCalibrator().fit(Z, Y, sample_weight=np.full(200, 1 / 200))
+
+
+UNKNOWN = np.random.default_rng(1).random(Y.shape) < 0.2
+UNKNOWN_FORMS = {
+    "NaN": np.where(UNKNOWN, np.nan, Y),
+    "-1": np.where(UNKNOWN, -1, Y),
+    "objects": np.where(UNKNOWN, None, Y.astype(object)),
+    "nullable": pd.DataFrame(Y).astype("Int64").mask(UNKNOWN),
+    "nullable booleans": pd.DataFrame(Y).astype("boolean").mask(UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("form", UNKNOWN_FORMS)
+def test_unknown_labels_of_weight_zero_may_have_any_value(form):
+    known = MultiLabelCalibrator().fit(Z, Y, sample_weight=~UNKNOWN)
+    other = MultiLabelCalibrator().fit(Z, UNKNOWN_FORMS[form], sample_weight=~UNKNOWN)
+    assert_array_equal(other.predict_proba(Z), known.predict_proba(Z))
+    rows = UNKNOWN.any(axis=1)
+    known = MultiLabelCalibrator().fit(Z[~rows], Y[~rows])
+    other = MultiLabelCalibrator().fit(Z, UNKNOWN_FORMS[form], sample_weight=~rows)
+    assert_allclose(other.predict_proba(Z), known.predict_proba(Z), rtol=1e-9)
+    with pytest.raises(ValueError, match="must be an indicator matrix"):
+        MultiLabelCalibrator().fit(Z, UNKNOWN_FORMS[form])
+
+
+@pytest.mark.parametrize("form", ["{}", "logit_{}", "p({})"])
+def test_columns_of_labels_in_another_order_are_refused(form):
+    y = pd.DataFrame(Y, columns=list("abcd"))
+    X = pd.DataFrame(Z, columns=[form.format(name) for name in "abcd"])
+    MultiLabelCalibrator().fit(X, y)
+    with pytest.raises(ValueError, match="must be in the order of the columns of y"):
+        MultiLabelCalibrator().fit(X.iloc[:, [1, 0, 2, 3]], y)
+
+
+def test_no_rows_have_outputs_without_rows():
+    fitted = MultiLabelCalibrator().fit(Z, Y)
+    for name in ("transform", "predict_proba", "predict_log_proba", "predict"):
+        assert getattr(fitted, name)(Z[:0]).shape == (0, 4)
 
 
 NAN = np.where(Y == 1, np.nan, 0)
@@ -178,7 +218,7 @@ BAD = {
     "pairs": (Z[:2, :2], [(0, 2), (1, 3)], None, "zeros and ones only, got [23]. Convert sets"),
     "signs": (Z, 2 * Y - 1, None, "zeros and ones only, got -1"),
     "sparse counts": (Z, sp.csr_array(2 * Y), None, "zeros and ones only, got 2"),
-    "unknown": (Z, NAN, None, r"got nan\. .* weight of 0, sample_weight=~np.isnan\(y\)"),
+    "unknown": (Z, NAN, None, r"got nan\. .* weight of 0, as in ~np.isnan\(y\)"),
     "width": (Z, Y[:, :3], None, "for each label, a column of y, got 4 columns and 3 labels"),
     "length": (Z, Y[:9], None, "inconsistent numbers of samples"),
     "three dimensions": (THREE_D, Y, None, r"got shape \(4, 200, 2\).*MultiOutputClassifier"),

@@ -193,7 +193,7 @@ BAD = {
     "weights": (Y, P, {"sample_weight": np.ones(Y.shape)}, "one entry per row"),
     "order of columns": (
         pd.DataFrame(Y, columns=list("abc")), pd.DataFrame(P, columns=list("bac")), {},
-        "y_proba must be in the order of those of y_true",
+        "y_proba must be in the order of the columns of y_true",
     ),
 }  # fmt: skip
 

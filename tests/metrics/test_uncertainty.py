@@ -114,6 +114,7 @@ def test_errors_of_both_of_two_classes_are_one():
 
 
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_no_end_is_beyond_what_an_error_can_be(measure):
     """Errors cannot exceed those of accuracies of 0 and 1."""
     p = np.linspace(0.02, 0.98, 40)
@@ -124,6 +125,7 @@ def test_no_end_is_beyond_what_an_error_can_be(measure):
             assert 0 <= interval.low <= interval.high <= 1
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_gaps_that_cancel_between_neighbours():
     """No pooled gap is left, and the errors of single bins make the interval."""
     score = np.repeat([0.49, 0.52], 20)

@@ -1,4 +1,4 @@
-"""Sums and maps over blocks: the same whatever the blocks and threads."""
+"""Sums and maps over blocks do not depend on the blocks and the threads."""
 
 import cloudpickle
 import numpy as np
@@ -9,7 +9,7 @@ import skcalib
 from skcalib import binning, scaling
 from skcalib._rows import parallel
 from skcalib._rows.arrays import both_columns, softmax
-from skcalib._rows.rows import MASKED_LOGIT, MemoryRows
+from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 
 
@@ -63,7 +63,7 @@ def test_samples(n, at_least, expected, monkeypatch):
     lambda rows: rows.sample(lambda some: some, 1, or_all=True),
 ])  # fmt: skip
 def test_derived_rows_have_their_classes_and_groups(derive):
-    """A group of each row, that of the label here, and the labels of the columns."""
+    """The group of a row is the name of its label here."""
     y, names = np.arange(10) % 2, np.array(["a", "b"])
     rows = MemoryRows(np.zeros((10, 2)), y, None, classes=names, masked=True)
     found = derive(rows.grouped(names[y]))
@@ -89,22 +89,3 @@ def test_functions_of_blocks_do_not_hold_the_rows(kind, monkeypatch):
         sizes[n] = 0
         kind().fit(*make_logits(n, 3, temperature=2.0, random_state=0))
     assert sizes[6000] < sizes[1000] + 2000
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_low_masks_have_no_probability_and_finite_products(dtype):
-    Z = np.array([[0, -np.inf], [3, -4], [-np.inf, 5]], dtype)
-    rows = MemoryRows(Z, np.array([0, 0, 1]), None, masked=True).with_low_masks()
-    assert rows.masked
-    assert rows.X.dtype == dtype
-    assert np.array_equal(rows.X <= MASKED_LOGIT, np.isneginf(Z))
-    with np.errstate(over="raise"):
-        P = softmax(rows.X * dtype(1e-4))
-        assert np.array_equal(P == 0, np.isneginf(Z))
-        assert np.isfinite(P * rows.X**3).all()
-
-
-def test_logits_too_large_beside_masks_are_refused():
-    rows = MemoryRows(np.array([[1e7, -np.inf]]), np.zeros(1, int), None, masked=True)
-    with pytest.raises(ValueError, match=r"at most 1e\+06 in size, got 1e\+07\. Pass -inf for all"):
-        rows.with_low_masks()

@@ -103,6 +103,7 @@ def test_margins_that_do_not_vary_get_the_rate_of_the_class(logits):
     np.testing.assert_allclose(c.predict_proba(Z[:1]), [[1 / 6, 1 / 3, 1 / 2]])
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_scores_that_point_the_wrong_way_get_a_negative_slope():
     Z, y = make_logits(500, 2, random_state=0)
     with pytest.warns(UserWarning, match="1 of 1 sigmoids is negative.*of the rows: on"):

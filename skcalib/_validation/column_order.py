@@ -1,0 +1,121 @@
+"""Evidence that columns are in another order than the classes: from names, text and rows.
+
+Wrong columns are the most harmful mistake, and no shape reveals them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from skcalib._rows import Array, Floats, Indices
+
+# How much classes must agree less than by chance with their own columns, and more with others, in
+# standard deviations. Agreement less than by chance is bounded: among 100 classes it is rare.
+LEAST_BELOW, LEAST_ABOVE = 2.0, 4.0
+
+
+def without_shared_ends(names: list[str]) -> list[str]:
+    """Names without their common prefix and suffix, as "a" and "b" for "p(a)" and "p(b)"."""
+    start = _shared_start(names)
+    names = [name[start:] for name in names]
+    end = _shared_start([name[::-1] for name in names])
+    return [name[: len(name) - end] for name in names]
+
+
+def _shared_start(names: list[str]) -> int:
+    """Length of the common prefix."""
+    letters = enumerate(zip(*names, strict=False))
+    return next((k for k, ones in letters if len(set(ones)) > 1), min(map(len, names)))
+
+
+def numeric_order(names: list[str]) -> list[str]:
+    """Names in the order of the numbers in them; unchanged if some have no number.
+
+    The order of text puts "10" before "2", and "class 10" before "class 2". Names with different
+    letters are unchanged.
+    """
+    are_integers = all(re.fullmatch(r"\s*[+-]?\d+\s*", name) for name in names)
+    pattern = r"[+-]?\d+" if are_integers else r"\d+"
+    numbers = {name: [int(n) for n in re.findall(pattern, name)] for name in names}
+    letters = {re.sub(r"[\W\d_]", "", name) for name in names}
+    if not all(numbers.values()) or len(letters) > 1:
+        return names
+    return sorted(names, key=lambda name: (numbers[name], name))
+
+
+def largest_columns(X: Floats) -> Indices:
+    """Column of the largest value of each row; of two for log-odds (n, 1), probabilities (n,)."""
+    if X.ndim == 1:
+        return (X > 0.5).astype(np.intp)
+    return X.argmax(axis=1) if X.shape[1] > 1 else (X[:, 0] > 0).astype(np.intp)
+
+
+def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
+    """Columns that the classes have in the order that agrees best with the rows, or None.
+
+    The best assignment of columns to classes is found in every second row and tested in the other
+    rows, each cycle of exchanged columns by itself.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Class indices.
+    top : ndarray of shape (n_samples,)
+        Columns with the largest logit.
+    n_classes : int
+        Number of classes and columns.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,) or None
+        None unless the classes of some cycle agree less than by chance with their own columns, by
+        2 standard deviations, and more with the assigned columns, by 4 standard deviations.
+    """
+    in_class, in_column, agree = (
+        np.bincount(k, minlength=n_classes) for k in (y, top, y[y == top])
+    )
+    if not (agree * len(y) < in_class * in_column).any():
+        return None  # no class agrees with its column less than by chance
+    cells = y * n_classes + top
+    first, second = (
+        np.bincount(cells[k::2], minlength=n_classes**2).reshape(n_classes, n_classes)
+        for k in (0, 1)
+    )
+    # Counts are whole, and this adds less than one: ties keep the present order.
+    bonus = np.eye(n_classes) / (n_classes + 1)
+    assigned = linear_sum_assignment(first + bonus, maximize=True)[1]
+    columns, places = np.arange(n_classes), np.arange(n_classes)
+    for cycle in _cycles(assigned):
+        table = second[np.ix_(cycle, cycle)]
+        own, other = np.arange(len(cycle)), np.searchsorted(cycle, assigned[cycle])
+        if -_excess(table, own) > LEAST_BELOW and _excess(table, other) > LEAST_ABOVE:
+            columns[cycle] = assigned[cycle]
+    return None if (columns == places).all() else columns
+
+
+def _cycles(permutation: Indices) -> list[Indices]:
+    """Cycles of a permutation that are longer than one."""
+    n = len(permutation)
+    graph = csr_array((np.ones(n), (np.arange(n), permutation)), shape=(n, n))
+    n_cycles, number = connected_components(graph, connection="weak")
+    sizes = np.bincount(number)
+    return [np.flatnonzero(number == k) for k in range(n_cycles) if sizes[k] > 1]
+
+
+def _excess(table: Array, columns: Indices) -> float:
+    """Excess of the count of each row in its column over chance, in standard deviations.
+
+    Chance is a random permutation of the labels, so a bias towards a class has no excess.
+    """
+    n, r, c = table.sum(), table.sum(axis=1), table.sum(axis=0)[columns]
+    expected = r * c / max(n, 1)
+    single = (expected * (n - r) * (n - c)).sum() / max(n, 1)
+    pairs = expected.sum() ** 2 - (expected**2).sum()
+    variance = (single + pairs) / max(n - 1, 1)
+    excess = table[np.arange(len(table)), columns].sum() - expected.sum()
+    return float(excess / np.sqrt(variance)) if variance > 0 else 0.0

@@ -1,0 +1,233 @@
+"""Columns in another order than the classes are refused or warned of, by names, text and rows."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from skcalib import LogitTransformer, ReliabilityDisplay, TemperatureScaling, VectorScaling
+from skcalib._validation.column_order import numeric_order, suspect_columns
+from skcalib._warnings import ColumnOrderWarning
+from skcalib.datasets import make_logits
+from skcalib.metrics import expected_calibration_error
+from skcalib.monitor import CalibrationMonitor
+
+Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
+Z12, Y12 = make_logits(1000, 12, temperature=2.0, random_state=0)
+NAMES = np.array(["a", "b", "c"])
+
+
+def warned(f, *args, **params):
+    """The message of the warning of columns, or an empty string."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        f(*args, **params)
+    texts = {str(w.message) for w in caught if issubclass(w.category, ColumnOrderWarning)}
+    return "".join(texts)
+
+
+# --------------------------------------------------------------------------------------
+# Names.
+
+
+@pytest.mark.parametrize("form", ["{}", "logit_{}", "p({})", "{}_proba", "class {} logit"])
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["a", "b", "c"], ["low", "lower", "lowest"]])
+def test_names_with_a_prefix_and_a_suffix_are_compared(form, labels):
+    y = np.array(labels)[Y3]
+    names = [form.format(label) for label in sorted(labels)]
+    for order in permutations(range(3)):
+        X = pd.DataFrame(Z3[:, order], columns=[names[k] for k in order])
+        P = pd.DataFrame(softmax(X.to_numpy(), axis=1), columns=X.columns)
+        calls = (
+            lambda X=X: TemperatureScaling().fit(X, y),
+            lambda P=P: expected_calibration_error(y, P),
+            lambda P=P: ReliabilityDisplay.from_predictions(y, P),
+            lambda P=P: CalibrationMonitor(labels=sorted(labels)).update(y, P),
+        )
+        for call in calls:
+            if order == (0, 1, 2):
+                call()
+            else:
+                with pytest.raises(ValueError, match="must be in the order of the classes"):
+                    call()
+
+
+# --------------------------------------------------------------------------------------
+# Text with numbers.
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["0", "1", "10", "2"], ["0", "1", "2", "10"]),
+        (["-1", "-2", "1"], ["-2", "-1", "1"]),
+        (["class 1", "class 10", "class 2"], ["class 1", "class 2", "class 10"]),
+        (["10-20", "5-10", "<5", ">20"], ["<5", "5-10", "10-20", ">20"]),
+        (["a2", "b1"], ["a2", "b1"]),
+        (["10", "2", "other"], ["10", "2", "other"]),
+        (["a", "b"], ["a", "b"]),
+    ],
+)
+def test_text_in_the_order_of_its_numbers(names, order):
+    assert numeric_order(names) == order
+
+
+@pytest.mark.parametrize("form", ["{}", "class {}", "{}%"])
+def test_text_with_numbers_is_warned_of_unless_the_rows_agree_with_its_order(form):
+    labels = np.array([form.format(k) for k in range(12)])
+    message = warned(TemperatureScaling().fit, Z12, labels[Y12])
+    assert f"may be in the order ['{labels[0]}', '{labels[1]}', '{labels[2]}'" in message
+    assert "classes=" in message
+    P = softmax(Z12, axis=1)
+    assert "labels=" in warned(expected_calibration_error, labels[Y12], P)
+    # Columns in the order of text, as classifiers of scikit-learn have them, and named labels.
+    order = np.argsort(labels)
+    TemperatureScaling().fit(Z12[:, order], labels[Y12])
+    expected_calibration_error(labels[Y12], P[:, order])
+    TemperatureScaling(classes=labels).fit(Z12, labels[Y12])
+    expected_calibration_error(labels[Y12], P, labels=labels)
+
+
+def test_columns_of_dask_cannot_be_compared_with_the_labels():
+    da = pytest.importorskip("dask.array")
+    labels = np.array([str(k) for k in range(12)])
+    X, y = da.from_array(Z12, chunks=(500, 12)), da.from_array(labels[Y12], chunks=500)
+    assert "may be in the order" in warned(TemperatureScaling().fit, X, y)
+
+
+# --------------------------------------------------------------------------------------
+# Ordered categories.
+
+
+def ordered(labels, names):
+    return pd.Series(pd.Categorical(np.array(names)[labels], categories=names, ordered=True))
+
+
+ENUM = "polars"
+FORMS = [
+    ordered,
+    lambda y, names: pd.Categorical(np.array(names)[y], names, ordered=True),
+    lambda y, names: ordered(y, names).to_frame("y")["y"],
+    ENUM,
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("names", [["low", "mid", "high"], ["a", "c", "b"]])
+def test_ordered_categories_are_in_the_order_of_the_columns(form, names):
+    if form is ENUM:
+        polars = pytest.importorskip("polars")
+        form = lambda y, names: polars.Series(np.array(names)[y], dtype=polars.Enum(names))  # noqa: E731
+    for kept in (range(300), np.flatnonzero(Y3 < 2)):  # also if the rows lack a category
+        y = form(Y3[kept], names)
+        calibrator = VectorScaling(classes=names).fit(Z3[kept], np.array(names)[Y3[kept]])
+        found = VectorScaling().fit(Z3[kept], y)
+        assert found.classes_.tolist() == names
+        np.testing.assert_array_equal(found.transform(Z3), calibrator.transform(Z3))
+    P = softmax(Z3, axis=1)
+    error = expected_calibration_error(form(Y3, names), P, kind="classwise")
+    assert error == expected_calibration_error(Y3, P, kind="classwise")
+
+
+def test_columns_of_ordered_categories_in_the_order_of_text_are_warned_of():
+    names = ["low", "mid", "high"]
+    columns = Z3[:, [2, 0, 1]]  # high, low, mid, as classifiers of scikit-learn have them
+    y = ordered(Y3, names)
+    assert "may be in the order ['high', 'low', 'mid']" in warned(
+        TemperatureScaling().fit, columns, y
+    )
+    P = softmax(columns, axis=1)
+    assert "labels=" in warned(expected_calibration_error, y, P)
+
+
+# --------------------------------------------------------------------------------------
+# Labels that mean no class.
+
+
+@pytest.mark.parametrize("mark", [255, -100, -1, 3])
+def test_a_mark_of_ignored_rows_in_the_place_of_an_absent_class_is_warned_of(mark):
+    y = np.where(Y3 == 1, mark, Y3)
+    for call, x in (
+        (lambda y, x: TemperatureScaling().fit(x, y), Z3),
+        (expected_calibration_error, softmax(Z3, axis=1)),
+    ):
+        message = warned(call, y, x)
+        assert f"except {mark}, and no row has label 1" in message
+
+
+@pytest.mark.parametrize("labels", [[1, 2, 3], [-1, 0, 1], [10, 20, 30], [7, 8, 9], [0, 1, 2]])
+def test_integers_from_another_number_on_are_labels(labels):
+    TemperatureScaling().fit(Z3, np.array(labels)[Y3])
+
+
+@pytest.mark.parametrize("labels", [[-1, 1], [1, 2], [0, 255], [0, 100]])
+def test_two_integers_are_labels(labels):
+    y = np.array(labels)[(Z3[:, 0] > 0).astype(int)]
+    VectorScaling().fit(Z3[:, :1] + np.sin(np.arange(300))[:, None], y)
+
+
+# --------------------------------------------------------------------------------------
+# The rows.
+
+
+def test_exchanged_columns_are_found_in_the_rows(rng):
+    for n, n_classes in ((100, 2), (200, 3), (1000, 10), (5000, 100)):
+        y = rng.integers(n_classes, size=n)
+        Z = rng.normal(size=(n, n_classes)) + 3 * np.eye(n_classes)[y]
+        top = Z.argmax(axis=1)
+        assert suspect_columns(y, top, n_classes) is None
+        wanted = np.roll(np.arange(n_classes), 1)
+        found = suspect_columns(y, wanted[top], n_classes)
+        assert (found == wanted).mean() > 0.9
+        exchanged = np.arange(n_classes)
+        exchanged[[0, 1]] = 1, 0
+        np.testing.assert_array_equal(suspect_columns(y, exchanged[top], n_classes), exchanged)
+
+
+def test_weak_and_biased_models_raise_no_false_alarm(rng):
+    for k in range(400):
+        n_classes = [2, 3, 10, 50][k % 4]
+        y = rng.choice(n_classes, 500, p=rng.dirichlet(np.ones(n_classes)))
+        bias = (k % 3) * rng.normal(size=n_classes)
+        Z = rng.normal(size=(500, n_classes)) + bias + 0.3 * (k % 2) * np.eye(n_classes)[y]
+        assert suspect_columns(y, Z.argmax(axis=1), n_classes) is None
+
+
+def test_a_model_that_gives_neighbouring_classes_raises_no_false_alarm():
+    y = np.arange(600) % 4
+    assert suspect_columns(y, np.minimum(y + 1, 3), 4) is None
+    assert suspect_columns(y, np.zeros(600, int), 4) is None
+    assert suspect_columns(np.zeros(600, int), y, 4) is None
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_fits_measures_and_diagrams_warn_of_exchanged_columns(n_classes):
+    Z, y = make_logits(600, n_classes, random_state=0)
+    wrong = np.roll(Z, 1, axis=1)
+    P = softmax(wrong, axis=1)
+    assert "classes=" in warned(VectorScaling().fit, wrong, y)
+    assert "classes=" in warned(VectorScaling(classes=range(n_classes)).fit, wrong, y)
+    assert "labels=" in warned(expected_calibration_error, y, P)
+    assert "labels=" in warned(ReliabilityDisplay.from_predictions, y, P)
+    both = np.r_[wrong, Z], np.r_[y, y], np.r_[np.zeros(600), np.ones(600)]
+    VectorScaling().fit(*both)  # rows of weight 0 do not count
+    if n_classes == 2:
+        assert "classes=" in warned(VectorScaling().fit, Z[:, :1] - Z[:, 1:], y)
+        assert "labels=" in warned(expected_calibration_error, y, P[:, 1])
+        VectorScaling().fit(Z[:, 1:] - Z[:, :1], y)
+
+
+def test_pipelines_have_columns_in_the_order_of_the_calibrator():
+    X, y = make_classification(600, 8, n_informative=6, n_classes=3, random_state=0)
+    names = ["low", "mid", "high"]
+    for labels in (np.array(names)[y], ordered(y, names), np.array(["2", "10", "1"])[y]):
+        pipeline = make_pipeline(LogitTransformer(LogisticRegression()), TemperatureScaling())
+        assert pipeline.fit(X, labels).score(X, labels) > 0.6
