@@ -41,7 +41,7 @@ class Held(NamedTuple):
     F: Floats  #: numbers of the columns of features, (n, d)
     fold: Indices
 
-    def taken(self, some: Array) -> "Held":
+    def taken(self, some: Array) -> Held:
         """Some of the rows."""
         return Held(*[None if a is None else a[some] for a in self])  # type: ignore[arg-type]
 

@@ -164,9 +164,10 @@ class NoisyLabelCalibration(BaseCalibrator):
         calibrator = TemperatureScaling(smoothing=0) if self.calibrator is None else self.calibrator
         n_classes = max(rows.n_columns, 2)
         given = None if self.noise_matrix is None else _checked(self.noise_matrix, n_classes)
-        if hasattr(self.noise_matrix, "columns"):
-            check_column_names(self.noise_matrix, rows.classes, "noise_matrix")
-            check_column_names(self.noise_matrix.T, rows.classes, "noise_matrix.T")
+        frame: Any = self.noise_matrix
+        if hasattr(frame, "columns"):
+            check_column_names(frame, rows.classes, "noise_matrix")
+            check_column_names(frame.T, rows.classes, "noise_matrix.T")
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
         if has_fit_parameter(calibrator, "groups"):

@@ -200,6 +200,8 @@ class CalibrationMonitor(SequentialTest, Versioned):
         >>> monitor.update(["ham", "spam"], [0.1, 0.7]).update(["ham"], [0.2]).n_samples
         3
         """
+        if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
+            return self  # a batch without rows
         columns = columns_of(y_true, y_proba, self.kind, sample_weight, self.labels, self.pos_label)
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))

@@ -17,9 +17,11 @@ from skcalib._rows import Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
+from skcalib.meta._estimator_calibration import EstimatorCalibration
 
-# Candidates with a smaller weight are left out, after the first fold if it has enough rows.
-NEGLIGIBLE = 0.01
+# Candidates with a smaller weight are left out, after the first fold if it has enough rows. Trees
+# take long to fit and to predict.
+NEGLIGIBLE, NEGLIGIBLE_TREES = 0.01, 0.05
 
 # Pseudo-rows of each candidate in the prior of the weights.
 EACH = 0.15
@@ -79,14 +81,14 @@ def stack(
 
     Each probability is mixed with a share ``smoothing`` of the uniform distribution. The prior of
     the weights favors the ``simple`` candidates, or the first one. ``combine="best"`` selects a
-    single candidate.
-    With ``screen`` the first fold decides which candidates are fitted on the other folds.
+    single candidate. With ``screen`` the first fold decides which candidates are fitted on the
+    other folds.
     """
     if not splits:
-        first = next(iter(candidates))  # the simplest
-        weights = {name: float(name == first) for name in candidates}
-        fitted = fit_to_all_rows({first: candidates[first]}, rows)
-        return Stack(weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
+        simplest = next(iter(candidates))
+        fitted = fit_to_all_rows({simplest: candidates[simplest]}, rows)
+        all_weights = {name: float(name == simplest) for name in candidates}
+        return Stack(all_weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
 
     # Fit the candidates to each training part; predict the labels of its test part.
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
@@ -102,16 +104,16 @@ def stack(
     else:
         prior = pseudo_rows(Q, shares, names, simple or names[:1], len(rows.classes))
         weights = lowest_loss(Q, shares, prior)
-        weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
+        smallest = np.minimum(smallest_weights(folds[-1].fitted, names), weights.max())
+        weights = np.where(weights < smallest, 0, weights)
         weights /= weights.sum()
 
     # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
     # too many rare events.
     kept = dict(zip(np.array(names)[weights > 0].tolist(), weights[weights > 0], strict=True))
     L = np.concatenate([fold_mixture(fold, rows, kept) for fold in folds])
-    intercept = np.zeros(L.shape[1])
-    if combine == "stack" and len(intercept) == 2:
-        intercept = fit_intercept(L, rows.y[test], shares)
+    has_intercept = combine == "stack" and len(rows.classes) == 2
+    intercept = fit_intercept(L, rows.y[test], shares) if has_intercept else np.zeros(L.shape[1])
 
     fitted = fit_to_all_rows({name: candidates[name] for name in kept}, rows)
     all_weights = {name: float(kept.get(name, 0)) for name in losses}
@@ -200,8 +202,15 @@ def promising(candidates: Mapping[str, Any], fold: Fold) -> dict[str, Any]:
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
     weights = lowest_loss(Q, None, (np.arange(len(names)) == 0) * 1.0)
-    out = {name for name, weight in zip(names[1:], weights[1:], strict=True) if weight < NEGLIGIBLE}
+    too_small = weights < smallest_weights(fold.fitted, names)
+    out = [name for name, small in zip(names[1:], too_small[1:], strict=True) if small]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
+
+
+def smallest_weights(fitted: Mapping[str, Any], names: Sequence[str]) -> Floats:
+    """Weights (M,) below which fitted candidates are left out."""
+    are_trees = [isinstance(fitted[name], EstimatorCalibration) for name in names]
+    return np.where(are_trees, NEGLIGIBLE_TREES, NEGLIGIBLE)
 
 
 def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:

@@ -16,6 +16,9 @@ from skcalib.datasets import make_logits
 from skcalib.display import ScoreDecompositionDisplay
 from skcalib.metrics import ScoreDecomposition, score_decomposition
 
+# Some models give the most probable class the least probability.
+pytestmark = pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+
 N = 300
 RNG = np.random.default_rng(0)
 CLASSES = np.array(["zoo", "bee", "ant"])
