@@ -3,6 +3,8 @@
 It is meant to stay small: think twice before adding anything to it.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from copy import copy
 from functools import partial

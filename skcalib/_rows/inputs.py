@@ -1,5 +1,7 @@
 """Conversion of all input, array-likes to Dask collections, to arrays and rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any
 

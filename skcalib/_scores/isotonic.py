@@ -13,6 +13,8 @@ tangents from :math:`P_a - (1, 1)` to the part of the minorant on the right of :
 no regression is ever computed again. With label 0 all is mirrored.
 """
 
+from __future__ import annotations
+
 from typing import Literal, NamedTuple
 
 import numpy as np
