@@ -1,5 +1,7 @@
 """Scaling methods: smooth maps of the logits."""
 
+from __future__ import annotations
+
 from ._beta import BetaCalibration
 from ._dirichlet import DirichletCalibration
 from ._linear import VectorScaling

@@ -1,5 +1,7 @@
 """Spline calibration: a natural cubic spline of the log-odds for each class."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np
