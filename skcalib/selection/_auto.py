@@ -214,9 +214,9 @@ class AutoCalibrator(BaseCalibrator):
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
             splits = random_splits(held, int(self.cv), self.random_state)
-        # All default candidates except the uncalibrated logits are smoothed by themselves.
+        # All default candidates except the uncalibrated logits are already smoothed.
         smoothing = 1 / (held.weight + 1) ** (2 if is_default else 1)
-        found = stack(
+        result = stack(
             held,
             candidates,
             splits or [],
@@ -227,14 +227,14 @@ class AutoCalibrator(BaseCalibrator):
             n_jobs=self.n_jobs,
         )
         attributes = {
-            "weights_": found.weights,
-            "calibrators_": found.fitted,
-            "cv_log_loss_": found.losses,
-            "cv_log_loss_error_": found.errors,
-            "intercept_": found.intercept,
+            "weights_": result.weights,
+            "calibrators_": result.fitted,
+            "cv_log_loss_": result.losses,
+            "cv_log_loss_error_": result.errors,
+            "intercept_": result.intercept,
             "smoothing_": smoothing,
         }
-        return attributes, found.held_out
+        return attributes, result.held_out
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
@@ -262,8 +262,8 @@ class AutoCalibrator(BaseCalibrator):
         return f"{self!r}{chosen}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        found: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        found["text/plain"] = str(self)
-        if hasattr(self, "weights_") and "text/html" in found:
-            found["text/html"] += f"<p>{escape(self._summary())}</p>"
-        return found
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        bundle["text/plain"] = str(self)
+        if hasattr(self, "weights_") and "text/html" in bundle:
+            bundle["text/html"] += f"<p>{escape(self._summary())}</p>"
+        return bundle

@@ -136,7 +136,8 @@ def fit_folds(
     rest = candidates
     if screen:
         folds = [fit_fold(rows, candidates, splits[0], smoothing)]
-        rest = promising(candidates, folds[0])
+        w = None if rows.w is None else rows.w[splits[0].test]
+        rest = promising(candidates, folds[0], w)
     folds += Parallel(n_jobs=n_jobs)(
         delayed(fit_fold)(rows, rest, split, smoothing) for split in splits[len(folds) :]
     )
@@ -191,17 +192,18 @@ def fit_to_all_rows(candidates: Mapping[str, Any], rows: MemoryRows) -> dict[str
     return fitted
 
 
-def promising(candidates: Mapping[str, Any], fold: Fold) -> dict[str, Any]:
+def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> dict[str, Any]:
     """Candidates that have some weight in the best mixture on the test rows of one fold.
 
-    All are kept if there are few test rows, where the weights depend on chance. The prior is one
-    row for the first candidate, which stays, since a prior for all would keep similar candidates.
+    ``w`` are weights of the test rows or None. All candidates are kept if there are few test rows,
+    where the weights depend on chance. The prior is one row for the first candidate, which stays,
+    since a prior for all candidates would keep similar ones.
     """
     names = list(fold.Q)
     if len(fold.test) < 500:
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
-    weights = lowest_loss(Q, None, (np.arange(len(names)) == 0) * 1.0)
+    weights = lowest_loss(Q, w, (np.arange(len(names)) == 0) * 1.0)
     too_small = weights < smallest_weights(fold.fitted, names)
     out = [name for name, small in zip(names[1:], too_small[1:], strict=True) if small]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
