@@ -42,9 +42,9 @@ class ConditionalCalibrator(AutoCalibrator):
         + \dots + \pi_3\, q_y(l, x)
 
     are a mixture of four parts: the calibration without features; a map with a slope :math:`a` and
-    intercepts :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0; the same map on
-    top of temperature scaling; and boosted trees :math:`q`. The weights :math:`\pi` minimize the
-    log loss on held-out rows. If features do not lower it, the calibrator equals
+    intercepts :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0; the same map
+    on top of temperature scaling; and boosted trees :math:`q`. The weights :math:`\pi` minimize
+    the log loss on held-out rows. If features do not lower it, the calibrator equals
     :class:`AutoCalibrator`.
 
     Parameters
@@ -116,11 +116,11 @@ class ConditionalCalibrator(AutoCalibrator):
     ten intervals for the effects, and missing numbers are a level. A category has no effect if
     ``fit`` did not see it, if fewer than five rows have it, or if it is missing.
 
-    *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is 100,
-    10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
+    *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is
+    100, 10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
     log-probabilities, the numbers, and the intercepts of the categories. Features count only if
-    they lower the out-of-fold log loss by more than 2.5 standard errors. A row in several test sets
-    counts once, in the first one.
+    they lower the out-of-fold log loss by more than 2.5 standard errors. A row in several test
+    sets counts once, in the first one.
 
     References
     ----------

@@ -40,7 +40,7 @@ def _centred(L: Floats) -> tuple[Floats, Array]:
 
 
 def _fitted(base: Floats, centred: Floats, A: Floats, y: Indices) -> tuple[Floats, Floats]:
-    """Probabilities (K, n) given sums of effects (1 + K, n), and log-probabilities of the labels."""
+    """Probabilities (K, n), and log-probabilities of labels, given sums of effects (1 + K, n)."""
     S = centred * A[0]
     S += A[1:]
     S += base

@@ -239,7 +239,7 @@ def test_a_class_without_rows_is_warned_of_once(recwarn):
 
 
 def few(n_rare, together):
-    """Rows of a rare class and a frequent class, and a seed for folds with all rare rows in one part."""
+    """Rows of a rare and a frequent class, and a seed for folds with the rare rows in one part."""
     y = np.r_[np.ones(n_rare, int), np.zeros(30, int)]
     X = np.random.default_rng(0).normal(size=(len(y), 1))
 
