@@ -156,9 +156,10 @@ class AutoCalibrator(BaseCalibrator):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice, up to the folds, a weight of 0 the row absent.
+            A weight of 2 is the row twice, except that both are in one fold. A weight of 0 is the
+            row absent.
         groups : array-like of shape (n_samples,), optional
-            Groups of rows, which are not split between folds.
+            Groups of rows. Folds do not split groups.
 
         Returns
         -------
@@ -168,8 +169,8 @@ class AutoCalibrator(BaseCalibrator):
         Raises
         ------
         ValueError
-            For invalid parameters, candidates that are no calibrators or take no weights where
-            there are some, and as other calibrators. The calibrator is then unchanged.
+            For invalid parameters, candidates that are no calibrators, weights that a candidate
+            does not take, and as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         return self._stored(X, rows.classes, self._fit_stack(rows, splits)[0])
