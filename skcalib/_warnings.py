@@ -1,5 +1,7 @@
 """Warnings that point at the line of the user's program that led to them, and their classes."""
 
+from __future__ import annotations
+
 import inspect
 import warnings
 from collections import Counter, defaultdict
@@ -39,7 +41,7 @@ class ProbabilitiesWarning(UserWarning):
 
 
 class MissingClassesWarning(UserWarning):
-    """There are more columns than labels: no row has those of the columns ``missing``."""
+    """No row has the labels of the columns ``missing``."""
 
     def __init__(self, message: str, missing: Sequence[int] = (), n_columns: int = 0) -> None:
         super().__init__(message)
@@ -52,9 +54,9 @@ class ColumnOrderWarning(UserWarning):
 
 
 class FitWarning(UserWarning):
-    """A warning of a fit: those of many fits with one class and ``cause`` are merged into one.
+    """A warning of a fit. Warnings of many fits with one class and ``cause`` are merged into one.
 
-    Their messages may differ by the numbers of each fit.
+    The messages may differ by the numbers of each fit.
     """
 
     def __init__(self, message: str, cause: str = "") -> None:
@@ -88,7 +90,7 @@ class FewRowsWarning(UserWarning):
 
 
 class LabelShiftWarning(UserWarning):
-    """More has changed than the class priors: ``pvalue`` is that of the test that says so.
+    """More has changed than the class priors; ``pvalue`` is the p-value of the test.
 
     ``distance`` is the share of the rows that no class priors explain.
     """
@@ -101,10 +103,10 @@ class LabelShiftWarning(UserWarning):
 
 @contextmanager
 def recorded(*ignored: type[Warning]) -> Iterator[Messages]:
-    """Record warnings in place of giving them, but for those of some classes.
+    """Record warnings instead of giving them, and ignore warnings of some classes.
 
-    The messages are there when the block is left. Without a cause a warning is one of its own, by
-    its message.
+    The messages are complete at the end of the block. The key of a warning is its cause, or its
+    message if it has none.
     """
     messages: Messages = {}
     with warnings.catch_warnings(record=True) as caught:
@@ -122,8 +124,8 @@ def give(
 ) -> None:
     """Give recorded warnings again, each once.
 
-    ``found`` are the messages of fits with their names, and ``whose`` says at the beginning of a
-    warning what it is of, by the names of its fits, each with their number.
+    ``found`` are the messages of fits with the names of the fits. ``whose`` makes the beginning of
+    a warning from these names and their counts.
     """
     texts: Messages = {}
     names: dict[tuple[type[Warning], str], Counter[Name]] = defaultdict(Counter)
