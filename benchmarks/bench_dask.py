@@ -48,7 +48,7 @@ METHODS = [
     HistogramBinning(),
     IsotonicCalibration(),
     BBQ(),
-    AutoCalibrator(verbose=True),
+    AutoCalibrator(),
 ]
 FILE_ROWS, CHUNK_ROWS = 1_000_000, 250_000
 CLASSES = 10

@@ -1,12 +1,11 @@
-"""Minimizers for each linear map: times as multiples of that of the library's choice.
+"""Minimizers for each linear map: times as multiples of the time of the library's choice.
 
-The problems are those of vector and matrix scaling after temperature scaling, with the defaults.
+The problems are the fits of vector and matrix scaling with ``alpha=1``, after temperature scaling.
 The library's choice is L-BFGS with a preconditioner as a ``method`` of ``scipy.optimize.minimize``,
-in single precision first where features are many, or for two classes Newton's method for the three
-parameters of their log-odds. It is compared with its L-BFGS in double precision only, with
-"trust-exact" for the whole Hessian where that is small, and with "L-BFGS-B" in coordinates in which
-the preconditioner at the identity is the unit matrix. Sigmoids of K classes are fitted at once by
-``newton``, and by methods of SciPy class by class. Run::
+in single precision first if features are many, or Newton's method for two classes. The others are
+"trust-exact" with the whole Hessian, if the Hessian is small, and "L-BFGS-B" in coordinates in
+which the preconditioner at the identity is the unit matrix. Sigmoids of K classes are fitted at
+once by ``newton``, and class by class by methods of SciPy. Run::
 
     python benchmarks/bench_solvers.py [--repeat 9] [--sizes 1000x2 5000x100] [--tol 1e-5]
 """
@@ -23,11 +22,9 @@ from bench_methods import logits
 from scipy.optimize import minimize
 from timing import medians
 
-from skcalib import MatrixScaling
+from skcalib._optimize.linear import Objective
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._optimize.loss import Objective, Regularization
-from skcalib._optimize.maps import MatrixMap, VectorMap
-from skcalib._optimize.minimize import MANY_PARAMETERS, best_parameters, lbfgs, newton
+from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.newton import parts_of
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows.parallel import with_one_blas_thread
@@ -35,7 +32,10 @@ from skcalib._rows.rows import MemoryRows
 from skcalib._scores.columns import margins
 from skcalib.scaling._linear import _objective
 
-SIZES = ["1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
+# Methods that need the Hessian, or the inverse of the preconditioner, have no more parameters.
+MANY_PARAMETERS = 512
+
+SIZES = ["200x2", "1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
 
 
 def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objective:
@@ -43,9 +43,8 @@ def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objecti
     Z, y = logits(n, n_columns)
     rows = MemoryRows(Z, y, None)
     scale = fit_inverse_temperature(rows).value
-    shared = _objective(rows, MatrixScaling(), scale, 1 / (n + 1))
-    regularization = Regularization.rule(shared.n_classes, n)
-    return replace(shared, map_=map_, regularization=regularization)
+    objective = _objective(map_, rows, scale, 1 / (n + 1), normalize=True)
+    return replace(objective, regularization=Regularization.rule(objective.n_classes, n))
 
 
 def whitened(objective: Objective, tol: float) -> None:
@@ -67,6 +66,14 @@ def whitened(objective: Objective, tol: float) -> None:
 
     options = {"ftol": 0, "gtol": 0, "maxiter": 200}
     minimize(fun, 0 * x0, jac=True, method="L-BFGS-B", callback=stop, options=options)
+
+
+def trust_exact(objective: Objective, tol: float) -> None:
+    """SciPy's "trust-exact" with the whole Hessian."""
+    value, gradient, hessian = parts_of(objective.second_order, 3, objective.identity.shape)
+    options = {"gtol": tol, "initial_trust_radius": 100.0, "max_trust_radius": 1e100}
+    x0 = objective.identity
+    minimize(value, x0, jac=gradient, hess=hessian, method="trust-exact", options=options)
 
 
 def of_margins(Z: np.ndarray, _: np.ndarray) -> tuple[list[np.ndarray], None]:
@@ -131,16 +138,12 @@ def main() -> None:
     for map_ in (VectorMap(), MatrixMap()):
         for size in args.sizes:
             objective = objective_of(map_, *map(int, size.split("x")))
-            start, exact = objective.identity, replace(objective, double=True)
-            methods = {
-                "choice": lambda o=objective, x=start: best_parameters(o, args.tol, 200, x),
-                "L-BFGS": lambda o=objective, x=start: lbfgs(o, x, args.tol, 200),
-                "in double precision": lambda o=exact, x=start: lbfgs(o, x, args.tol, 200),
-            }
-            if len(start) <= MANY_PARAMETERS:
-                methods["trust-exact"] = lambda o=objective, x=start: newton(o, x, args.tol, 200)
-                methods["L-BFGS-B"] = lambda o=exact: whitened(o, args.tol)
-            show(f"{type(map_).__name__} {size}: {len(start)} parameters", methods, args.repeat)
+            n_parameters = len(objective.identity)
+            methods = {"choice": lambda o=objective: o.minimize(args.tol, 200)}
+            if n_parameters <= MANY_PARAMETERS:
+                methods["trust-exact"] = lambda o=objective: trust_exact(o, args.tol)
+                methods["L-BFGS-B"] = lambda o=objective: whitened(o, args.tol)
+            show(f"{type(map_).__name__} {size}: {n_parameters} parameters", methods, args.repeat)
     for size in args.sizes:
         methods = of_sigmoids(*map(int, size.split("x")), args.tol)
         show(f"sigmoids {size}", methods, args.repeat)

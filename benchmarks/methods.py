@@ -9,6 +9,7 @@ import numpy as np
 from peers import SLOWEST, Fitted, Method, peers
 
 import skcalib
+import skcalib.experimental
 from skcalib._base import BaseCalibrator
 
 

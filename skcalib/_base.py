@@ -3,6 +3,8 @@
 It is meant to stay small: think twice before adding anything to it.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from copy import copy
 from functools import partial
@@ -15,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, MemoryRows, Rows, arrays as xa
+from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays as xa
 from skcalib._rows.arrays import on_host
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.inputs import as_array, as_numpy, checked_rows
@@ -37,7 +39,7 @@ class BaseCalibrator(
     _takes_masked: ClassVar[bool] = True
     # Whether the order of the classes in each row, and so the accuracy, is preserved.
     _keeps_order: ClassVar[bool] = False
-    # Whether predictions are those of the logits, even where another class is more probable.
+    # Whether ``predict`` returns the class of the largest logit even if another is more probable.
     _keeps_predictions: ClassVar[bool] = False
     # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
     # host.
@@ -50,7 +52,7 @@ class BaseCalibrator(
     def _fit(self, rows: Rows) -> dict[str, Any]:
         """Fitted attributes by name, from rows of logits, class indices and positive weights.
 
-        A logit of -inf is that of a masked class, which is never the class of the label.
+        A logit of -inf masks the class in its row, and is never the logit of the label.
         """
 
     @abstractmethod
@@ -66,7 +68,7 @@ class BaseCalibrator(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits of held-out rows, on which the classifier was not trained: one column per class
+            Logits of held-out rows, which the classifier was not trained on: one column per class
             in the order of ``classes_``, or a single column with the log-odds of ``classes_[1]``.
             For probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row:
             its probability is 0. For a row-chunked Dask array or data frame, labels and weights
@@ -87,32 +89,26 @@ class BaseCalibrator(
             If ``X`` holds NaN, +inf or a row without a finite logit, if the number of its columns
             does not match the labels, if the columns are named by the labels in another order, if
             ``y`` holds fewer than two classes, missing labels, labels that are not in ``classes``
-            or that of a masked class, if weights are negative or all zero, or if lengths, or the
-            chunks of Dask collections, differ. The calibrator is then unchanged.
+            or the label of a masked class, if weights are negative or all zero, or if lengths, or
+            the chunks of Dask collections, differ. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
         if type(X) is not np.ndarray or X.ndim != 2:
             inputs.check_not_swapped(y=y, X=X)
             X = as_array(X)
-        rows = self._checked(X, y, sample_weight)
-        return self._stored(X, rows.classes, self._fit(rows))
+        rows = self._validate_rows(X, y, sample_weight)
+        return self._set_fitted(X, rows.classes, self._fit(rows))
 
-    def _checked(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, known: ArrayLike | None = None
-    ) -> Rows:
-        """Rows of logits, class indices and positive weights, with the classes.
-
-        Of a batch, for which these are ``known``, all labels may be equal.
-        """
+    def _validate_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+        """Rows of logits, class indices and positive weights, with the classes."""
         check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-        if len(found.labels) == 1 and known is None:
+        if len(found.labels) == 1:
             only = labels.shown(found.labels)
             raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-        named = self.classes if known is None else known
         classes = labels.resolve_classes(
-            found.labels, rows.n_columns, named, X, categories=found.categories
+            found.labels, rows.n_columns, self.classes, X, categories=found.categories
         )
         rows = rows.relabelled(
             partial(labels.encode, classes=classes),
@@ -120,38 +116,17 @@ class BaseCalibrator(
             weight=found.weight,
             masked=found.masked,
         )
-        labels.check_column_order(rows, named=named is not None)
+        labels.check_column_order(rows, named=self.classes is not None)
         if found.masked:
             self._check_takes_masked(masked=True)
             inputs.check_labels_are_not_masked(rows)
         if found.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
-        if known is None:
-            inputs.warn_of_small_weights(found.weight, found.n_rows)
+        inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows
 
-    def _checked_batch(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None
-    ) -> tuple[Any, Rows]:
-        """Logits of a batch, and its checked rows, in memory; the first may come before a fit."""
-        X = as_array(X)
-        if xa.is_dask(X):
-            raise ValueError(
-                "partial_fit takes rows in memory, got a Dask collection. Pass X.compute()."
-            )
-        is_fitted = "classes_" in vars(self)
-        known = self.classes_ if is_fitted else self.classes
-        if is_fitted:
-            labels.check_column_names(X, self.classes_)
-            X = inputs.logits_for(self, X)
-        if classes is not None:  # those of scikit-learn's convention, labels of all batches
-            named, width = labels.exact(classes, "classes"), max(X.shape[1], 2)
-            given = named if known is None and named.size == width else known
-            known = labels.resolve_classes(labels.distinct_labels(named), X.shape[1], given, X)
-        return X, self._checked(X, y, sample_weight, known)
-
-    def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        """The calibrator with fitted attributes, and the width and column names of ``X``."""
+    def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
+        """Set the fitted attributes, and the number and the names of the columns of ``X``."""
         if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
@@ -173,7 +148,7 @@ class BaseCalibrator(
         -------
         ndarray of the shape of ``X``
             Logits of the calibrated probabilities, determined up to a constant per row. float32
-            for float32 logits, else float64. Finite except for masked classes, whose logits stay
+            for float32 logits, else float64. Finite, except that logits of masked classes stay
             -inf. For a Dask array or data frame, here as in the other outputs, a lazy Dask array
             with the same chunks of rows. With scikit-learn's ``array_api_dispatch`` and a tensor
             in ``X``, here as in the other outputs, a tensor of its library, dtype and device.
@@ -247,7 +222,7 @@ class BaseCalibrator(
         return accuracy(y, self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
-        """A method of blocks of logits, which are checked first, applied to all of them."""
+        """Check logits, and apply a method of blocks of logits to them."""
         inputs.check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_, tensors=True)
         if xa.is_tensor(X):
@@ -258,19 +233,18 @@ class BaseCalibrator(
             return map_collection(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
         return self._outputs_of_rows(method, X)
 
-    def _outputs_of_rows(self, method: str, X: Any) -> Array:
+    def _outputs_of_rows(self, method: str, X: Any) -> Any:
         Z = inputs.logits_for(self, X)
         if not len(Z):  # no rows have outputs of the same type as one row
-            outputs: Array = getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
-            return outputs
+            return getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
         self._check_takes_masked(masked=inputs.check_finite(Z))
         if len(Z) > 1:
             inputs.warn_of_new_probabilities(Z)
-        outputs = MemoryRows(Z).map(getattr(self, method))
-        return outputs
+        # With many classes, blocks of fewer rows would not outweigh a loop over the classes.
+        return MemoryRows(Z).map(getattr(self, method), Plan(at_least=256))
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        """The same for a tensor, on its device; in NumPy where there is no other implementation."""
+        """Apply a method to a tensor, on its device if the calibrator can, or on the host."""
         if 0 in X.shape:
             check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -299,11 +273,11 @@ class BaseCalibrator(
         return xa.log_softmax(self._calibrated(Z))
 
     def _calibrated(self, Z: Floats) -> Floats:
-        """Calibrated logits, finite except for those of masked classes."""
+        """Calibrated logits, finite except for masked classes."""
         return xa.mix_logits(self._unmixed(Z), self._uniform_share())
 
     def _most_probable(self, Z: Floats) -> Array:
-        # The mixture keeps the order, which rounding may lose, as it may that of all scores.
+        # Rounding may lose the order of the scores, and of their mixture, which it does not change.
         kept = self._keeps_order or self._keeps_predictions
         S = Z if kept else self._unmixed(Z)
         return labels_of(self.classes_, xa.both_columns(S))
@@ -330,7 +304,7 @@ class BaseCalibrator(
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     """Weighted share of right predictions, from labels and weights of any kind."""
-    # In memory, also those of Dask.
+    # Collections of Dask are loaded.
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
         known = np.unique(predicted)

@@ -2,12 +2,12 @@
 
 from contextlib import contextmanager
 from inspect import isfunction, signature
-from types import FunctionType
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer
@@ -56,20 +56,27 @@ class EstimatorCalibration(skcalib.experimental.EstimatorCalibration):
         return make_pipeline(Binarizer(threshold=-1.0), BernoulliNB())
 
 
-def of_two_folds(kind):
-    """The constructor, with its signature, where two folds are the default."""
-    made = kind.__init__
-    again = FunctionType(
-        made.__code__, made.__globals__, "__init__", made.__defaults__, made.__closure__
-    )
-    again.__kwdefaults__ = made.__kwdefaults__ | {"cv": 2}
-    return again
-
-
 class AutoCalibrator(skcalib.AutoCalibrator):
     """With few candidates, which are fast, and few folds."""
 
-    __init__ = of_two_folds(skcalib.AutoCalibrator)
+    def __init__(
+        self,
+        calibrators=None,
+        *,
+        cv=2,
+        combine="stack",
+        n_jobs=None,
+        random_state=None,
+        classes=None,
+    ):
+        super().__init__(
+            calibrators,
+            cv=cv,
+            combine=combine,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            classes=classes,
+        )
 
     def _candidates(self, rows):
         if self.calibrators is not None:
@@ -84,7 +91,27 @@ class AutoCalibrator(skcalib.AutoCalibrator):
 class ConditionalCalibrator(skcalib.conditional.ConditionalCalibrator):
     """With the same candidates and folds."""
 
-    __init__ = of_two_folds(skcalib.conditional.ConditionalCalibrator)
+    def __init__(
+        self,
+        calibrators=None,
+        *,
+        cv=2,
+        combine="stack",
+        categorical_features="from_dtype",
+        n_jobs=None,
+        random_state=None,
+        classes=None,
+    ):
+        super().__init__(
+            calibrators,
+            cv=cv,
+            combine=combine,
+            categorical_features=categorical_features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            classes=classes,
+        )
+
     _candidates = AutoCalibrator._candidates
 
 
@@ -100,6 +127,8 @@ def fitted_state(calibrator):
 def _flat(name, value):
     if isinstance(value, Pipeline):
         return _flat(name, value[-1])
+    if isinstance(value, HistGradientBoostingClassifier | ExtraTreesClassifier):
+        return {name: repr(value)}
     if isinstance(value, BaseEstimator):
         value = fitted_state(value)
     elif isinstance(value, list) and any(isinstance(member, BaseEstimator) for member in value):
@@ -146,9 +175,13 @@ def of_case(name):
 def quick(members):
     """Parameters of a law, of which those that another one stands for are slow.
 
-    One calibrator of each fit path is quick, and its default form.
+    One calibrator of each fit path is quick, and its default form. A law on the default with few
+    candidates is also a law, a slow one, on the default as users have it.
     """
     defaults = {f"{kind.__name__}()" for kind in REPRESENTATIVES}
+    members = list(members)
+    if AutoCalibrator in members:
+        members.append(skcalib.AutoCalibrator)
     return [
         member
         if member in REPRESENTATIVES or repr(member) in defaults
@@ -158,7 +191,7 @@ def quick(members):
 
 
 # Random folds depend on the number and the order of the rows.
-WITH_FOLDS = AutoCalibrator, ConditionalCalibrator
+WITH_FOLDS = AutoCalibrator, ConditionalCalibrator, skcalib.AutoCalibrator
 WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind not in WITH_FOLDS]
 # Those that a comparison has by default.
 OTHERS = (

@@ -288,7 +288,7 @@ SCRIPTS = {
     "simulate_prior_shift": ("--draws 1", "bbse"),
     "simulate_segments": ("--rows 100 --samples 2", "200"),
     "simulate_smooth_band": ("--draws 1 --resamples 9", "ten values"),
-    "simulate_stream": ("--rows 30 --draws 1", "alternating"),
+    "simulate_rare_events": ("--draws 1", "1:650"),
     "simulate_monitoring": ("--lives 5 --only drift", "logits times 0.5"),
 }
 

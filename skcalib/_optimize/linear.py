@@ -44,6 +44,7 @@ from skcalib._optimize.minimize import PreconditionedLBFGS
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._optimize.temperature import log_mixture
 from skcalib._rows import Floats, Indices, Plan, Rows
+from skcalib._rows.arrays import weighted_sum
 from skcalib._rows.rows import PLAIN
 
 # Lower bound of log-probabilities: lower ones are zero probabilities in double precision, and no
@@ -52,6 +53,10 @@ LOWEST_FEATURE, MASKED_FEATURE = -1e3, -2e3
 
 # Up to this number of features all passes are in double precision.
 FEW_ELEMENTS = 1 << 15
+
+# Newton's method takes over problems with a ridge and up to this number of parameters that L-BFGS
+# has not solved after this number of iterations.
+MANY_PARAMETERS, PATIENCE = 512, 60
 
 # Up to this number of classes the leave-one-out loss uses the whole Hessian, which takes n K^4
 # operations for a matrix map; the blocks take n K^2.
@@ -88,6 +93,8 @@ class Objective:
     def __post_init__(self) -> None:
         self.n_classes = max(self.rows.n_columns, 2)
         self.few = self.rows.n_rows * self.n_classes <= FEW_ELEMENTS
+        # Passes over many single precision features are much faster than in double precision.
+        self.dtype = np.dtype(np.float64) if self.few else self.rows.dtype
         self.identity, self.ridge = self.map_.prior(self.regularization, self.n_classes)
 
     @property
@@ -115,37 +122,27 @@ class Objective:
         map_, scores = self.map_, self.scores_at(theta, dtype)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            S, each = scores(F), np.arange(len(y))
-            label, R = S[each, y], np.exp(S)
-            total = R.sum(axis=1)
-            R /= total[:, None]
-            R[each, y] -= 1
-            losses = np.log(total) - label
-            if w is None:
-                loss = losses.sum(dtype=np.float64)
-            else:
+            R, losses = softmax_and_losses(scores(F), y)
+            R[np.arange(len(y)), y] -= 1
+            if w is not None:
                 R *= w[:, None]
-                loss = w @ losses
-            return np.append(loss, map_.adjoint(R, F))
+            return np.append(weighted_sum(losses, w), map_.adjoint(R, F))
 
         # With fewer rows, adding the gradients of blocks would take as long as computing them.
-        plan = Plan(at_least=2 * len(theta) // self.n_classes)
-        loss, *gradient = self.mean(block, dtype, plan)
-        return self._penalized(theta, loss, np.array(gradient))
+        sums = self.mean(block, dtype, Plan(at_least=2 * len(theta) // self.n_classes))
+        return self._penalized(theta, sums[0], sums[1:])
 
     def second_order(self, theta: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (p,) and Hessian (p, p) at ``theta``: one pass over the rows."""
         p, map_, scores = len(theta), self.map_, self.scores_at(theta)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            S, each, w = scores(F), np.arange(len(y)), np.ones(len(y)) if w is None else w
-            label, P = S[each, y], np.exp(S)
-            total = P.sum(axis=1)
-            P /= total[:, None]
+            w = np.ones(len(y)) if w is None else w
+            P, losses = softmax_and_losses(scores(F), y)
             H = map_.hessian(P, F, w)
-            P[each, y] -= 1
+            P[np.arange(len(y)), y] -= 1
             gradient = map_.adjoint(P * w[:, None], F)
-            return np.concatenate([[w @ (np.log(total) - label)], gradient, H.ravel()])
+            return np.concatenate([[w @ losses], gradient, H.ravel()])
 
         sums = self.mean(block, plan=Plan(room=p // self.n_classes))
         hessian = sums[p + 1 :].reshape(p, p) + 2 * np.diag(self.ridge)
@@ -173,13 +170,13 @@ class Objective:
         """Whether the label has a larger score than all other classes in every row."""
         scores = self.scores_at(theta)
 
-        def block(F: Floats, y: Indices, _: Floats | None) -> Floats:
+        def block(F: Floats, y: Indices, _: Floats | None) -> Any:
             S, each = scores(F), np.arange(len(y))
             label = S[each, y]
             S[each, y] = -np.inf
-            return np.array([np.count_nonzero(label <= S.max(axis=1))], dtype=np.float64)
+            return np.float64(np.count_nonzero(label <= S.max(axis=1)))
 
-        return not self.mean(block)[0]
+        return not self.mean(block)
 
     def mean_of_curvatures(self, f: Callable[[Floats, Floats], Floats], theta: Floats) -> Floats:
         """Mean of ``f`` of features and of ``p (1 - p)``, on a sample of rows without weights.
@@ -217,15 +214,15 @@ class Objective:
         x = self.identity
         if start is not None:  # perhaps from a fit with other strengths
             x = self.map_.balanced(start, self.regularization, self.n_classes)
-        if self.n_classes == 2 and self.ridge.all():
+        if self.n_classes == 2 and self.few and self.ridge.all():
             return self._newton(x, tol, max_iter)
         # A start next to the minimum needs one preconditioner.
         age = 0 if np.array_equal(x, self.identity) else 1
         method = PreconditionedLBFGS(partial(self.map_.blocks, self), age, blocks)
-        # Passes over many single precision features are much faster than in double precision.
-        double, nit = np.dtype(np.float64), 0
-        single = not self.few and self.rows.dtype != double
-        for dtype in [self.rows.dtype, double] if single else [double]:
+        nit = 0
+        may_change = self.ridge.all() and len(x) <= MANY_PARAMETERS
+        limit = min(PATIENCE, max_iter) if may_change else max_iter
+        for dtype in dict.fromkeys([self.dtype, np.dtype(np.float64)]):
             solution = optimize.minimize(
                 self.value_gradient,
                 x,
@@ -234,7 +231,7 @@ class Objective:
                 method=method,
                 options={
                     "gtol": tol,
-                    "maxiter": max_iter - nit,
+                    "maxiter": limit - nit,
                     "lowest": self.separated,
                     "precision": dtype.char,
                 },
@@ -242,11 +239,14 @@ class Objective:
             x, nit = solution.x, nit + solution.nit
             if solution.success and tol >= 1e-4:  # exact enough in single precision
                 break
+        if may_change and not solution.success:
+            solution = self._newton(x, tol, max_iter - nit)
+            nit += solution.nit
         solution.nit = nit
         return solution
 
     def _newton(self, x: Floats, tol: float, max_iter: int) -> OptimizeResult:
-        """Newton's method with the whole Hessian: four or six parameters for two classes."""
+        """Newton's method with the whole Hessian."""
         value, gradient, hessian = parts_of(self.second_order, 3, x.shape)
         solution = optimize.minimize(
             value,
@@ -270,30 +270,36 @@ class Objective:
         weight, K = self.rows.weight, self.n_classes
         if K > MANY_CLASSES:
             leverages = (blocks or self.map_.blocks(self, theta)).leverages
-            change, room = change_by_class, 4
+            change, room = change_by_class, 1
         else:
             _, gradient, hessian = self.second_order(theta)
             # Without a ridge some directions change no score, such as equal offsets.
             inverse = np.linalg.pinv(hessian, 1e-14, hermitian=True)
             theta = theta - inverse @ gradient
-            leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, 4 * K
-        scores = self.scores_at(theta)
+            leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, K
+        scores = self.scores_at(theta, self.dtype)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            S, each = scores(F), np.arange(len(y))
-            P = np.exp(S)
-            P /= P.sum(axis=1, keepdims=True)
+            S = scores(F)
+            P, _ = softmax_and_losses(S, y)
             R = P.copy()
-            R[each, y] -= 1
+            R[np.arange(len(y)), y] -= 1
             A = leverages(F) / weight
             if w is not None:
                 A *= np.minimum(w, 1).reshape(-1, *[1] * (A.ndim - 1))
             S += change(A, P, R)
             S -= S.max(axis=1, keepdims=True)
-            losses = np.log(np.exp(S).sum(axis=1)) - S[each, y]
-            return np.array([losses.sum() if w is None else w @ losses])
+            return weighted_sum(softmax_and_losses(S, y)[1], w)
 
-        return float(self.mean(block, plan=Plan(room=room))[0])
+        return float(self.mean(block, self.dtype, Plan(room=room)))
+
+
+def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:
+    """Probabilities (m, K) and log losses (m,) of scores with a largest score of 0 in each row."""
+    P = np.exp(S)
+    total = P.sum(axis=1)
+    P /= total[:, None]
+    return P, np.log(total) - S[np.arange(len(y)), y]
 
 
 def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:
@@ -376,7 +382,7 @@ class Choice(NamedTuple):
     alpha: float
     alphas: Floats = np.empty(0)  #: in decreasing order
     losses: Floats = np.empty(0)  #: their estimated losses
-    fit: Fit | None = None
+    fit: Any = None  #: the Fit with this strength
     nit: int = 0  #: iterations of all fits
 
 
@@ -385,9 +391,8 @@ def choose_strength(
 ) -> Choice:
     """The strength of the least sum of approximate leave-one-out losses minus its log prior.
 
-    ``rule`` gives the regularization of a strength. The search walks from the strongest with few
-    features, which often need it, otherwise from 3, to weaker strengths as long as the sum falls.
-    If the first step does not lower the sum, the search walks to stronger ones. It does not look
+    ``rule`` gives the regularization of a strength. The search walks from 1, the centre of the
+    prior, to weaker strengths as long as the sum falls, or else to stronger ones. It does not look
     beyond: with many parameters for the rows the estimates for much weaker strengths are too low.
     """
     weight, penalties = objective.rows.weight, -log_prior(ALPHAS)
@@ -397,7 +402,7 @@ def choose_strength(
         # A gradient norm of 3e-4 is enough to compare strengths.
         return Fit.of(at, max(tol, 3e-4), max_iter, near)
 
-    best = 0 if objective.few else 2
+    best = int(np.argmin(penalties))
     fit = fit_at(best, None)
     losses, nit = {best: fit.loss}, fit.solution.nit
     for step in (1, -1):

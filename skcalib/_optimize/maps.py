@@ -23,14 +23,14 @@ this null space of the Hessian out, along the direction in which the ridge penal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skcalib._rows import Floats, Indices
 
-if TYPE_CHECKING:
-    from skcalib._optimize.linear import Objective
+# An objective of skcalib._optimize.linear, which imports this module.
+Objective = Any
 
 # Curvature that is added to all, relative to the largest, and at least.
 SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12

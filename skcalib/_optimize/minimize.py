@@ -6,10 +6,10 @@ All fits that minimize are calls of :mod:`scipy.optimize`. All problems are conv
   method, or between bounds. If a few rows determine the zero, ``minimize_scalar`` finds the best
   factor for the mixture, which is not convex (:mod:`skcalib._optimize.temperature`).
 - *Vector and matrix maps*: ``minimize`` with :class:`PreconditionedLBFGS` as its ``method``, and
-  the preconditioners of :mod:`skcalib._optimize.maps`. Passes over more than ``FEW_ELEMENTS``
-  features are in the precision of the logits until the gradient norm is small or rounding hides
-  progress, and then in double precision. For two classes with a ridge penalty the method is
-  :func:`~skcalib._optimize.newton.newton` with the whole Hessian.
+  the preconditioners of :mod:`skcalib._optimize.maps`. Passes over more features than
+  ``linear.FEW_ELEMENTS`` are in the precision of the logits until the gradient norm is small or
+  rounding hides progress, and then in double precision. For few rows of two classes with a ridge
+  penalty the method is :func:`~skcalib._optimize.newton.newton` with the whole Hessian.
 - *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with ``newton``, which
   takes Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
 - *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:
@@ -18,6 +18,37 @@ All fits that minimize are calls of :mod:`scipy.optimize`. All problems are conv
   time. *Effects of features*, slopes and intercepts of levels: "L-BFGS-B"
   (:mod:`skcalib._optimize.effects`). *Class priors*: "trust-ncg" in their logarithms
   (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
+
+Processor times as multiples of the method in use, for vector and matrix maps of single precision
+logits with ``alpha=1`` (``python benchmarks/bench_solvers.py``, one thread). "L-BFGS-B" is SciPy's
+method, in coordinates in which the preconditioner at the start is the unit matrix:
+
+=============  ========  ======================  ===================
+rows, classes  in use    "trust-exact", whole    "L-BFGS-B" of SciPy
+                         Hessian
+=============  ========  ======================  ===================
+200 x 2        newton    1.1 and 1.1             1.8 and 2.1
+1000 x 2       newton    1.1 and 1.1             1.7 and 1.6
+300 000 x 2    L-BFGS    0.9 and 1.1             1.7 and 0.7
+1000 x 10      L-BFGS    1.4 and 3.9             1.5 and 3.3
+5000 x 10      L-BFGS    1.8 and 6.8             1.7 and 2.0
+300 000 x 10   L-BFGS    2.1 and 8.9             1.4 and 1.5
+5000 x 100     L-BFGS    4.0 and not tried       1.9 and not tried
+=============  ========  ======================  ===================
+
+Sigmoids of all classes at once by ``newton``, beside methods of SciPy class by class, which are
+given gradients, and "trust-exact" Hessians as well:
+
+=============  =============  ======  ==========
+rows, classes  "trust-exact"  "BFGS"  "L-BFGS-B"
+=============  =============  ======  ==========
+200 x 2        2.2            2.9     1.7
+1000 x 10      5.8            9.4     6.3
+5000 x 10      2.4            4.0     3.3
+5000 x 100     3.0            7.4     4.6
+300 000 x 10   1.4            2.9     3.0
+300 000 x 2    4.7            9.9     8.8
+=============  =============  ======  ==========
 
 An inexact Newton method with MINRES and the same preconditioner took 1.1 to 2.1 times as long
 as L-BFGS with five classes or more, since each product with the Hessian costs more than a gradient.
@@ -33,7 +64,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._optimize.maps import Blocks
 from skcalib._rows import Floats
 
 # Number of iterations between new preconditioners. The next iteration renews it once more.
@@ -65,16 +95,16 @@ class PreconditionedLBFGS:
 
     def __init__(
         self,
-        preconditioner: Callable[[Floats], Blocks],
+        preconditioner: Callable[[Floats], Any],
         age: int = 0,
-        blocks: Blocks | None = None,
+        blocks: Any = None,
     ) -> None:
         self.preconditioner = preconditioner
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=20)
         self.age = age
-        self.blocks: Blocks
+        self.blocks: Any = blocks
         if blocks is not None:
-            self.age, self.blocks = 2, blocks
+            self.age = 2
 
     def __call__(
         self,

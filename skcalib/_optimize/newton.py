@@ -1,9 +1,9 @@
-"""Newton's method for many small convex problems at once, as a ``method`` of scipy.
+"""Newton's method for many small convex problems at once, as a ``method`` of SciPy.
 
-:func:`newton` minimises the sum of K convex functions of d parameters each: the sigmoids of K
-classes or, with K = 1, the slopes of one function. Its Hessian consists of K blocks (d, d), which
-one pass over the rows sums up together with the gradient; K calls of a method of scipy would take
-K times as many passes. It is used as ::
+:func:`newton` minimizes the sum of K convex functions of d parameters each: the sigmoids of K
+classes or, with K = 1, the slopes of one function. The Hessian consists of K blocks (d, d). One
+pass over the rows sums the blocks and the gradient; K calls of a method of SciPy would take K times
+as many passes. Usage::
 
     fun, jac, hess = parts_of(value_gradient_and_hessian, 3, x0.shape)
     scipy.optimize.minimize(fun, x0, jac=jac, hess=hess, method=newton)
@@ -20,20 +20,17 @@ from scipy import optimize
 
 from skcalib._rows import Floats
 
-# Curvatures are no smaller than this share of those at the start, and correlations that far from
-# one.
+# Lower bound of curvatures, as a share of the curvatures at the start, and of the distance of
+# correlations from one.
 SMALLEST_CURVATURE = 1e-12
-
-# The slope at the end of a step is at most this share of that at its start, or it is shortened.
-STEEPEST = 0.5
 
 
 def parts_of(
     at: Callable[[Floats], tuple[Any, ...]], n_parts: int, shape: tuple[int, ...]
 ) -> list[Callable[[Floats], Any]]:
-    """Functions of flat parameters that give the parts of what ``at`` gives, from one pass for all.
+    """Functions of flat parameters for the value, the gradient and so on, from one call of ``at``.
 
-    ``at`` takes parameters of the shape, and returns derivatives, and perhaps a value before them.
+    ``at`` takes parameters of a shape and returns ``n_parts`` results.
     """
     latest = lru_cache(maxsize=4)(lambda x: at(np.frombuffer(x).reshape(shape)))
 
@@ -58,16 +55,15 @@ def newton(
 ) -> optimize.OptimizeResult:
     """Newton's method for a sum of K convex functions of d parameters, each with its own steps.
 
-    Only lower bounds are observed. A step that would cross one leads to the minimum of the
-    quadratic model within the bounds. Steps are shortened, by linear interpolation of the slope,
-    where the function rises steeply at their ends, a condition on derivatives alone that suits
-    convex functions: ``fun`` is not called. Each
-    function is at its minimum where a step promises to lower it by ``tol`` (K,) at most. This last
-    step, which leaves an error of the order of its square, needs no look at where it leads.
-    ``first_length`` gives the lengths of the first steps (K,) from what these promise (K,), twice
-    what the quadratic models fall.
+    Only lower bounds are observed. A step that would cross a bound leads to the minimum of the
+    quadratic model within the bounds. If the slope at the end of a step is positive and more than
+    half as steep as at its start, linear interpolation of the slope shortens the step. This suits
+    convex functions and needs derivatives only: ``fun`` is not called. The search for a function
+    ends at a step with a promised decrease of at most ``tol`` (K,) / 2. This last step is taken
+    without an evaluation at its end, since its error is quadratic in the step. ``first_length``
+    returns the lengths of the first steps (K,) from twice their promised decreases (K,).
     """
-    d = (hessian := hess(x0)).shape[-1]  # that of a single function may be (d, d)
+    d = (hessian := hess(x0)).shape[-1]  # a single function may have a Hessian (d, d)
     shape, blocks = (x0.size // d, d), (-1, d, d)
     x, gradient, hessian = x0.reshape(shape), jac(x0).reshape(shape), hessian.reshape(blocks)
     low = None if bounds is None else np.reshape([low for low, _ in bounds], shape)
@@ -80,7 +76,7 @@ def newton(
         trial = x + length[:, None] * step
         ahead = jac(trial.ravel()).reshape(shape)
         rise = np.einsum("kd,kd->k", ahead, step)
-        good = (rise <= -STEEPEST * slope) & ~done
+        good = (rise <= -0.5 * slope) & ~done
         ended = good | done
         shorter = np.maximum(slope / (slope - np.maximum(rise, np.finfo(float).tiny)), 0.1)
         length = np.where(ended, 1, length * np.minimum(shorter, 0.9))
@@ -104,9 +100,9 @@ def _steps(
 ) -> Floats:
     """Newton steps (K, d) within the bounds, with curvatures of at least ``least`` (K, d)."""
     diagonal = np.einsum("kii->ki", hessian)
-    # Parameters in which a function has no curvature at the start stay as they are.
+    # Parameters without curvature at the start do not move.
     size = np.where(least > 0, np.sqrt(np.maximum(diagonal, least)), np.inf)
-    # Correlations, which are as well conditioned as they can be, whatever the features measure.
+    # Correlations are well conditioned in any units of the features.
     scaled = hessian / (size[:, :, None] * size[:, None, :])
     np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
     step: Floats = -np.linalg.solve(scaled, (gradient / size)[..., None])[..., 0] / size
@@ -120,13 +116,13 @@ def _bounded_step(x: Floats, gradient: Floats, hessian: Floats, low: Floats) -> 
     """Step to the minimum of a quadratic function above the bounds."""
     curvatures, basis = np.linalg.eigh(hessian)
     roots = np.sqrt(np.maximum(curvatures, SMALLEST_CURVATURE * max(curvatures[-1], 1)))
-    # The function is half the squared residual of linear equations whose solution is its minimum.
-    # (scipy.optimize.nnls would do as well, but does not always converge in SciPy 1.12.)
-    found = optimize.lsq_linear(
+    # The function is half the squared residual of linear equations. (scipy.optimize.nnls does not
+    # always converge in SciPy 1.12.)
+    solution = optimize.lsq_linear(
         roots[:, None] * basis.T,
         -(gradient @ basis) / roots,
         (low - x, np.inf),
         method="bvls",
         max_iter=100 * len(x),
     )
-    return found.x
+    return solution.x

@@ -4,10 +4,10 @@ With knots :math:`t_1 < \dots < t_J` and slopes :math:`b_0, \dots, b_J` the func
 
 .. math:: f(l) = \sum_j b_j \varphi_j(l), \qquad \varphi_j(l) = \min(\max(l, t_j), t_{j+1}) ,
 
-where :math:`\varphi_0` has no lower and :math:`\varphi_J` no upper limit. It is linear in the
-slopes, so the log loss of ``softmax(f(L))`` is convex in them; slopes of 1 leave the probabilities
-as they are. With positive slopes it keeps the order of the scores, also in floating point: each
-of the terms is non-decreasing after rounding, and so is their sum.
+where :math:`\varphi_0` has no lower and :math:`\varphi_J` no upper limit. The function is linear
+in the slopes, so the log loss of ``softmax(f(L))`` is convex in the slopes. Slopes of 1 change no
+probability. With positive slopes the function keeps the order of the scores, also in floating
+point: each of the terms is non-decreasing after rounding, and so is their sum.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ from scipy import optimize
 
 from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import newton, parts_of
-from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
+from skcalib._rows import Floats, Indices, Rows, arrays as xa
 
-# The last Newton step takes so much off the mean loss. It squares the error: this is exact.
-TOLERANCE = 1e-10
-
+# Largest number of passes over the rows.
 MAX_PASSES = 100
 
 
@@ -47,8 +45,8 @@ def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
 def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats | None) -> Floats:
     """Summed log loss of a block, its gradient (p,), and sums for :func:`_hessian`, as one array.
 
-    ``L`` are finite log-probabilities. Computed in double precision, since variances on
-    segments may be small differences of large numbers.
+    ``L`` are finite log-probabilities. Double precision is needed, since variances on segments may
+    be small differences of large numbers.
     """
     L, w = L.astype(np.float64, copy=False), np.ones(len(y)) if w is None else w
     each = np.arange(len(y))
@@ -71,15 +69,14 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
 
 
 def _origins(knots: Floats) -> Floats:
-    """What is subtracted from each term: (p,)."""
+    """Constants that are subtracted from the terms: (p,)."""
     return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
 
 
 def _hessian(knots: Floats, sums: Floats) -> Floats:
     """Hessian (p, p) from sums of the means of terms, of their squares, and of products of means.
 
-    It needs no products of two terms: on a segment the distances from the origins of the lower
-    segments are their widths.
+    Products of two terms are not needed: on a segment the terms of the lower segments are constant.
     """
     p = len(knots) + 1
     mean, square, products = sums[:p], sums[p : 2 * p], sums[2 * p :]
@@ -99,7 +96,7 @@ class PiecewiseLoss:
     def at(self, slopes: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (p,) and Hessian (p, p) at ``slopes``."""
         p, off = len(slopes), slopes - 1
-        sums = self.rows.sum(partial(derivatives, self.knots, slopes), Plan(room=4))
+        sums = self.rows.sum(partial(derivatives, self.knots, slopes))
         mean = sums / self.rows.weight
         hessian = _hessian(self.knots, mean[p + 1 :]) + 2 * self.ridge * np.eye(p)
         value = float(mean[0] + self.ridge * off @ off)
@@ -116,5 +113,5 @@ def fit_slopes(loss: PiecewiseLoss, start: Floats, least: float) -> optimize.Opt
         hess=hessian,
         bounds=[(least, np.inf)] * len(start),
         method=newton,
-        options={"tol": TOLERANCE, "maxiter": MAX_PASSES},
+        options={"tol": 1e-10, "maxiter": MAX_PASSES},  # the last step squares the error
     )

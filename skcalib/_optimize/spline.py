@@ -5,20 +5,20 @@ On knots :math:`t_j = j / (J - 1)` of the unit interval a natural cubic spline i
 .. math:: s(u) = r_0 + r_1 u + \sum_{j=0}^{J-2} r_{j+2} (u - t_j)_+^3 ,
 
 linear outside of the interval, so that its J values at the knots determine it. Its roughness
-:math:`\int s''(u)^2 du` is a quadratic form in them (Green and Silverman, "Nonparametric Regression
-and Generalized Linear Models", 1994, section 2.1). Other knots are a change of units.
+:math:`\int s''(u)^2 du` is a quadratic form in these values (Green and Silverman, "Nonparametric
+Regression and Generalized Linear Models", 1994, section 2.1). Other knots are a change of units.
 
 For the score x of class k, with knots between :math:`t_{k1}` and :math:`t_{kJ}`, the probability of
 the event :math:`y = k` is :math:`\sigma(s_k(x))`, and the objective
 
 .. math:: \frac1N \sum_i w_i\, \ell_i(s_k) + \lambda (t_{kJ} - t_{k1}) \int s_k''(x)^2 dx .
 
-Parameters are found first with the scores of a class in a narrow cell replaced by their mean. Then
-the log loss depends on the weight of each cell and of its positives only, and parameters for many
-regularization strengths, with their leave-one-out log losses, cost less than a pass over the rows.
-What is lost is of second order in the width of the cells, and nothing where scores are few. Newton
-steps with the gradient of all rows correct it, for which the Hessian of the cells is good enough:
-each takes three digits or more off the error.
+A first fit replaces the scores of a class in a narrow cell by their mean. The log loss then depends
+only on the weight of each cell and of its positives, and parameters for many regularization
+strengths, with their leave-one-out log losses, cost less than a pass over the rows. The error is
+quadratic in the width of the cells, and zero with few distinct scores. Newton steps with the
+gradient of all rows and the Hessian of the cells correct it: each step removes three digits of the
+error or more.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from skcalib._rows.arrays import is_event
 # Cells between the least and the largest score of each class.
 N_CELLS = 512
 
-# Scores of a class that vary by no more than this many rounding errors are equal.
+# Scores of a class that vary by at most this number of rounding errors are equal.
 ROUNDINGS = 8
 
-# Blocks have this many rows, so that counting does not cost less than adding up the counts.
+# Rows of a block: with fewer rows, adding the counts of blocks would cost more than counting.
 ROWS_AT_LEAST = 2048
 
-# Smaller values of basis splines are rounding errors.
+# Smallest value of basis splines that is not a rounding error.
 SMALLEST_VALUE = 1e-12
 
 # Share of the information of the rows, the sum of p (1 - p), below the knots, and above them.
@@ -57,7 +57,7 @@ OUTSIDE = 0.02
 def unit_splines(n_knots: int) -> CubicSpline:
     """The natural splines that are 1 at one of J equidistant knots in [0, 1], and 0 at the others.
 
-    Any other is their sum, weighted by its values at the knots.
+    Any natural spline is their sum, weighted by its values at the knots.
     """
     return CubicSpline(np.linspace(0, 1, n_knots), np.eye(n_knots), bc_type="natural")
 
@@ -65,9 +65,9 @@ def unit_splines(n_knots: int) -> CubicSpline:
 def slopes_of_values(n_knots: int) -> Floats:
     """The matrix (J - 1, J) from values at the knots to coefficients of the slope.
 
-    They are those of quadratic B-splines, which are positive and sum to 1: the spline increases if
-    all are positive (Ramsay, "Monotone regression splines in action", 1988). At the ends of the
-    interval, where the slope is stationary, they are its values.
+    The coefficients belong to quadratic B-splines, which are positive and sum to 1: the spline
+    increases if all coefficients are positive (Ramsay, "Monotone regression splines in action",
+    1988). At the ends of the interval the coefficients are the values of the slope.
     """
     _, squares, slopes, _ = unit_splines(n_knots).c
     return slopes + squares / (n_knots - 1)
@@ -82,8 +82,8 @@ def powers_of_values(n_knots: int) -> Floats:
 def smooth_basis(n_knots: int) -> Floats:
     """Values at the knots of J splines that span all: (J, J), a column for each.
 
-    The last one is 1 and the one before ``u - 1/2``. The others have roughness 1, are orthogonal
-    with respect to it, and to lines at the knots.
+    The last spline is 1 and the spline before it ``u - 1/2``. The other splines have roughness 1
+    and are orthogonal with respect to it, and to lines at the knots.
     """
     knots = np.linspace(0, 1, n_knots)
     bend, h = unit_splines(n_knots)(knots, 2), 1 / (n_knots - 1)
@@ -125,7 +125,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(rows: Rows) -> list[Cells]:
-    """Cells of each column of rows of scores; those that are not finite do not count."""
+    """Cells of each column of rows of scores. Infinite scores do not count."""
     low, high = rows.sum(_range, merge=np.maximum) * [[-1], [1]]
     width = np.maximum(high - low, 0)
     rounding = ROUNDINGS * np.finfo(rows.dtype).eps * np.maximum(np.abs([low, high]).max(axis=0), 1)
@@ -195,9 +195,9 @@ class CellSigmoids:
     def leave_one_out_losses(self, theta: Floats) -> Floats:
         """Summed approximate leave-one-out log losses at the minima ``theta`` (L, d): (L,).
 
-        Each time a weight of one is left out, whatever the weights of the rows are. Without it one
-        Newton step moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the
-        leverage ``a`` (see :mod:`skcalib._optimize.linear`).
+        A weight of one is left out at a time, for rows of any weight. Without it one Newton step
+        moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the leverage
+        ``a`` (see :mod:`skcalib._optimize.linear`).
         """
         (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)
@@ -210,7 +210,7 @@ class CellSigmoids:
         return -(positives @ of_positives + (weight - positives) @ of_others)
 
     def penalized(self, strengths: Floats) -> CellSigmoids:
-        """With penalties of these strengths, times N, on all parameters but two."""
+        """The regressions with these strengths, times N, on all parameters except the last two."""
         bends = np.append(np.ones(self.features.shape[1] - 2), [0, 0])
         return replace(self, ridge=np.outer(strengths, bends) / self.total)
 
@@ -219,21 +219,21 @@ class CellSigmoids:
 class Splines:
     """Splines of K classes with the same number J of knots, to be fitted to rows of scores.
 
-    Those that are not finite do not count for their class. Parameters are the coefficients of
-    :func:`smooth_basis` in units of the score, so that the penalty is their squared norm, without
-    those of the last two: slopes in the middle, and values there.
+    Infinite scores do not count for their class. Parameters are the coefficients of
+    :func:`smooth_basis` in units of the score. The penalty is their squared norm without the last
+    two parameters, which are slopes and values in the middle.
     """
 
     rows: Rows
     edges: Floats  #: (2, K), the outer knots
     of_cells: list[CellSigmoids]  #: the splines on the cells of each class, without penalties
     share: float  #: targets are 1 and 0 mixed with this share of 1/2
-    values: Floats  #: (J, J), those of the basis at the knots
-    coefficients: Floats  #: (J + 1, J), those of the basis in powers
+    values: Floats  #: (J, J), values of the basis at the knots
+    coefficients: Floats  #: (J + 1, J), coefficients of the basis in powers
 
     @classmethod
     def of(cls, rows: Rows, n_knots: int, share: float) -> Splines:
-        """Splines with knots between which most of the information of the rows is."""
+        """Splines with most of the information of the rows between their outer knots."""
         values, cells = smooth_basis(n_knots), cells_of(rows)
         coefficients = powers_of_values(n_knots) @ values
         edges = np.array([_edges(each.scores, each.weight) for each in cells])
@@ -254,13 +254,13 @@ class Splines:
 
     @property
     def units(self) -> Floats:
-        """What parameters are multiplied by, the widths between the knots and 1: (K, J)."""
+        """Factors of the parameters, the widths between the outer knots and 1: (K, J)."""
         J, (low, high) = len(self.values), self.edges
         return np.column_stack([np.tile((high - low)[:, None], J - 1), np.ones(len(low))])
 
     @property
     def unchanged(self) -> Floats:
-        """Parameters of the splines that leave the scores as they are: (K, J)."""
+        """Parameters of the splines that do not change the scores: (K, J)."""
         theta = np.zeros((len(self.of_cells), len(self.values)))
         theta[:, -2], theta[:, -1] = 1, self.edges.mean(axis=0)
         return theta
@@ -268,7 +268,7 @@ class Splines:
     def path(self, strengths: Floats) -> tuple[Floats, Floats]:
         """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,).
 
-        Those of a single strength, which there is nothing to compare with, are 0.
+        The loss of a single strength is not computed, and 0.
         """
         starts, losses = [], np.zeros(len(strengths))
         for sigmoids, start in zip(self.of_cells, self.unchanged, strict=True):
@@ -283,7 +283,7 @@ class Splines:
         """Parameters ``x`` (K, J) of least loss, as of :func:`.logistic.fit_sigmoids`."""
         strengths, low = np.array([strength]), None
         of_cells = [sigmoids.penalized(strengths) for sigmoids in self.of_cells]
-        # In place of all parameters but the last, coefficients of the slope, if it has bounds.
+        # With bounds, coefficients of the slope replace all parameters except the last.
         to_slopes = np.eye(len(self.values))
         if increasing:
             to_slopes[:-1, :-1] = slopes_of_values(len(self.values)) @ self.values[:, :-1]
@@ -292,9 +292,9 @@ class Splines:
             start, unchanged = start @ to_slopes.T, self.unchanged @ to_slopes.T
             start = np.where(np.any(start < low, axis=1, keepdims=True), unchanged, start)
         sigmoids = RowSplines(replace(self, of_cells=of_cells), np.linalg.inv(to_slopes))
-        found = fit_sigmoids(sigmoids, start, low)
-        found.x = found.x @ sigmoids.basis.T
-        return found
+        solution = fit_sigmoids(sigmoids, start, low)
+        solution.x = solution.x @ sigmoids.basis.T
+        return solution
 
 
 def _on_cells(
@@ -315,7 +315,7 @@ class RowSplines:
     """The splines with gradients of all rows, and losses and Hessians of the cells."""
 
     splines: Splines
-    basis: Floats  #: (J, J), from the parameters that are fitted to those of the splines
+    basis: Floats  #: (J, J), from the parameters of the fit to the parameters of the splines
 
     @property
     def rate(self) -> Floats:
@@ -332,7 +332,7 @@ class RowSplines:
         splines, units, theta = self.splines, self.splines.units, x @ self.basis.T
         coefficients = splines.coefficients @ (units * theta).T
         block = partial(_gradient, splines.edges, coefficients, splines.share)
-        sums = splines.rows.sum(block, Plan(room=4)) / [each.total for each in splines.of_cells]
+        sums = splines.rows.sum(block) / [each.total for each in splines.of_cells]
         gradient = units * (sums.T @ splines.coefficients)
         gradient += 2 * np.concatenate([each.ridge for each in splines.of_cells]) * theta
         pairs = zip(splines.of_cells, theta, strict=True)
@@ -355,7 +355,7 @@ def _gradient(
 
 
 def _edges(scores: Floats, weight: Floats) -> tuple[float, float]:
-    """Scores between which all but a share of the information is, or all scores."""
+    """Scores with all information between them except for a share on each side."""
     if len(scores) > 1:
         P = expit(scores)
         information = weight * np.maximum(P * (1 - P), np.finfo(float).tiny)

@@ -1,5 +1,7 @@
 """Sums and maps over blocks of rows: in memory with threads, on workers of Dask, or of tensors."""
 
+from __future__ import annotations
+
 from numpy.typing import ArrayLike
 
 from .arrays import Array, Bools, Floats, Indices, both_columns, namespace, on_host

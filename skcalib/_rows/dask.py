@@ -1,14 +1,13 @@
 """Adapter of Dask collections: as input, as rows, and as output.
 
-Rows are checked chunk by chunk, and stay where they are. A sum is one task graph: a chunk is a
-task, the results are added in a tree, and only the sum is sent to the client. Outputs are lazy.
-Fits that need ranks or folds gather a random sample. Dask is imported only when a Dask collection
-is passed.
+Rows are checked chunk by chunk, and stay where they are. A sum has a task for each chunk, and the
+client adds the results. Outputs are lazy. Fits that need ranks or folds gather a random sample.
+Dask is imported only when a Dask collection is passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -19,8 +18,6 @@ from .arrays import Array, is_dask
 from .parallel import with_one_blas_thread
 from .rows import PLAIN, SAMPLE_ELEMENTS, MemoryRows, OfBlock, Plan, Rows
 
-# Number of results that one task adds.
-BRANCHES = 16
 # A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
 # classes with fewer than RARE_ROWS rows.
 MOST_ROWS, MOST_NUMBERS, RARE_ROWS = 1_000_000, 1 << 27, 1000
@@ -66,7 +63,7 @@ class DaskRows(Rows):
             rows = MemoryRows(*arrays)
             return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
 
-        return computed(tree(partial(reduce, merge), calls(reduced, self._chunks())))
+        return reduce(merge, computed(calls(reduced, self._chunks())))
 
     def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> DaskRows:
         """Rows with a single array, for :meth:`with_logits`."""
@@ -103,8 +100,8 @@ class DaskRows(Rows):
 
     def _gathered(self, f: Callable[..., Any]) -> MemoryRows:
         """Arrays ``f(k, *arrays)`` of each chunk k in the memory of this process."""
-        pieces = calls(f, ((k, *chunk) for k, chunk in enumerate(self._chunks())))
-        columns = zip(*computed(calls(list, [(pieces,)])[0]), strict=True)
+        pieces = computed(calls(f, ((k, *chunk) for k, chunk in enumerate(self._chunks()))))
+        columns = zip(*pieces, strict=True)
         arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
         return MemoryRows(*arrays, classes=self.classes, masked=self.masked)
 
@@ -141,19 +138,11 @@ def _call(f: Callable[..., Any], *arguments: Any) -> Any:
     return f(*arguments)
 
 
-def tree(merge: Callable[[list[Any]], Any], tasks: list[Any]) -> Any:
-    """The task that merges the results of others, a few at a time and in their order."""
-    while True:
-        tasks = calls(merge, [(tasks[k : k + BRANCHES],) for k in range(0, len(tasks), BRANCHES)])
-        if len(tasks) == 1:
-            return tasks[0]
-
-
 def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
     """Tasks, persisted in the memory of the workers if there is a cluster, or if they are ``few``.
 
     Without a cluster that is the memory of this process, which may be smaller than the data, so
-    each pass recomputes what is large.
+    each pass recomputes large results.
     """
     import dask
 
@@ -163,24 +152,18 @@ def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
         return list(dask.persist(*tasks)) if tasks and (on_cluster or few) else tasks
 
 
-def computed(task: Any) -> Any:
-    """The result of a task; raises a ChunkError with a short message if the task fails."""
+def computed(tasks: list[Any]) -> Sequence[Any]:
+    """Results of tasks; raises a ChunkError if a task fails, except for invalid input."""
+    import dask
+
     try:
-        return task.compute()
+        results: Sequence[Any] = dask.compute(*tasks)
+    except ValueError:
+        raise
     except Exception as error:  # reading a chunk may raise anything
-        kind, message = type(error).__name__, str(error)
-        reason = f"Dask could not compute a chunk of rows: {kind}: {message}"
-        if kind == "KilledWorker":
-            reason = (
-                "Several workers died while computing the same chunk, which probably needs more "
-                "memory than a worker has. Use smaller chunks, or workers with more memory."
-            )
-        elif "Cancelled" in kind or message.startswith("Missing dependency"):
-            reason = (
-                "The rows were persisted by a Dask client that is closed, or was restarted. Load "
-                "them again with the client that is open, or call persist() on them there."
-            )
-        raise ChunkError(reason) from error
+        kind = type(error).__name__
+        raise ChunkError(f"Dask could not compute a chunk of rows: {kind}: {error}") from error
+    return results
 
 
 # --------------------------------------------------------------------------------------
@@ -188,12 +171,11 @@ def computed(task: Any) -> Any:
 
 
 class _Report(NamedTuple):
-    """Result of checking chunks, which is sent to the client."""
+    """Result of checking a chunk, which is sent to the client."""
 
-    found: Any = None  #: sum of the statistics of chunks with rows, or None
-    lengths: tuple[int, ...] = (0,)
-    like: tuple[Array | None, ...] = ()  #: arrays with no rows
-    fault: str | None = None  #: error message of the first invalid chunk
+    found: Any  #: statistics of the rows, or None if there are none
+    n_rows: int
+    like: tuple[Array | None, ...]  #: arrays with no rows
 
 
 def checked_chunks(
@@ -219,56 +201,52 @@ def checked_chunks(
     Raises
     ------
     ValueError
-        For the first invalid chunk, which the message names, and for chunks that do not match.
+        For an invalid chunk, which the message names, and for chunks that do not match.
     """
     columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
-    _check_chunks_fit({name: inputs[name] for name in columns}, columns)
-    first = next(iter(columns))
+    first, *others = columns
+    for name in others:
+        if len(columns[name]) != len(columns[first]):
+            raise ValueError(
+                f"{first} and {name} must have the same chunks of rows, got "
+                f"{len(columns[first])} and {len(columns[name])} chunks. Use "
+                f"{name}.rechunk(({first}.chunks[0],)), or take both from one data frame."
+            )
     part = "partitions" if is_frame(inputs[first]) else "blocks"
     blocks = enumerate(zip(*columns.values(), strict=True))
     check_chunk = partial(_checked, check, list(inputs), list(columns))
     chunks = kept(calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *some) for k, some in blocks)))
-    # The arrays stay on the workers.
-    report = computed(tree(partial(reduce, _merged_reports), [chunk[0] for chunk in chunks]))
-    if report.fault is not None:
-        raise ValueError(report.fault)
-    if report.found is None:
+    reports = computed([chunk[0] for chunk in chunks])  # the arrays stay on the workers
+    if all(report.found is None for report in reports):
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
-    filled = [chunk[1] for chunk, n in zip(chunks, report.lengths, strict=True) if n]
-    lengths = tuple(n for n in report.lengths if n)
-    tasks = [
-        None if like is None else kept([arrays[k] for arrays in filled])
-        for k, like in enumerate(report.like)
-    ]
-    return DaskRows(tasks, lengths, list(report.like)), report.found
+    found = reduce(add, (report.found for report in reports if report.found is not None))
+    filled = [(c[1], r) for c, r in zip(chunks, reports, strict=True) if r.n_rows]
+    like = list(filled[0][1].like if filled else reports[0].like)
+    tasks = [None if a is None else kept([c[k] for c, _ in filled]) for k, a in enumerate(like)]
+    return DaskRows(tasks, tuple(report.n_rows for _, report in filled), like), found
 
 
 def _checked(
     check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
 ) -> tuple[_Report, tuple[Array | None, ...]]:
-    """The task of a chunk: the result of the check, or an error message, and the arrays."""
+    """The task of a chunk: the report of the check, and the arrays."""
     lengths = list(map(len, blocks))
     if max(lengths) == 0:  # as after filtering a data frame
-        return _Report(), ()
+        return _Report(None, 0, ()), ()
     if min(lengths) < max(lengths):
-        fault = (
+        raise ValueError(
             f"{where}{' and '.join(names)} must have the same number of rows, got "
-            f"{' and '.join(map(str, lengths))}. Filter them together, in one data frame."
+            f"{' and '.join(map(str, lengths))}. Use the chunks of {names[0]} for all, or filter "
+            "them together, in one data frame."
         )
-        return _Report(fault=fault), ()
     given = dict(zip(names, blocks, strict=True))
     try:
         arrays, found = check(*(given.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
-        return _Report(fault=where + str(error)), ()
-    # Length of the result: the check may drop rows of zero weight.
+        raise ValueError(f"{where}{error}") from error
+    # The check may drop rows of zero weight, so the length is the length of its result.
     n_rows = next(len(a) for a in arrays if a is not None)
-    return _Report(found, (n_rows,), tuple(a if a is None else a[:0] for a in arrays)), arrays
-
-
-def _merged_reports(a: _Report, b: _Report) -> _Report:
-    found = b.found if a.found is None else a.found if b.found is None else a.found + b.found
-    return _Report(found, a.lengths + b.lengths, a.like or b.like, a.fault or b.fault)
+    return _Report(found, n_rows, tuple(a if a is None else a[:0] for a in arrays)), arrays
 
 
 def _tasks_of(name: str, x: Any) -> list[Any]:
@@ -290,8 +268,8 @@ def is_frame(x: Any) -> bool:
 
 def _partitions(x: Any) -> list[Any]:
     """Tasks of the partitions of a data frame or series."""
-    # Without Dask's further optimization, which fuses files of which few columns are read: labels
-    # would then have other partitions than logits from the same files.
+    # Dask's further optimization fuses files when few columns are read: labels would then have
+    # other partitions than logits from the same files.
     return list(x.simplify().to_delayed(optimize_graph=False))
 
 
@@ -307,30 +285,6 @@ def _check_whole_rows(name: str, x: Any) -> None:
             f"{name} must hold whole rows in each chunk, got chunks along its columns, "
             f"{x.chunks[1:]}. Use {name}.rechunk({{1: -1}})."
         )
-
-
-def _check_chunks_fit(inputs: dict[str, Any], columns: dict[str, list[Any]]) -> None:
-    """Raise a ValueError unless all have the same chunks of rows, as far as these are known."""
-    first, *others = columns
-    chunks = {
-        k: x.chunks[0] if hasattr(x, "chunks") else (np.nan,) * len(columns[k])
-        for k, x in inputs.items()
-    }
-    for name in others:
-        a, b = chunks[first], chunks[name]
-        if len(a) != len(b) or (a != b and not np.isnan((*a, *b)).any()):
-            raise ValueError(
-                f"{first} and {name} must have the same chunks of rows, got {_shown(a)} and "
-                f"{_shown(b)}. Use {name}.rechunk(({first}.chunks[0],)), or take both from one "
-                "data frame."
-            )
-
-
-def _shown(chunks: tuple[float, ...]) -> str:
-    if any(np.isnan(n) for n in chunks):
-        return f"{len(chunks)} of unknown length"
-    more = ", ..." if len(chunks) > 4 else ""
-    return f"{len(chunks)} of {', '.join(map(str, chunks[:4]))}{more} rows"
 
 
 # --------------------------------------------------------------------------------------

@@ -39,8 +39,6 @@ SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
 BLOCK_ELEMENTS = 1 << 15
 # Reductions along short rows run two to eight times as fast when the columns are contiguous.
 NARROW_COLUMNS = 128
-# Up to so many columns are fastest written one at a time.
-FEW_COLUMNS = 4
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
 # Largest number of scores stored at a time, by columns: more scores take more passes.
@@ -103,7 +101,7 @@ class Rows(ABC):
 
     @property
     def weight(self) -> float:
-        """Sum of the weights, by which sums over rows are divided to give means."""
+        """Sum of the weights."""
         if self._about["weight"] is None:
             with np.errstate(over="ignore"):
                 total = self.n_rows if self.w is None else self.sum(_weight_of_block)
@@ -121,8 +119,8 @@ class Rows(ABC):
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         """Sum over the blocks of ``f(*blocks)``, added in row order.
 
-        ``f`` returns a float64 array, whatever the dtype of the rows, with a shape that does not
-        depend on the block. The number of threads and the block size change the sum by rounding
+        ``f`` returns a float64 array for rows of any dtype, with a shape that does not depend on
+        the block. The number of threads and the block size change the sum by rounding
         only. ``merge`` is another associative operation in place of addition, such as
         ``np.maximum``.
         """
@@ -161,10 +159,6 @@ class Rows(ABC):
         ``of_block(X, y)`` returns the scores and events of a block, both (m, n_columns).
         """
         return self.in_memory().ranked(of_block, n_columns, then, events=events)
-
-    def on_host(self) -> Self:
-        """The rows, which are always on the host: goes when no other package calls it."""
-        return self
 
     def sample(
         self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS, *, or_all: bool = False
@@ -213,8 +207,7 @@ class MemoryRows(Rows):
             if isinstance(values, tuple):
                 return tuple(np.array(value, order=order) for value in values)
             return np.array(values, order=order)
-        # A row tells the shape of the results.
-        first = f(*next(self._blocks(0, 1, plan))[1])
+        first = f(*next(self._blocks(0, 1, plan))[1])  # a row tells the shapes of the results
         several = isinstance(first, tuple)
         out = tuple(
             np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
@@ -223,13 +216,9 @@ class MemoryRows(Rows):
 
         def fill(start: int, stop: int) -> None:
             for rows, block in self._blocks(start, stop, plan):
-                values = f(*block) if several else (f(*block),)
-                for target, value in zip(out, values, strict=True):
-                    if value.ndim == 2 and value.shape[1] <= FEW_COLUMNS:
-                        for k in range(value.shape[1]):
-                            target[rows, k] = value[:, k]
-                    else:
-                        target[rows] = value
+                values = f(*block)
+                for target, value in zip(out, values if several else (values,), strict=True):
+                    target[rows] = value
 
         self._in_threads(fill)
         return out if several else out[0]

@@ -104,7 +104,7 @@ def fitted_columns(
     """The columns of features, and their numbers (n, d), of the rows of positive weight."""
     names, values = columns_of(features, n_rows)
     some = slice(None) if w is None else w > 0
-    is_categorical = _which_are_categorical(categorical, names, values)
+    is_categorical = _which_are_categorical(categorical, names, values, features)
     levels = [
         (_categories if categories else _edges)(name, x[some], None if w is None else w[some])
         for name, x, categories in zip(names, values, is_categorical, strict=True)
@@ -155,10 +155,17 @@ def taken(features: Any, rows: Indices) -> Any:
     return features.iloc[rows] if hasattr(features, "iloc") else features[rows]
 
 
-def _which_are_categorical(categorical: Any, names: list[str], values: list[Array]) -> Array:
+def _which_are_categorical(
+    categorical: Any, names: list[str], values: list[Array], features: Any
+) -> Array:
     """Which columns (d,) hold categories: by their type, or as the user says."""
     if isinstance(categorical, str) and categorical == "from_dtype":
-        return np.array([not _holds_numbers(x) for x in values])
+        frame = hasattr(features, "columns")
+        columns = (
+            [features[name] for name in features.columns] if frame else [features] * len(names)
+        )
+        pairs = zip(columns, values, strict=True)
+        return np.array([_has_categories(c) or not _holds_numbers(x) for c, x in pairs])
     listed = isinstance(categorical, Sequence | np.ndarray) and not isinstance(categorical, str)
     chosen: list[Any] = [None]
     if listed:
@@ -172,6 +179,12 @@ def _which_are_categorical(categorical: Any, names: list[str], values: list[Arra
     found = np.zeros(d, bool)
     found[chosen] = True
     return found
+
+
+def _has_categories(column: Any) -> bool:
+    """Whether the type of a column is categorical, as in pandas and polars, also for integers."""
+    dtype = str(getattr(column, "dtype", "")).partition("(")[0]
+    return dtype.lower() in {"category", "categorical", "enum"}
 
 
 def _holds_numbers(x: Array) -> bool:

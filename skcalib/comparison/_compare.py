@@ -15,7 +15,15 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import _nested as nested, binning, scaling
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, ArrayLike, Rows, arrays as xa, as_numpy, check_in_memory, checked_rows
+from skcalib._rows import (
+    Array,
+    ArrayLike,
+    Rows,
+    arrays as xa,
+    as_numpy,
+    check_in_memory,
+    checked_rows,
+)
 from skcalib._rows.inputs import if_in_memory
 from skcalib._splits import Split, checked_groups, checked_splits
 from skcalib._validation.features import columns_of, taken
@@ -32,8 +40,8 @@ from skcalib.metrics._named_scorers import (
     measured,
     measures_of,
 )
-from skcalib.selection import AutoCalibrator
 from skcalib.scaling import Uncalibrated
+from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import by_name, taking_masked
 
 from ._comparison import UNCALIBRATED, CalibratorComparison

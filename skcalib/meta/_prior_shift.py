@@ -273,11 +273,10 @@ class PriorShift(BaseCalibrator):
         old, new = old / old.sum(), new / new.sum()
         table = shift.Table(np.empty((len(old), 0)), np.empty(0, np.intp), np.empty(0))
         fitted = _fitted(old, new, np.zeros(len(old)), table)
-        return cls(classes=classes)._stored(np.empty((0, width)), labels, fitted)  # noqa: SLF001
+        return cls(classes=classes)._set_fitted(np.empty((0, width)), labels, fitted)  # noqa: SLF001
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         inputs.check_option("method", self.method, METHODS)
-        rows = rows.on_host()
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(
@@ -289,10 +288,10 @@ class PriorShift(BaseCalibrator):
         table = shift.table_of(rows, shift.prediction_offsets(before, labels))
         return _fitted(before, priors, labels, table)
 
-    def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
+    def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         for name in OF_ADAPT:
             self.__dict__.pop(name, None)
-        return super()._stored(X, classes, fitted)
+        return super()._set_fitted(X, classes, fitted)
 
     def adapt(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the class priors of a new population from its logits, without labels.

@@ -16,36 +16,34 @@ from ._one_vs_rest import _OneVsRestScaling, fit_maps
 class BetaCalibration(_OneVsRestScaling):
     r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, never decreasing.
 
-    For each class k, against all others, with probabilities p of the class,
+    With the probability p of class k the map is
 
     .. math:: \hat p_k = \sigma\left(a_k \log 2 p - b_k \log 2 (1 - p) + c_k\right),
         \qquad a_k, b_k \ge 0 .
 
     The argument of the sigmoid is a constant plus the log-likelihood ratio of two beta
-    distributions. At large log-odds of p those of :math:`\hat p_k` have the slope b, at small ones
-    the slope a, so that probabilities near 0 and near 1 may be wrong in different ways; with a = b
-    it is Platt scaling, and with a = b = 1 and c = 0 nothing changes. The log-odds of p are those
-    of temperature scaling, mixed with the uniform distribution, and multiplied by the temperature
-    again:
+    distributions. Its slope in the log-odds of p is b at large log-odds and a at small log-odds, so
+    that it can correct different errors near 0 and near 1. With a = b the map is Platt scaling, and
+    with a = b = 1 and c = 0 the identity. The log-odds of p belong to temperature scaling, mixed
+    with the uniform distribution, and are multiplied by the temperature again:
 
     .. math:: \log \frac{p}{1 - p} = T \log \frac{q_k}{1 - q_k}, \qquad
         q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K .
 
     Parameters minimise the log loss of the event :math:`y = k` plus the penalty of a prior around
     temperature scaling. Rows are then divided by their sum, and mixed with the uniform
-    distribution. Two classes take a single map, for the second of them.
+    distribution. Two classes share one map, for the second class.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Regularization strength: that of independent standard normal priors of
-        :math:`(a + b) T / 2` around 1, and of :math:`(b - a) T` and c around 0. With other numbers
-        :math:`1 / \alpha` is the variance of the priors, and 0 is the plain form of [1]_, which
-        has no optimum for separable rows.
+        Regularization strength: :math:`(a + b) T / 2` has a normal prior around 1, and
+        :math:`(b - a) T` and c have normal priors around 0, all with variance :math:`1 / \alpha`.
+        0 is the plain form of [1]_, which has no optimum for separable rows.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
-        :math:`1 / (N + 1)`, with N the sum of the weights. With 0 the p are the
-        probabilities of ``X`` as they are.
+        :math:`1 / (N + 1)`, with N the sum of the weights. ``smoothing=0`` gives the plain map
+        exactly: p are the probabilities of ``X``.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -54,7 +52,7 @@ class BetaCalibration(_OneVsRestScaling):
     a_ : ndarray of shape (n_classes,), or (1,) for two classes
         The coefficients a of the logarithms of p: the slopes at small log-odds.
     b_ : ndarray of shape (n_classes,), or (1,) for two classes
-        The coefficients b of those of 1 - p: the slopes at large log-odds.
+        The coefficients b of the logarithms of 1 - p: the slopes at large log-odds.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         The offsets c: calibrated log-odds at p = 1/2.
     temperature_ : float
@@ -76,11 +74,10 @@ class BetaCalibration(_OneVsRestScaling):
     -----
     ConvergenceWarning
         If the logits are constant or no better than chance, as for :class:`TemperatureScaling`.
-        With ``alpha=0``, if a class has no optimum, because the map separates it from the others;
-        its parameters are then large but finite. Also if Newton's method does not converge.
+        With ``alpha=0``, if the map separates a class from the others, so that no optimum exists.
+        The parameters are then large but finite. Also if Newton's method does not converge.
     UserWarning
-        If weights sum to far less than the number of rows, and as for
-        :class:`TemperatureScaling`.
+        As for :class:`TemperatureScaling`.
 
     See Also
     --------
@@ -89,10 +86,10 @@ class BetaCalibration(_OneVsRestScaling):
 
     Notes
     -----
-    The offset of [1]_ is that of :math:`a \log p - b \log(1 - p)`, which is c with
-    :math:`(a - b) \log 2` added. Fitted by :func:`scipy.optimize.minimize` among
-    :math:`a, b \ge 0`, with a method of Newton's for all classes at once, whose iterations are one
-    pass over the rows each.
+    The offset of [1]_ is the constant of :math:`a \log p - b \log(1 - p)`: c plus
+    :math:`(a - b) \log 2`. :func:`scipy.optimize.minimize` finds the minimum among
+    :math:`a, b \ge 0` by a Newton method for all classes at once. Each iteration is one pass over
+    the rows.
 
     References
     ----------

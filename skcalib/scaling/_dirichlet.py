@@ -41,17 +41,16 @@ class DirichletCalibration(_LinearScaling):
     ----------
     alpha : "loo", "auto" or float, default="loo"
         Regularization strength :math:`\lambda` of the entries off the diagonal. "auto" is
-        :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" takes that of nine
-        multiples of this, from 30 to 0.003, with the least leave-one-out log loss, estimated
-        without refits [3]_, after a prior as that of :class:`MatrixScaling`. 0 is no
-        regularization.
+        :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" chooses one of nine
+        multiples of the rule by leave-one-out log losses, estimated without refits [3]_, and a
+        prior, as :class:`MatrixScaling` does. 0 is no regularization.
     alpha_intercept : "auto", "loo" or float, default="auto"
         Regularization strength :math:`\mu` of the intercepts. "auto" is :math:`K^2 / N`, and "loo"
         a multiple of this as for ``alpha``, the same one where both are chosen.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
-        both those of temperature scaling, whose logarithms :math:`l` are, and the final ones, as
-        for :class:`TemperatureScaling`. "auto" is :math:`1 / (N + 1)`. 0 is no mixture.
+        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
+        of temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
+        ``smoothing=0`` gives the plain map exactly, without any mixture.
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-5
@@ -73,7 +72,7 @@ class DirichletCalibration(_LinearScaling):
         The strength :math:`\mu`.
     alphas_ : ndarray of shape (n_alphas, 2)
         With "loo" the pairs of :math:`\lambda` and :math:`\mu` that were compared, in decreasing
-        order up to the one after that of the least estimated loss; else empty.
+        order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
@@ -96,28 +95,24 @@ class DirichletCalibration(_LinearScaling):
     -----
     ConvergenceWarning
         If the gradient norm does not fall to ``tol``. The parameters are then the best that were
-        found. If ``alpha`` is 0, also where a map was found that classifies all rows correctly, so
-        that there is no optimum. If ``alpha_intercept`` is 0 too, also as
-        :class:`TemperatureScaling`.
+        found. If ``alpha`` is 0, also if a map classifies all rows correctly, so that no optimum
+        exists. If ``alpha_intercept`` is 0 too, also as :class:`TemperatureScaling`.
 
     See Also
     --------
-    MatrixScaling : The same map, with all of it shrunk towards temperature scaling.
+    MatrixScaling : The same map, with a penalty on all of its entries.
 
     Notes
     -----
-    The map, the fit by :func:`scipy.optimize.minimize` and the estimate of the leave-one-out loss
-    are those of :class:`MatrixScaling`; see there for masked classes, which are refused, for the
-    time and for the memory that a fit takes. With "loo" it is that of up to nine fits: for a
-    thousand classes "auto" is a matter of seconds, and "loo" of minutes.
+    :class:`MatrixScaling` describes the fit by :func:`scipy.optimize.minimize`, the estimate of the
+    leave-one-out loss, time, memory and masked classes, which are refused.
 
-    The differences from [1]_: the probabilities are those of temperature scaling, mixed with the
-    uniform distribution, where [1]_ takes those of the classifier. A classifier that is sure beyond
-    reason, such as naive Bayes, otherwise has features of -30 or -700, in whose units a penalty has
-    no meaning. The diagonal has the small penalty :math:`\delta`, a tenth of that of matrix scaling
-    or, with less than a row for two entries of the matrix, more than that: with 500 rows of 100
-    classes free slopes are worse than no calibration. If both strengths are 0 there is none. And
-    the strengths are chosen for the rows at hand.
+    There are three differences from [1]_. The features are log-probabilities of temperature scaling
+    mixed with the uniform distribution, not of the classifier: naive Bayes, for example, has
+    log-probabilities of -700, in which units a penalty has no meaning. The diagonal has the small
+    penalty :math:`\delta`, since with 500 rows of 100 classes free slopes are worse than no
+    calibration; without regularization (both strengths 0) it has none. The strengths are chosen
+    from the data.
 
     References
     ----------
@@ -173,7 +168,7 @@ class DirichletCalibration(_LinearScaling):
         self.tol = tol
 
     def _regularization(self, K: int, weight: float, alpha: float = 1.0) -> Regularization:
-        """That of a multiple of the rule, for strengths that are chosen."""
+        """Penalty for a multiple of the rule, for the strengths that are chosen."""
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}
         off, intercept = self.alpha, self.alpha_intercept

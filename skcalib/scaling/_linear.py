@@ -63,14 +63,16 @@ class _LinearScaling(BaseCalibrator):
         plain = not any(strengths)
         smoothing = inputs.fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
-        if plain or not scale.is_separable:  # a ridge gives separable rows a minimum
+        if plain or scale.outcome != "separable":  # a ridge gives separable rows a minimum
             temperature.warn_of_no_minimum(scale)
         b = scale.value
         if plain and scale.outcome == "no_better_than_chance":
             b /= temperature.SMALLEST_SCALE  # the map may reverse logits: gradients must not vanish
         map_ = self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
         objective = _objective(map_, rows, b, smoothing, normalize=self.normalize)
-        if plain and scale.is_separable:  # slopes, or offsets that break ties, would diverge
+        if (
+            plain and scale.outcome == "separable"
+        ):  # slopes, or offsets that break ties, would diverge
             x, choice = objective.identity, Choice(0.0)
             solution = OptimizeResult(x=x, fun=objective.value_gradient(x)[0], nit=0)
         else:
@@ -137,33 +139,33 @@ class _LinearScaling(BaseCalibrator):
 class VectorScaling(_LinearScaling):
     r"""Vector scaling: a slope and an offset for the logit of each class.
 
-    Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
-    \mathrm{softmax}(z / T)` that it gives, the slopes :math:`a` and offsets :math:`c` of
+    Temperature scaling comes first and gives log-probabilities :math:`l = \log
+    \mathrm{softmax}(z / T)`. Slopes :math:`a` and offsets :math:`c` then give
 
-    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(a \circ l + c)_k
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(a \circ l + c)_k .
 
-    are those that minimise the log loss plus a ridge penalty, which shrinks them towards
+    They minimise the log loss plus a ridge penalty, which shrinks them towards
     :math:`a = 1, c = 0`,
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(a, c)
         + \alpha \frac{K}{N} \left( \|a - 1\|^2 + \|c\|^2 \right),
 
-    with N the sum of the weights and K the number of classes. It repairs what temperature scaling
-    cannot, an over-predicted class; the ridge penalty keeps it from fitting noise where rows are
-    few, and vanishes as they become many.
+    with N the sum of the weights and K the number of classes. Vector scaling repairs over-predicted
+    classes, which temperature scaling cannot. With few rows the ridge penalty keeps it from fitting
+    noise; with many rows the penalty vanishes.
 
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
-        to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
-        minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a third to a half of the time.
+        Regularization strength, as a multiple of the rule above. "loo" walks from 1 along nine
+        strengths between 30 and 0.003, as long as the sum falls of the leave-one-out log losses,
+        estimated without refits [3]_, minus the logarithm of a log-normal prior about 1 with a
+        factor of 3 as standard deviation. A number takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
-        both those of temperature scaling, whose logarithms :math:`l` are, and the final ones, as
-        for :class:`TemperatureScaling`. "auto" is :math:`1 / (N + 1)`. 0 is no mixture.
+        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
+        of temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
+        ``smoothing=0`` gives the plain map exactly, without any mixture.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(a \circ z + c)` of [1]_ on raw
@@ -189,8 +191,7 @@ class VectorScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
-        after that of the least estimated loss; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
@@ -214,16 +215,16 @@ class VectorScaling(_LinearScaling):
     ConvergenceWarning
         If the gradient norm does not fall to ``tol``. The parameters are then the best that were
         found, never worse than temperature scaling. Also as :class:`TemperatureScaling`, but for
-        separable rows only with ``alpha=0``, where slopes and offsets stay 1 and 0.
+        separable rows only with ``alpha=0``; slopes and offsets then stay 1 and 0.
 
     Notes
     -----
-    Fitted by :func:`scipy.optimize.minimize`: a preconditioned L-BFGS, which is a ``method`` of it,
-    or Newton's method for two classes. The objective is convex, and the fit ends where its gradient
-    norm, in double precision, is at most ``tol``. A fit of up to four million logits stores their
-    log-probabilities, one more array like ``X``, or two for a single column; of more, each pass
-    makes them anew. Masked classes stay masked. With ``normalize=False`` the map is that of the raw
-    logits, and only the final probabilities are mixed.
+    :func:`scipy.optimize.minimize` finds the minimum of the convex objective by a preconditioned
+    L-BFGS, which is a ``method`` of it, or by Newton's method for two classes. The fit ends where
+    the gradient norm, in double precision, is at most ``tol``. A fit of up to four million logits
+    stores their log-probabilities; with more logits each pass computes them. Masked classes stay
+    masked. With ``normalize=False`` the map acts on the raw logits, and only the final
+    probabilities are mixed.
 
     References
     ----------

@@ -13,35 +13,35 @@ from ._linear import _LinearScaling
 class MatrixScaling(_LinearScaling):
     r"""Matrix scaling: any linear map of the logits, and an offset for each class.
 
-    Temperature scaling comes first; then, on the log-probabilities :math:`l = \log
-    \mathrm{softmax}(z / T)` that it gives, the matrix :math:`A` and the offsets :math:`c` of
+    Temperature scaling comes first and gives log-probabilities :math:`l = \log
+    \mathrm{softmax}(z / T)`. A matrix :math:`A` and offsets :math:`c` then give
 
-    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(A\, l + c)_k
+    .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(A\, l + c)_k .
 
-    are those that minimise the log loss plus a ridge penalty, which shrinks them towards
+    They minimise the log loss plus a ridge penalty, which shrinks them towards
     :math:`A = I, c = 0`, more strongly off the diagonal,
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN R(A, c), \quad
         R = \sum_k (a_{kk} - 1)^2 + \|c\|^2 + (K - 1)\, m \sum_{k \ne j} a_{kj}^2 ,
 
     with N the sum of the weights, K the number of classes and :math:`m = \max(1, K (K - 1) / 2N)`,
-    which is 1 unless there is less than one row for two entries off the diagonal. It repairs what
-    vector scaling cannot, confused classes. There are K (K + 1) parameters: without regularization
-    they need many times more rows than that.
+    which is 1 unless there is less than one row for two entries off the diagonal. Matrix scaling
+    repairs confused classes, which vector scaling cannot. Without regularization its K (K + 1)
+    parameters need many times more rows.
 
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" takes that of nine from 30
-        to 0.003 with the least sum of leave-one-out log losses, estimated without refits [3]_,
-        minus the logarithm of a log-normal prior about 1, with a factor of 3 as standard
-        deviation. 1 takes a third to a half of the time.
+        Regularization strength, as a multiple of the rule above. "loo" walks from 1 along nine
+        strengths between 30 and 0.003, as long as the sum falls of the leave-one-out log losses,
+        estimated without refits [3]_, minus the logarithm of a log-normal prior about 1 with a
+        factor of 3 as standard deviation. A number takes a third to a half of the time.
         0 is the plain form of [1]_, which has no optimum if a linear map can classify all rows
         correctly, and overfits if it nearly can.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
-        both those of temperature scaling, whose logarithms :math:`l` are, and the final ones, as
-        for :class:`TemperatureScaling`. "auto" is :math:`1 / (N + 1)`. 0 is no mixture.
+        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
+        of temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
+        ``smoothing=0`` gives the plain map exactly, without any mixture.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
         nothing. False is the literal form :math:`\mathrm{softmax}(A z + c)` of [1]_ on raw
@@ -65,8 +65,7 @@ class MatrixScaling(_LinearScaling):
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were compared, in decreasing order up to the one
-        after that of the least estimated loss; else empty.
+        With ``alpha="loo"`` the strengths that were compared, in decreasing order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
@@ -96,16 +95,13 @@ class MatrixScaling(_LinearScaling):
 
     Notes
     -----
-    Masked classes, logits of -inf, are refused, since the matrix mixes the logits of all classes.
-    A fit of up to four million logits stores their log-probabilities, one more array like ``X``, or
-    two for a single column; of more, each pass makes them anew. With ``normalize=False`` the map is
-    that of the raw logits, and only the final probabilities are mixed. Without ``smoothing``
-    log-probabilities below -1000 count as -1000.
-
-    Fitted by :func:`scipy.optimize.minimize`: a preconditioned L-BFGS, which is a ``method`` of it,
-    or Newton's method for two classes. The objective is convex, and the fit ends where its gradient
-    norm, in double precision, is at most ``tol``. A fit takes time :math:`O(n K^2)` and holds some
-    fifty arrays of the size of ``coef_``.
+    :func:`scipy.optimize.minimize` finds the minimum of the convex objective by a preconditioned
+    L-BFGS, which is a ``method`` of it, or by Newton's method for two classes. The fit ends where
+    the gradient norm, in double precision, is at most ``tol``. It takes time :math:`O(n K^2)` and
+    holds some fifty arrays of the size of ``coef_``; a fit of up to four million logits also stores
+    their log-probabilities. Rows with masked classes, logits of -inf, are refused, since the matrix
+    mixes the logits of all classes. With ``normalize=False`` the map acts on the raw logits, and
+    only the final probabilities are mixed. Log-probabilities below -1000 count as -1000.
 
     References
     ----------

@@ -70,13 +70,13 @@ class _OneVsRestScaling(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = of_scale.fit_inverse_temperature(rows, smoothing)
-        if not scale.is_separable:
+        if scale.outcome != "separable":
             of_scale.warn_of_no_minimum(scale)
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
         unit = of_scale.SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
-        odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
-        fitted = self._fit_maps(odds, temperature)
+        odds = rows.map(partial(_mixed_log_odds, temperature, smoothing), order="F")
+        fitted = self._fit_maps(rows.with_logits(odds), temperature)
         return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
     def _unmixed(self, Z: Floats) -> Floats:
@@ -128,10 +128,9 @@ def fit_maps(
     def fit(rows: Rows, start: Floats | None) -> tuple[RowSigmoids, OptimizeResult]:
         features = partial(_features, expand)
         sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=smooth_targets)
-        if start is None and prior is None:
-            start = sigmoids.constant
-        elif start is None:
-            start = np.resize(prior.mean, (K, prior.mean.shape[-1]))
+        if start is None:
+            mean = None if prior is None else prior.mean
+            start = sigmoids.constant if mean is None else np.resize(mean, (K, mean.shape[-1]))
         return sigmoids, fit_sigmoids(sigmoids, start, low)
 
     start = None

@@ -16,11 +16,11 @@ from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_o
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
-# Slopes are at least this; distinct logits then have distinct calibrated ones but for rounding.
+# Smallest slope: distinct logits then have distinct calibrated logits, up to rounding.
 SMALLEST_SLOPE = 0.05
 
-# Strength of the ridge penalty on each slope, times N: that of a normal prior of the slopes whose
-# standard deviation is one half.
+# Strength of the ridge penalty on each slope, times N: a normal prior of the slopes with a standard
+# deviation of one half.
 PRIOR_STRENGTH = 2.0
 
 # Share of the distribution of log-probabilities below, and above, all knots.
@@ -37,21 +37,21 @@ ROWS_PER_SLOPE = 256
 class OrderPreservingScaling(BaseCalibrator):
     r"""Order-preserving scaling: one increasing function of the log-probabilities of all classes.
 
-    Temperature scaling comes first, mixed with the uniform distribution. Then, on the
-    log-probabilities :math:`l` of the mixture, an increasing, piecewise linear function f,
+    Temperature scaling comes first, mixed with the uniform distribution. An increasing, piecewise
+    linear function f maps the log-probabilities :math:`l` of the mixture,
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(f(l))_k, \qquad
-        l_k = \log\left((1 - \varepsilon)\, \mathrm{softmax}(z / T)_k + \varepsilon / K\right),
+        l_k = \log\left((1 - \varepsilon)\, \mathrm{softmax}(z / T)_k + \varepsilon / K\right).
 
-    whose slopes :math:`b_0, \dots, b_J` between J knots are those that minimise the log loss plus
-    a ridge penalty, which shrinks them towards :math:`f(l) = l`,
+    Its slopes :math:`b_0, \dots, b_J` between J knots minimise the log loss plus a ridge penalty,
+    which shrinks them towards :math:`f(l) = l`,
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(b) + \frac{2 \alpha}{N} \sum_j (b_j - 1)^2,
         \qquad b_j \ge 0.05,
 
-    with N the sum of the weights and K the number of classes. It repairs what no linear map of the
-    logits can: small probabilities that are wrong by another factor than large ones, as those of
-    forests, naive Bayes and other classifiers with saturated or truncated outputs. The order of
+    with N the sum of the weights and K the number of classes. The function corrects small
+    probabilities by another factor than large probabilities, which no linear map can: forests,
+    naive Bayes and other classifiers with saturated or truncated outputs need this. The order of
     the classes in a row, and with it the accuracy, does not change. For two classes
     :math:`f(l_1) - f(l_0)` is an odd function of the margin.
 
@@ -60,12 +60,12 @@ class OrderPreservingScaling(BaseCalibrator):
     n_knots : int, default=6
         Number of knots. 0 gives temperature scaling with one more slope.
     alpha : float, default=1.0
-        Regularization strength: that of a normal prior of each slope with mean 1 and
-        standard deviation 1/2. With 0 there may be no optimum.
+        Regularization strength. With 1 each slope has a normal prior with mean 1 and standard
+        deviation 1/2. With 0 there may be no optimum.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in the mixture, by default
-        :math:`1 / (N + 1)`. Probabilities of 0 and those of classes that are only nearly impossible
-        then differ little.
+        :math:`1 / (N + 1)`: zero and nearly zero probabilities then differ little.
+        ``smoothing=0`` gives the plain map exactly, on :math:`\log \mathrm{softmax}(z / T)`.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -94,25 +94,19 @@ class OrderPreservingScaling(BaseCalibrator):
         As :class:`TemperatureScaling`, but for separable rows only if ``alpha=0``; slopes are then
         1. Also if Newton's method does not converge.
     UserWarning
-        If weights sum to far less than the number of rows, and as for
-        :class:`TemperatureScaling`.
+        As for :class:`TemperatureScaling`.
 
     Notes
     -----
-    This is the diagonal form of the functions of [1]_, which are fitted by gradient descent as
-    neural networks there. Piecewise linear functions with fixed knots are linear in their slopes,
-    so the log loss is convex in them. Fitted by :func:`scipy.optimize.minimize` with a method of
-    Newton's within bounds, in a few passes over the rows, each of which sums the gradient and the
-    whole Hessian.
+    This is the diagonal form of the functions of [1]_, which are fitted there as neural networks by
+    gradient descent. Piecewise linear functions with fixed knots are linear in their slopes, so the
+    log loss is convex. :func:`scipy.optimize.minimize` finds the minimum by a Newton method within
+    bounds, in a few passes that sum the gradient and the Hessian.
 
     Knots are equally spaced between the 0.5 % and the 99.5 % quantile of the log-probabilities,
-    each counted with its probability: the range of log-probabilities that labels would have if the
-    mixture were calibrated. Masked classes and those that are all but impossible do not
-    count, and no knot is below :math:`\log(0.005 / K)`. Beyond the outermost
-    knots the function goes on with the slopes of the outermost segments.
-
-    ``predict`` takes the class of the largest logit, so that it never changes, even where
-    rounding makes calibrated probabilities equal.
+    each weighted by its probability. No knot is below :math:`\log(0.005 / K)`. The outermost
+    segments go on beyond the knots. ``predict`` takes the class of the largest logit and never
+    changes, even if rounding makes calibrated probabilities equal.
 
     References
     ----------
@@ -168,10 +162,12 @@ class OrderPreservingScaling(BaseCalibrator):
         of_mixture = partial(log_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(of_mixture))
         knots = _knots(rows, self.n_knots)
-        if alpha == 0 or not scale.is_separable:  # a ridge penalty gives separable rows a minimum
+        if (
+            alpha == 0 or scale.outcome != "separable"
+        ):  # a ridge penalty gives separable rows a minimum
             temperature.warn_of_no_minimum(scale)
         slopes = np.ones(len(knots) + 1)
-        if alpha > 0 or not scale.is_separable:
+        if alpha > 0 or scale.outcome != "separable":
             found = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
             slopes = found.x
             if not found.success:
@@ -216,7 +212,7 @@ def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     L = L.astype(np.float64, copy=False)
     cells = np.clip(N_CELLS - L * (N_CELLS / LOWEST_KNOT), 0, N_CELLS - 1).astype(np.intp)
     P = np.exp(L) if w is None else np.exp(L) * w[:, None]
-    return np.bincount(cells.ravel(), P.ravel(), N_CELLS)
+    return np.asarray(np.bincount(cells.ravel(), P.ravel(), N_CELLS), np.float64)
 
 
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:

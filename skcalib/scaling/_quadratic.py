@@ -19,32 +19,31 @@ NARROWEST = 0.1
 class QuadraticScaling(_OneVsRestScaling):
     r"""Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class.
 
-    For each class k, against all others, with log-odds x of the class,
+    With the log-odds x of class k the map is
 
     .. math:: \hat p_k = \sigma(a_k + b_k x + c_k x^2), \qquad
         x = \log \frac{q_k}{1 - q_k}, \qquad
-        q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K ,
+        q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K .
 
-    a quadratic function with c > 0 is steeper at large log-odds than at small ones. With c = 0
-    it is Platt scaling, and with a = c = 0 and b = 1 temperature scaling, from whose log-odds,
-    mixed with the uniform distribution, it starts. Parameters minimise the log loss of the
-    event :math:`y = k` plus the penalty of a prior around temperature scaling. Rows are then
-    divided by their sum, and mixed with the uniform distribution. Two classes take a single map,
-    for the second of them. Beyond the log-odds of the calibration rows it is replaced by its
-    tangents.
+    With c > 0 the function is steeper at large log-odds than at small log-odds. With c = 0 the map
+    is Platt scaling, and with a = c = 0 and b = 1 temperature scaling, mixed with the uniform
+    distribution. Parameters minimise the log loss of the event :math:`y = k` plus the penalty of a
+    prior around temperature scaling. Rows are then divided by their sum, and mixed with the uniform
+    distribution. Two classes share one map, for the second class. Tangents replace the function
+    beyond the log-odds of the calibration rows.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Regularization strength: that of independent standard normal priors, of the deviation of
-        the map from x where the log-odds have information, of s times that of its slope there
-        from 1, and of :math:`s^2` times the change of the slope over :math:`\log(2 N + 1)`, the
-        largest log-odds of a mixture of two classes. With other numbers :math:`1 / \alpha` is the
-        variance of the priors, and 0 is the plain form of [1]_, which has no optimum for
-        separable rows.
+        Regularization strength: three numbers have independent normal priors around 0 with
+        variance :math:`1 / \alpha`. They are the deviation of the map from x at the centre of the
+        log-odds, s times the deviation of the slope there from 1, and :math:`s^2` times the change
+        of the slope over :math:`\log(2 N + 1)`, the largest log-odds of a mixture of two classes.
+        0 is the plain form of [1]_, which has no optimum for separable rows.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
-        :math:`1 / (N + 1)`, with N the sum of the weights.
+        :math:`1 / (N + 1)`, with N the sum of the weights. ``smoothing=0`` gives the plain map
+        exactly.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -77,31 +76,28 @@ class QuadraticScaling(_OneVsRestScaling):
     -----
     ConvergenceWarning
         If the logits are constant or no better than chance, as for :class:`TemperatureScaling`.
-        With ``alpha=0``, if a class has no optimum, because the map separates it from the others;
-        its parameters are then large but finite. Also if Newton's method does not converge.
+        With ``alpha=0``, if the map separates a class from the others, so that no optimum exists.
+        The parameters are then large but finite. Also if Newton's method does not converge.
     UserWarning
-        If weights sum to far less than the number of rows, and as for
-        :class:`TemperatureScaling`.
+        As for :class:`TemperatureScaling`.
 
     See Also
     --------
-    BetaCalibration : A map with two slopes as well, which never decreases.
+    BetaCalibration : A map with two slopes that never decreases.
     PlattScaling : A linear function of the log-odds.
 
     Notes
     -----
-    Fitted by :func:`scipy.optimize.minimize` with a method of Newton's for all classes at once,
-    whose iterations are one pass over the rows each.
+    :func:`scipy.optimize.minimize` finds the minimum by a Newton method for all classes at once.
 
-    The point of the priors is the mean of the log-odds of the rows, weighted by their information
-    :math:`q_k (1 - q_k)`, and s is their standard deviation, but between 0.1 and 1: log-odds that
-    are all on one side of zero, or vary little, are calibrated as freely as others.
+    The centre of the log-odds is their mean, weighted by the information :math:`q_k (1 - q_k)`, and
+    s is their standard deviation, but between 0.1 and 1: log-odds on one side of zero, or with
+    little variation, are calibrated as freely as others.
 
-    The map need not increase: where the data say so it falls at one end of the log-odds, beyond
-    :math:`-b / 2c`. The mixture bounds the log-odds by about :math:`\log(2 N + 1)` and the
-    tangents keep the slope beyond those that were seen, so no new row is far along a branch that
-    falls. Log-odds more than a thousand from zero, which only ``smoothing=0`` admits, count as a
-    thousand.
+    The map may decrease at one end of the log-odds, beyond :math:`-b / 2c`. The mixture bounds the
+    log-odds by about :math:`\log(2 N + 1)` and the tangents keep the slope beyond the calibration
+    rows, so that no new row is far along a decreasing branch. Log-odds beyond ±1000, which only
+    ``smoothing=0`` admits, count as ±1000.
 
     References
     ----------
@@ -138,7 +134,8 @@ class QuadraticScaling(_OneVsRestScaling):
             centre, square = 0 * centre, 1 + 0 * square
         spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
         prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), self.alpha * np.eye(3))
-        _, solution = fit_maps(odds, partial(_expand, limits, unit, centre, spread), prior)
+        expand = partial(_expand, limits, unit, centre, spread)
+        solution = fit_maps(odds, expand, prior)[1]
         theta = solution.x
         slope, quadratic = theta[:, 0] / spread, theta[:, 1] / (spread**2 * unit)
         return {
@@ -173,5 +170,4 @@ def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
     U = np.where(np.isfinite(U), U, FARTHEST)  # without information
     E = np.exp(-np.abs(U))
     Q = E / (1 + E) ** 2
-    terms = np.stack([Q, Q * U, Q * U * U])
-    return terms.sum(axis=1) if w is None else w @ terms
+    return np.stack([xa.weighted_sum(A, w) for A in (Q, Q * U, Q * U * U)])

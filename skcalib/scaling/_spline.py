@@ -21,41 +21,40 @@ TARGET_SHARE = 0.2
 class SplineCalibration(_OneVsRestScaling):
     r"""Spline calibration: a natural cubic spline of the log-odds of each class.
 
-    Temperature scaling comes first, mixed with the uniform distribution. Then, for each class k
-    against all others, a natural cubic spline :math:`s_k` of the log-odds :math:`x_k` of the
-    mixture,
+    Temperature scaling comes first, mixed with the uniform distribution. A natural cubic spline
+    :math:`s_k` maps the log-odds :math:`x_k` of class k,
 
     .. math:: \hat p_k = \sigma(s_k(x_k)), \qquad
         x_k = \log \frac{q_k}{1 - q_k}, \qquad
-        q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K ,
+        q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K .
 
-    with J equally spaced knots :math:`t_{k1}, \dots, t_{kJ}`, is the one that minimises the log
-    loss of the event :math:`y = k` plus a penalty on its roughness, which shrinks it towards
-    a line, that is, towards Platt scaling:
+    The spline has J equally spaced knots :math:`t_{k1}, \dots, t_{kJ}` and minimises the log loss
+    of the event :math:`y = k` plus a penalty on its roughness, which shrinks it towards a line,
+    that is, towards Platt scaling:
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(s_k)
         + \frac{2 \alpha}{N} (t_{kJ} - t_{k1}) \int s_k''(x)^2 dx ,
 
     with N the sum of the weights and K the number of classes. Rows are then divided by their sum,
-    and mixed with the uniform distribution again. Two classes take a single spline, of the log-odds
-    of the second. Beyond the outer knots splines are lines.
+    and mixed with the uniform distribution again. Two classes share one spline, for the second
+    class. Beyond the outer knots splines are lines.
 
     Parameters
     ----------
     n_knots : int, default=10
         Number J of knots, at least 2. 2 gives lines.
     alpha : "loo" or float, default="loo"
-        Regularization strength. With 1 the penalty is that of a normal prior of the
-        slope of the spline, a Brownian motion with standard deviation 1/2 from the first knot to
-        the last. "loo" takes that of nine from 30 to 0.003 with the least leave-one-out log loss,
-        estimated without refits [3]_, and a log-normal prior about 1. 0 is no penalty.
+        Regularization strength. With 1 the slope of the spline has a Brownian motion as prior, with
+        standard deviation 1/2 from the first knot to the last. "loo" takes the strength, among nine
+        from 30 to 0.003, with the least sum of leave-one-out log losses, estimated without refits
+        [3]_, minus the logarithm of a log-normal prior about 1 with a factor of 3 as standard
+        deviation. 0 is no penalty.
     increasing : bool, default=False
-        Whether splines have slopes that are nowhere negative, more precisely, a non-negative
-        combination of quadratic B-splines as slope [2]_. They then keep the order of the
-        log-odds of a class, up to ties.
+        Whether slopes are nowhere negative: the slope is then a non-negative combination of
+        quadratic B-splines [2]_, and splines keep the order of the log-odds of a class, up to ties.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities,
-        before and after, as for :class:`VectorScaling`. "auto" is :math:`1 / (N + 1)`.
+        Share :math:`\varepsilon` of the uniform distribution in both mixtures. "auto" is
+        :math:`1 / (N + 1)`. ``smoothing=0`` gives the plain map exactly, without any mixture.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -77,7 +76,7 @@ class SplineCalibration(_OneVsRestScaling):
         Their estimated leave-one-out log losses, of all sigmoids together, given the temperature
         and the knots.
     n_iter_ : int
-        Number of passes over the rows, without those for the temperature.
+        Number of passes over the rows, after the fit of the temperature.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -91,29 +90,18 @@ class SplineCalibration(_OneVsRestScaling):
         As :class:`TemperatureScaling`, but not for separable rows. Also if Newton's method does
         not converge.
     UserWarning
-        If weights sum to far less than the number of rows, and as for
-        :class:`TemperatureScaling`.
+        As for :class:`TemperatureScaling`.
 
     Notes
     -----
-    This is the spline calibration of [1]_ with another penalty, other knots and another choice of
-    the strength: on the roughness instead of all coefficients, equally spaced between the log-odds
-    that have 2 % of the information of the rows, the sum of :math:`p (1 - p)`, below and above
-    them, and by leave-one-out instead of a held-out fold. Fitted by
-    :func:`scipy.optimize.minimize` with a method of Newton's for all classes at once.
+    The differences from [1]_ are the penalty on the roughness instead of all coefficients, the
+    knots, which leave 2 % of the information :math:`p (1 - p)` on each side, and the choice of the
+    strength by leave-one-out. Targets are 1 and 0, mixed with 1/2 by a share of
+    :math:`0.2 / (N + 1)`, so that separable rows have an optimum.
 
-    Targets are 1 and 0, mixed with 1/2 by a share of :math:`0.2 / (N + 1)`, so that there is an
-    optimum where a threshold separates a class from the others.
-
-    All strengths are tried on counts in cells of the log-odds, which takes one pass. A weight of
-    one is left out at a time, so that a weight of two is the row twice here as well. The prior of
-    the strength has a standard deviation of log 3: estimates from a few hundred rows are uncertain,
-    and without it they are followed too far. The fit at the strength that is chosen is then
-    corrected by Newton steps with the gradient of all rows, until it has converged. With
-    ``increasing`` the strength is chosen without that condition.
-
-    For tensors on a device the temperature is fitted there and the splines on the host;
-    probabilities are computed on the device, and differentiable.
+    All strengths are tried on counts in 512 cells of the log-odds, which takes one pass. Newton
+    steps of :func:`scipy.optimize.minimize` with the gradient of all rows then correct the fit at
+    the chosen strength. With ``increasing`` the strength is chosen without that condition.
 
     References
     ----------
@@ -166,7 +154,7 @@ class SplineCalibration(_OneVsRestScaling):
         return super()._fit(rows)
 
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
-        return with_one_blas_thread(self._fit_splines, odds.on_host())
+        return with_one_blas_thread(self._fit_splines, odds)
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))

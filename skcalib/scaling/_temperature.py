@@ -1,5 +1,7 @@
 """Temperature scaling, and its mixture with uncalibrated and uniform probabilities."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
@@ -9,8 +11,8 @@ import numpy as np
 from skcalib._base import BaseCalibrator
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
-from skcalib._rows import ArrayLike, Floats, Indices, Plan, Rows, arrays as xa
-from skcalib._validation.inputs import check_option, fitted_smoothing, warn_of_small_weights
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa
+from skcalib._validation.inputs import check_option, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
 LOSSES = Literal["log_loss", "brier"]
@@ -23,20 +25,21 @@ class TemperatureScaling(BaseCalibrator):
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(z / T)_k .
 
-    One parameter, so a few hundred rows are enough; the order of the classes in a row, and with
-    it the accuracy, does not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it.
+    A few hundred rows are enough for this one parameter. The order of the classes in a row, and
+    with it the accuracy, does not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it.
     The probabilities are then mixed with the uniform distribution,
 
     .. math:: (1 - \varepsilon)\, \hat p(y = k \mid z) + \varepsilon / K ,
 
-    so that the log loss of a row is at most :math:`\log (K / \varepsilon)`. Where a few saturated
-    rows determine the temperature of least log loss, it is that of the mixture instead.
+    so that the log loss of a row is at most :math:`\log (K / \varepsilon)`.
+    ``smoothing=0`` gives :math:`\mathrm{softmax}(z / T)` exactly.
 
     Parameters
     ----------
     smoothing : float or "auto", default="auto"
         The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1. "auto" is
-        :math:`1 / (N + 1)` with N the sum of the weights [2]_, and 0 the plain form of [1]_.
+        :math:`1 / (N + 1)` with N the sum of the weights [2]_. ``smoothing=0`` gives
+        :math:`\mathrm{softmax}(z / T)` exactly, the plain form of [1]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``. Needed when ``y`` may lack some of
         them. By default the sorted labels in ``y``. Give them sorted if probabilities go to
@@ -58,13 +61,12 @@ class TemperatureScaling(BaseCalibrator):
     Warns
     -----
     ConvergenceWarning
-        If no temperature minimises the log loss: separable rows (``temperature_`` is then the
-        optimum for smoothed labels, see the notes), rows no better than chance (it is at a bound
-        relative to the differences of the logits), or constant logits (it is 1).
+        If no temperature minimises the log loss. For separable rows ``temperature_`` is then the
+        optimum for labels smoothed by :math:`1 / (N + 1)`, for rows no better than chance a million
+        times the mean range of the logits of a row, and for constant logits 1.
     UserWarning
-        If ``X`` seems to hold probabilities, or ``y`` lacks classes that ``X`` has columns for. If
-        weights sum to far less than the number of rows, where their sum matters: with
-        ``smoothing="auto"``, or if rows are separable.
+        If ``X`` seems to hold probabilities, if ``y`` lacks classes that ``X`` has columns for, or
+        if weights sum to far less than the number of rows.
 
     See Also
     --------
@@ -72,35 +74,15 @@ class TemperatureScaling(BaseCalibrator):
 
     Notes
     -----
-    With :math:`b = 1/T` the log loss is convex, and its derivatives for a row are the mean of
-    the logits under :math:`\hat p` less the logit of the label, and their variance under
-    :math:`\hat p`. The temperature is the exact zero of the first, which
-    :func:`scipy.optimize.root_scalar` finds by Halley's method, from the answer on a sample of the
-    rows, or else between bounds that are exact: the loss is at least ``b`` times the mean gap
-    between the largest logit of a row and that of its label, and ``log K`` at ``b = 0``. Masked
-    classes and other logits far below the largest do not enter them. The answer scales with the
-    logits: :math:`T(c z) = c\, T(z)`.
+    The log loss is convex in :math:`1 / T`; :func:`scipy.optimize.root_scalar` finds the root of
+    its slope. The answer scales with the logits: :math:`T(c z) = c\, T(z)`.
 
-    If every row is classified correctly, or tied, the log loss falls as T falls to 0. The
-    temperature is then the optimum for labels that are smoothed by :math:`\delta = 1 / (N + 1)`:
-    the class of the label has the target :math:`1 - \delta`, and :math:`\delta` is divided equally
-    among all classes of the row. Masked classes are none of these, nor are classes more than 100
-    times as far below the largest logit as the next class typically is, by the geometric mean over
-    the rows: with logits of -1e4 or -1e30 in the place of -inf the temperature is the same.
+    A few rows with a wrong label and logits of thousands may determine T. ``fit`` concludes this if
+    the log loss exceeds the log loss of one confidence for all predictions. With smoothing, T then
+    minimises the log loss of the mixture, by :func:`scipy.optimize.minimize_scalar`.
 
-    A row with the wrong label and a logit a million times as large as others sets the temperature
-    of least log loss, at which all other rows have next to uniform probabilities. That has happened
-    where the log loss of the calibration rows is larger than it would be with one confidence p for
-    all predictions, :math:`-p \log p - (1 - p) \log \frac{1 - p}{K - 1}` with
-    :math:`p = (n + 1) / (N + 2)` for the weight n of the rows that are classified correctly and
-    the geometric mean K of their numbers of classes. Then T minimises the log loss of the mixture,
-    among temperatures no higher than that; :func:`scipy.optimize.minimize_scalar` finds it around
-    the best of several that are a factor of two apart. Finding out takes one pass, over a sample
-    where there are many rows. With ``smoothing=0`` T is the one of least log loss in any case.
-
-    The number K of classes in the mixture is that of the row, without masked classes.
-    ``transform`` returns logarithms of the mixture, or its log-odds for a single column.
-    ``predict`` does not depend on ``smoothing``.
+    The K of the mixture is the number of classes of the row that are not masked. ``transform``
+    returns logarithms of the mixture, or its log-odds for a single column.
 
     References
     ----------
@@ -137,16 +119,10 @@ class TemperatureScaling(BaseCalibrator):
         super().__init__(classes=classes)
         self.smoothing = smoothing
 
-    def _weights_are_relative(self) -> bool:
-        return self.smoothing != "auto"
-
     def _fit(self, rows: Rows) -> dict[str, Any]:
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = fit_inverse_temperature(rows, smoothing)
-        if scale.outcome != "minimum":
-            warn_of_no_minimum(scale)
-            if scale.is_separable and self._weights_are_relative():
-                warn_of_small_weights(rows.weight, rows.n_rows)
+        warn_of_no_minimum(scale)
         return {"temperature_": 1 / scale.value, "smoothing_": smoothing}
 
     def _calibrate(self, Z: Floats) -> Floats:
@@ -163,8 +139,8 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     where the weights :math:`\omega \ge 0` sum to one and minimise the log loss, or the Brier score,
     of the calibration rows. The order of the classes in a row, and with it the accuracy, does not
-    change. It repairs what a temperature alone cannot: a classifier that is sometimes wrong however
-    confident it is, for which every temperature is too high for most rows and too low for some.
+    change. The mixture suits a classifier that is sometimes wrong at any confidence: every single
+    temperature is too high for most rows and too low for some.
 
     Parameters
     ----------
@@ -172,9 +148,9 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         What the weights minimise. The temperature minimises the log loss in any case.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the result, as for
-        :class:`TemperatureScaling`: it takes :math:`\varepsilon` of the first two weights, and adds
-        it to the third. "auto" is :math:`1 / (N + 1)` with N the sum of the weights of the rows. 0
-        is the plain form of [1]_, whose third weight may be 0.
+        :class:`TemperatureScaling`. The share moves from the first two weights to the third. "auto"
+        is :math:`1 / (N + 1)` with N the sum of the weights of the rows. ``smoothing=0`` gives the
+        plain form of [1]_ exactly.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -204,23 +180,20 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     See Also
     --------
-    TemperatureScaling : The same without the second member of the mixture.
+    TemperatureScaling : The mixture without its second member.
     OrderPreservingScaling : Other increasing functions of all log-probabilities.
 
     Notes
     -----
-    Given T both problems are convex. The log loss is minimised among positive weights by Newton's
-    method, whose steps are calls of :func:`scipy.optimize.nnls`, from probabilities of labels that
-    one pass over the logits computes. The Brier score is quadratic in the weights, and
-    :func:`scipy.optimize.lsq_linear` minimises it from one pass. In [1]_ the temperature minimises
+    Given T both problems are convex. Newton's method minimises the log loss among positive weights,
+    with steps by :func:`scipy.optimize.nnls`, from probabilities of labels that one pass over the
+    logits computes. The Brier score is quadratic in the weights, and
+    :func:`scipy.optimize.lsq_linear` minimises it after one pass. In [1]_ the temperature minimises
     the same loss as the weights, which is not convex for the Brier score.
 
-    Where the temperature is near 1 the first two members are all but equal, and so the loss hardly
-    depends on how their weights are divided, nor do the probabilities.
-
-    The number K of classes is that of the row, without masked classes. ``transform`` returns
-    logarithms of the mixture, or its log-odds for a single column. ``predict`` takes the class of
-    the largest logit, so that it never changes, even where rounding makes probabilities equal.
+    With a temperature near 1 the first two members are nearly equal: the division of their weights
+    hardly matters. ``predict`` takes the class of the largest logit and never changes, even if
+    rounding makes probabilities equal.
 
     References
     ----------
@@ -266,13 +239,10 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         self.loss = loss
         self.smoothing = smoothing
 
-    def _weights_are_relative(self) -> bool:
-        return self.smoothing != "auto"
-
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_option("loss", self.loss, LOSSES)
         fitted = TemperatureScaling(smoothing=self.smoothing)._fit(rows)  # noqa: SLF001
-        fit = _by_brier_score if self.loss == "brier" else _by_log_loss
+        fit = _fit_brier_score if self.loss == "brier" else _fit_log_loss
         weights = (1 - fitted["smoothing_"]) * fit(rows, fitted["temperature_"])
         weights[2] += fitted["smoothing_"]
         return {**fitted, "weights_": weights}
@@ -308,45 +278,47 @@ def _members(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Fl
 
 def _uniform(Z: Floats) -> Floats:
     """Probability (m,) of each class that is not masked, if all are equally probable."""
-    return 1 / xa.double(xa.namespace(Z).count_nonzero(-np.inf != xa.both_columns(Z), axis=1))
+    return 1 / np.count_nonzero(~np.isneginf(xa.both_columns(Z)), axis=1)
 
 
-def _by_log_loss(rows: Rows, temperature: float) -> Floats:
-    """Weights of the least log loss, with a warning where the search stopped before."""
-    given = rows.with_logits(rows.map(partial(_of_labels, temperature), Plan(room=4)))
-    found = mixture.mixture_weights(mixture.MixtureLoss(given, np.zeros(3)), np.full(3, 1 / 3))
-    if not found.success:
+def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
+    """Weights of the least log loss, with a warning if the search stopped before."""
+    labels = rows.with_logits(rows.map(partial(_label_probabilities, temperature)))
+    solution = mixture.mixture_weights(mixture.MixtureLoss(labels, np.zeros(3)), np.full(3, 1 / 3))
+    if not solution.success:
         warn(
             f"The weights of the ensemble did not converge in {mixture.MAX_ITERATIONS} iterations. "
             "They are close to the best ones; use loss='brier' for weights in closed form.",
             NotConvergedWarning,
         )
-    return np.asarray(found.x)
+    return np.asarray(solution.x)
 
 
-def _of_labels(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
-    """Probabilities (m, 3) that the members give the labels, relative to the largest of these."""
-    xp = xa.namespace(Z)
-    members = _members(temperature, Z)
-    logs = [xa.double(xa.of_labels(S, y) - xp.log(total)) for S, _, total in members]
-    L = xp.stack([*logs, xp.log(_uniform(Z))], axis=1)
-    return xp.exp(L - xp.max(L, axis=1, keepdims=True))
+def _label_probabilities(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
+    """Probabilities (m, 3) of the labels under the members, divided by the largest of them."""
+    each = np.arange(len(y))
+    logs = [S[each, y] - np.log(total) for S, _, total in _members(temperature, Z)]
+    L = np.stack([*logs, np.log(_uniform(Z))], axis=1)
+    return np.exp(L - L.max(axis=1, keepdims=True))
 
 
-def _by_brier_score(rows: Rows, temperature: float) -> Floats:
+def _fit_brier_score(rows: Rows, temperature: float) -> Floats:
     """Weights of the least Brier score."""
-    sums = rows.sum(partial(_products, temperature), Plan(room=4)) / rows.weight
-    # Of the differences of the members' probabilities from 1 for the label and 0 for the others.
+    sums = rows.sum(partial(_products, temperature)) / rows.weight
+    # Products of the differences between probabilities and targets, 1 for the label and else 0.
     sizes, vectors = np.linalg.eigh(sums[:3] - sums[3] - sums[3][:, None] + 1)
     roots = np.sqrt(np.maximum(sizes, 0))[:, None] * vectors.T
     return mixture.least_squares_weights(roots, np.zeros(3))
 
 
 def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Products of the probabilities of members (3, 3), and those of labels (1, 3), summed."""
-    P, Q = (E / total[:, None] for _, E, total in _members(temperature, Z))
-    P, Q = xa.double(P), xa.double(Q)
-    products = [xa.vecdot(*pair) for pair in ((P, P), (P, Q), (Q, Q))]
-    values = [*products, xa.of_labels(P, y), xa.of_labels(Q, y), _uniform(Z)]
-    pp, pq, qq, p, q, u = (float(xa.weighted_sum(value, w)) for value in values)
+    """Products of the probabilities of members (3, 3), and of the labels (1, 3), summed."""
+    P, Q = (
+        (E / total[:, None]).astype(np.float64, copy=False)
+        for _, E, total in _members(temperature, Z)
+    )
+    each = np.arange(len(y))
+    products = [np.einsum("ij,ij->i", *pair) for pair in ((P, P), (P, Q), (Q, Q))]
+    values = np.stack([*products, P[each, y], Q[each, y], _uniform(Z)])
+    pp, pq, qq, p, q, u = xa.weighted_sum(values.T, w)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

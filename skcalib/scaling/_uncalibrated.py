@@ -51,9 +51,6 @@ class Uncalibrated(BaseCalibrator):
     _on_device = True
     _keeps_order = True
 
-    def _weights_are_relative(self) -> bool:
-        return True
-
     def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
         return {}
 

@@ -90,7 +90,7 @@ class AutoCalibrator(BaseCalibrator):
     :class:`VennAbersCalibration`; more classes add :class:`OrderPreservingScaling`,
     :class:`MatrixScaling`, and trees for up to 20 classes.
 
-    *Prior.* The weights have a Dirichlet prior of 0.1 rows for each candidate except the uniform
+    *Prior.* The weights have a Dirichlet prior of 0.15 rows for each candidate except the uniform
     distribution, and :math:`\min(K - 1, \max(2, 15 K / N))` rows shared by temperature scaling and
     the uncalibrated logits, or given to the first of your candidates.
 
@@ -172,7 +172,7 @@ class AutoCalibrator(BaseCalibrator):
             there are some, and as other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
-        return self._stored(X, rows.classes, self._fit_stack(rows, splits)[0])
+        return self._set_fitted(X, rows.classes, self._fit_stack(rows, splits)[0])
 
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
@@ -185,7 +185,7 @@ class AutoCalibrator(BaseCalibrator):
             for candidate in by_name(self.calibrators).values():
                 check_calibrator(candidate, None)
         X = as_array(X)
-        rows = self._checked(X, y, sample_weight)
+        rows = self._validate_rows(X, y, sample_weight)
         if groups is not None or not isinstance(self.cv, Integral):
             check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
@@ -220,7 +220,7 @@ class AutoCalibrator(BaseCalibrator):
             held,
             candidates,
             splits or [],
-            simple=SIMPLE if is_default else tuple(candidates)[:1],
+            simple=SIMPLE if is_default else (),
             smoothing=smoothing,
             combine=self.combine,
             screen=is_default,

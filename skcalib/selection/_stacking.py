@@ -17,15 +17,14 @@ from skcalib._rows import Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
+from skcalib.meta._estimator_calibration import EstimatorCalibration
 
-# Candidates with a smaller weight are left out.
-NEGLIGIBLE = 0.01
-
-# Candidates with a smaller weight on the first fold are not fitted on the others.
-SCREENED = 0.05
+# Candidates with a smaller weight are left out, after the first fold if it has enough rows. Trees
+# take long to fit and to predict.
+NEGLIGIBLE, NEGLIGIBLE_TREES = 0.01, 0.05
 
 # Pseudo-rows of each candidate in the prior of the weights.
-EACH = 0.1
+EACH = 0.15
 
 # From MANY_ROWS on, weights are estimated on FEWER_ROWS.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000
@@ -81,16 +80,17 @@ def stack(
     """Fit candidates, and mix them with the weights of lowest out-of-fold log loss.
 
     Each probability is mixed with a share ``smoothing`` of the uniform distribution. The prior of
-    the weights favors the ``simple`` candidates. ``combine="best"`` selects a single candidate.
-    With ``screen`` the first fold decides which candidates are fitted on the other folds.
+    the weights favors the ``simple`` candidates, or the first one. ``combine="best"`` selects a
+    single candidate. With ``screen`` the first fold decides which candidates are fitted on the
+    other folds.
     """
     if not splits:
-        first = next(iter(candidates))  # the simplest
-        weights = {name: float(name == first) for name in candidates}
-        fitted = fit_to_all_rows({first: candidates[first]}, rows)
-        return Stack(weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
+        simplest = next(iter(candidates))
+        fitted = fit_to_all_rows({simplest: candidates[simplest]}, rows)
+        all_weights = {name: float(name == simplest) for name in candidates}
+        return Stack(all_weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
 
-    # Fit the candidates to each training part, for the probabilities of the labels of its test part.
+    # Fit the candidates to each training part; predict the labels of its test part.
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
     test = np.concatenate([split.test for split in splits])
     shares = shares_of(rows, test)
@@ -102,18 +102,18 @@ def stack(
     if combine == "best":
         weights = (np.array(names) == min(names, key=losses.__getitem__)) * 1.0
     else:
-        prior = pseudo_rows(Q, shares, names, simple, len(rows.classes))
+        prior = pseudo_rows(Q, shares, names, simple or names[:1], len(rows.classes))
         weights = lowest_loss(Q, shares, prior)
-        weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
+        smallest = np.minimum(smallest_weights(folds[-1].fitted, names), weights.max())
+        weights = np.where(weights < smallest, 0, weights)
         weights /= weights.sum()
 
     # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
     # too many rare events.
     kept = dict(zip(np.array(names)[weights > 0].tolist(), weights[weights > 0], strict=True))
     L = np.concatenate([fold_mixture(fold, rows, kept) for fold in folds])
-    intercept = np.zeros(L.shape[1])
-    if combine == "stack" and len(intercept) == 2:
-        intercept = fit_intercept(L, rows.y[test], shares)
+    has_intercept = combine == "stack" and len(rows.classes) == 2
+    intercept = fit_intercept(L, rows.y[test], shares) if has_intercept else np.zeros(L.shape[1])
 
     fitted = fit_to_all_rows({name: candidates[name] for name in kept}, rows)
     all_weights = {name: float(kept.get(name, 0)) for name in losses}
@@ -202,8 +202,15 @@ def promising(candidates: Mapping[str, Any], fold: Fold) -> dict[str, Any]:
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
     weights = lowest_loss(Q, None, (np.arange(len(names)) == 0) * 1.0)
-    out = {name for name, weight in zip(names[1:], weights[1:], strict=True) if weight < SCREENED}
+    too_small = weights < smallest_weights(fold.fitted, names)
+    out = [name for name, small in zip(names[1:], too_small[1:], strict=True) if small]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
+
+
+def smallest_weights(fitted: Mapping[str, Any], names: Sequence[str]) -> Floats:
+    """Weights (M,) below which fitted candidates are left out."""
+    are_trees = [isinstance(fitted[name], EstimatorCalibration) for name in names]
+    return np.where(are_trees, NEGLIGIBLE_TREES, NEGLIGIBLE)
 
 
 def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:
@@ -216,17 +223,20 @@ def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:
 
 
 def log_losses(folds: Sequence[Fold], w: Floats | None) -> tuple[dict[str, float], ...]:
-    """Mean log loss of each candidate on the test rows of the folds that have it, with its error."""
-    w = np.ones(sum(len(fold.test) for fold in folds)) if w is None else w
-    parts = np.split(w, np.cumsum([len(fold.test) for fold in folds])[:-1])
+    """Mean log losses on the test rows of the folds that have the candidate; standard errors."""
+    sizes = [len(fold.test) for fold in folds]
+    parts = np.split(np.ones(sum(sizes)) if w is None else w, np.cumsum(sizes)[:-1])
     means, errors = {}, {}
     for name in folds[0].Q:
-        own = [pair for pair in zip(folds, parts, strict=True) if name in pair[0].Q]
-        losses = -np.log(np.concatenate([fold.Q[name] for fold, _ in own]))
-        shares = np.concatenate([part for _, part in own])
+        pairs = [pair for pair in zip(folds, parts, strict=True) if name in pair[0].Q]
+        test = np.concatenate([fold.test for fold, _ in pairs])
+        losses = -np.log(np.concatenate([fold.Q[name] for fold, _ in pairs]))
+        shares = np.concatenate([part for _, part in pairs])
         shares = shares / shares.sum()
         means[name] = float(shares @ losses)
-        errors[name] = float(np.linalg.norm(shares * (losses - means[name])))
+        # Several losses of one row are not independent.
+        deviations = np.bincount(test, shares * (losses - means[name]))
+        errors[name] = float(np.linalg.norm(deviations))
     return means, errors
 
 
@@ -242,9 +252,10 @@ def pseudo_rows(
     """
     prior = np.where(np.array(names) == "uniform", 0.0, EACH)
     favored = np.isin(names, simple)
-    total = float(len(Q) if w is None else w.sum())
-    likelihoods = xa.weighted_sum(np.log(Q[:, favored]), w)
-    prior[favored] += min(n_classes - 1, max(2, 15 * n_classes / total)) * softmax(likelihoods)
+    if favored.any():
+        total = float(len(Q) if w is None else w.sum())
+        likelihoods = xa.weighted_sum(np.log(Q[:, favored]), w)
+        prior[favored] += min(n_classes - 1, max(2, 15 * n_classes / total)) * softmax(likelihoods)
     return prior
 
 

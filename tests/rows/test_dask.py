@@ -81,8 +81,7 @@ def fitted_numbers(calibrator):
     return np.concatenate([[], *flat])
 
 
-# How a fit went, where its last step began, and what it saw. Strengths are compared by fits of a
-# larger tolerance.
+# Attributes that describe the course of a fit.
 NO_ESTIMATES = ("classes_", "n_features_in_", "feature_names_in_", "loss_", "losses_", "n_iter_")
 NO_ESTIMATES += ("information_",)
 
@@ -383,8 +382,8 @@ def bad_fits():
     return {
         "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, r"chunks along.*rechunk\(\{1"),
         "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, r"same chunks.*Y?\.rechunk"),
-        "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "5 of unknown length and 1 of 700"),
-        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[0\]: .*same number"),
+        "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "got 5 and 1 chunks"),
+        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[\d\]: .*same number"),
         "no rows beside labels": (
             rows[names][rows["i"] >= 100],
             rows["y"],
@@ -402,7 +401,7 @@ def bad_fits():
         "weights in memory": (X, Y, np.ones(N), "got sample_weight of type ndarray"),
         "a bag": (X, db.from_sequence([1]), None, "y must be a Dask array, series"),
         "a delayed object": (X, dask.delayed([1]), None, "y must be a Dask array, series"),
-        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[2\]: .*got 1 NaN"),
+        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[[23]\]: .*got 1 NaN"),
         "NaN in a frame": (
             lazy[names].mask(lazy["z0"] > 3),
             lazy["y"],
@@ -413,7 +412,7 @@ def bad_fits():
         "no rows": (X[:0], Y[:0], None, "X must hold rows"),
         "one class": (X, Y * 0, None, "two classes"),
         "continuous": (X, Y + 0.5, None, "continuous"),
-        "negative weights": (X, Y, -Y, r"In X\.blocks\[0\].*negative"),
+        "negative weights": (X, Y, -Y, r"In X\.blocks\[\d\].*negative"),
         "no weights": (X, Y, 0 * Y, "all zero"),
         "weights of two dimensions": (X, Y, X, "one entry per row"),
     }
@@ -434,24 +433,6 @@ def test_a_chunk_that_cannot_be_made_is_reported():
     X = X.map_blocks(damaged, dtype=X.dtype, meta=np.empty((0, 3)))
     with pytest.raises(RuntimeError, match="could not compute a chunk of rows: OSError: file is"):
         TemperatureScaling().fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "message"),
-    [
-        ("KilledWorker", "", "more memory than a worker has"),
-        ("FutureCancelledError", "", "client that is closed"),
-        ("ValueError", "Missing dependency ('x', 4)", "client that is closed"),
-    ],
-)
-def test_faults_of_the_cluster_are_sentences(kind, text, message):
-    class Task:
-        @staticmethod
-        def compute():
-            raise type(kind, (Exception,), {})(text)
-
-    with pytest.raises(RuntimeError, match=message):
-        _dask.computed(Task())
 
 
 def test_bad_rows_of_a_prediction_are_named():
@@ -508,7 +489,7 @@ def test_what_needs_rows_says_so():
 
 def test_bad_probabilities_are_named():
     _, y, X, Y = three()
-    with pytest.raises(ValueError, match=r"^In y_proba\.blocks\[0\]: Each row of y_proba"):
+    with pytest.raises(ValueError, match=r"^In y_proba\.blocks\[\d\]: Each row of y_proba"):
         metrics.expected_calibration_error(Y, X)
     with pytest.raises(ValueError, match="got y_true of type ndarray"):
         metrics.expected_calibration_error(y, X)

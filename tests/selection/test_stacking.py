@@ -1,174 +1,103 @@
-"""Weights of mixtures: minima of the out-of-fold log loss; and averages of linear maps."""
+"""Weights of candidates: minima of the out-of-fold log loss with a prior."""
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._rows.rows import MemoryRows
-from skcalib.datasets import make_logits
-from skcalib.scaling._matrix import _averaged
-from skcalib.selection import _stacking
-from skcalib.selection._stacking import (
-    ROWS_TO_AVERAGE,
-    ROWS_TO_SCREEN_ON,
-    Fits,
-    Fold,
-    log_of_labels,
-    promising,
-    pruned_weights,
-    pseudo_rows,
-    stacking_weights,
-    weighed,
-)
+from skcalib import AutoCalibrator
+from skcalib._base import BaseCalibrator
+from skcalib._optimize.mixture import fit_intercept
+from skcalib.selection._stacking import Fold, lowest_loss, promising, pseudo_rows
+
+
+class Certain(BaseCalibrator):
+    """Gives one class nearly all of the probability, whatever the logits."""
+
+    def __init__(self, k=0, *, classes=None):
+        super().__init__(classes=classes)
+        self.k = k
+
+    def _fit(self, rows):
+        return {}
+
+    def _calibrate(self, Z):
+        return 12.0 * (np.arange(Z.shape[1]) == self.k) + np.zeros_like(Z)
 
 
 @st.composite
 def problems(draw):
-    """Log-probabilities of labels, weights of rows or None, and pseudo-rows."""
+    """Probabilities of labels, weights of rows or None, and pseudo-rows."""
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     n, M = draw(st.integers(1, 60)), draw(st.integers(1, 6))
-    scale = draw(st.sampled_from([0.1, 1.0, 10.0, 300.0]))
-    L = -scale * rng.exponential(size=(n, M))
+    scale = draw(st.sampled_from([0.1, 1.0, 10.0, 100.0]))
+    Q = np.exp(-scale * rng.exponential(size=(n, M)))
     w = rng.integers(1, 4, n) * 1.0 if draw(st.booleans()) else None
-    pseudo_rows = rng.permutation(np.eye(M)[0] * draw(st.sampled_from([0.0, 0.5, 1.0, 5.0])))
-    return L, w, pseudo_rows
-
-
-def weights_of(L, w, prior):
-    return stacking_weights(MemoryRows(L, None, w), prior)
-
-
-def weighed_in(fold, simple, smoothing=1e-3):
-    names = list(fold.L)
-    return weighed([fold.of(names)], names, "stack", smoothing, simple)
-
-
-# --------------------------------------------------------------------------------------
-# Weights.
+    prior = rng.permutation(np.eye(M)[0] * draw(st.sampled_from([0.0, 0.5, 1.0, 5.0])))
+    return Q, w, prior
 
 
 @given(problems())
 def test_no_direction_lowers_the_objective(problem):
     """The objective is at most ``max_m slope_m - 1`` times the total above its minimum."""
-    L, w, pseudo_rows = problem
-    x = weights_of(*problem)
+    Q, w, prior = problem
+    x = lowest_loss(Q, w, prior)
     assert x.min() >= 0
     assert x.sum() == pytest.approx(1)
-    w = np.ones(len(L)) if w is None else w
-    Q = np.exp(L - L.max(axis=1, keepdims=True))
+    w = np.ones(len(Q)) if w is None else w
     slopes = (w / (Q @ x)) @ Q
-    prior = pseudo_rows > 0
-    slopes[prior] += pseudo_rows[prior] / x[prior]
-    assert slopes.max() <= (w.sum() + pseudo_rows.sum()) * (1 + 1e-5)
-
-
-# --------------------------------------------------------------------------------------
-# Averages of linear maps.
-
-
-def of_candidates(Z, y, candidates):
-    """Candidates fitted to one half of the rows, and their log-probabilities for the other."""
-    half = len(y) // 2
-    fitted = {name: c.fit(Z[:half], y[:half]) for name, c in candidates.items()}
-    test = MemoryRows(Z[half:], y[half:], None, classes=np.arange(Z.shape[1]))
-    L = {name: c.predict_log_proba(test.X)[np.arange(half), test.y] for name, c in fitted.items()}
-    return [Fold(Fits(fitted, {}, {}), test, L)]
-
-
-def bent(n=2000):
-    Z, y = make_logits(n, 3, temperature=2.0, random_state=0)
-    return Z * [1, 2, 3] + [1, 2, 0], y
-
-
-def test_the_average_has_the_weight_that_minimises_the_loss_of_the_mixture(monkeypatch):
-    """Its members share this weight as they do in the mixture of all candidates."""
-    monkeypatch.setattr(_stacking, "GAIN", -1.0)  # so that nothing is left out
-    Z, y = bent(2 * ROWS_TO_AVERAGE)
-    candidates = {
-        "other": TemperatureScaling(smoothing=0.1),
-        "vector": VectorScaling(),
-        "matrix": MatrixScaling(alpha=0.1),
-    }
-    (fold,) = of_candidates(Z, y, candidates)
-    eps = 1e-3
-    L = {name: np.log((1 - eps) * np.exp(L) + eps / 3) for name, L in fold.L.items()}
-    # Rows at random, so that each of the candidates has some weight.
-    chance = np.random.default_rng(0).choice(3, len(fold.L["vector"]), p=[0.3, 0.3, 0.4])
-    L = {name: np.where(chance == k, of_one, -3.0) for k, (name, of_one) in enumerate(L.items())}
-    L["other"] = np.where(chance == 0, 0.0, -3.0)
-    found = weighed_in(fold._replace(L=L), ["other"], eps).weights
-    prior = np.array([2.1, 0.1, 0.1])
-    _, vector, matrix = weights_of(np.column_stack(list(L.values())), None, prior)
-    assert found["vector"] / found["matrix"] == pytest.approx(vector / matrix)
-    assert vector != pytest.approx(matrix, rel=0.05)
-    average = _averaged(list(candidates.values())[1:], np.array([vector, matrix]))
-    of_average = log_of_labels(average, fold.test, eps)
-    expected = weights_of(np.column_stack([L["other"], of_average]), None, np.array([2.1, 0.2]))
-    assert_allclose([found["other"], found["vector"] + found["matrix"]], expected, atol=1e-6)
+    favored = prior > 0
+    slopes[favored] += prior[favored] / x[favored]
+    assert slopes.max() <= (w.sum() + prior.sum()) * (1 + 1e-5)
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "n_rows", "total"),
-    [(1, 20, 1), (2, 20, 1), (3, 5, 2), (20, 1000, 2), (20, 50, 6), (20, 10, 19)],
+    ("n_classes", "n_rows", "total"),
+    [(2, 20, 1), (3, 5, 2), (20, 1000, 2), (20, 50, 6), (20, 10, 19)],
 )
-def test_pseudo_rows_are_shared_by_the_likelihoods_of_simple_candidates(
-    n_columns, n_rows, total, rng
-):
-    """Few, more with few rows per class, and a tenth for each candidate."""
-    names, evidence = ["a", "better", "b", "uniform"], rng.uniform(-2, 2, size=4)
-    found = pseudo_rows(names, evidence, n_rows, ["a", "b", "left out"], n_columns)
-    assert found.sum() == pytest.approx(0.3 + total)
-    assert_array_equal(found[[1, 3]], [0.1, 0])
-    of_simple = found[[0, 2]] - 0.1
-    assert of_simple[0] / of_simple[1] == pytest.approx(np.exp(evidence[0] - evidence[2]))
-    alone = pseudo_rows(names, evidence, n_rows, ["left out"], n_columns)
-    assert_array_equal(alone, [0.1, 0.1, 0.1, 0])
+def test_simple_candidates_share_pseudo_rows_by_their_likelihoods(n_classes, n_rows, total, rng):
+    """The number grows if there are few rows per class, and each candidate has 0.15 more."""
+    names, Q = ["a", "better", "b", "uniform"], rng.uniform(0.5, 1, size=(n_rows, 4))
+    prior = pseudo_rows(Q, None, names, ["a", "b", "left out"], n_classes)
+    assert prior.sum() == pytest.approx(0.45 + total)
+    assert_array_equal(prior[[1, 3]], [0.15, 0])
+    a, b = prior[[0, 2]] - 0.15
+    assert a / b == pytest.approx(np.prod(Q[:, 0] / Q[:, 2]))
+    alone = pseudo_rows(Q, None, names, ["left out"], n_classes)
+    assert_array_equal(alone, [0.15, 0.15, 0.15, 0])
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(5, False), (50, True)])
 def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
-    """The second candidate is right in a share of the rows, in which the first one is wrong."""
-    right = np.arange(1000) < n_rows
-    L = {"first": np.where(right, -9.0, 0.0), "second": np.where(right, 0.0, -9.0)}
-    fits = Fits({"first": None, "second": None}, {}, {})
-    fold = Fold(fits, MemoryRows(np.zeros((1000, 2)), right * 1, None), L)
-    weights = weighed_in(fold, ["first"]).weights
-    assert weights["second"] == pytest.approx(n_rows / 1001 if kept else 0, rel=0.02)
-    assert sum(weights.values()) == pytest.approx(1)
+    """Each candidate predicts the label of a share of the rows with certainty."""
+    y = np.arange(1000) % 3 % 2
+    y[:n_rows] = 2
+    c = AutoCalibrator([Certain(0), Certain(1), Certain(2)]).fit(np.zeros((1000, 3)), y)
+    *_, weight = c.weights_.values()
+    assert weight == pytest.approx(n_rows / 1000 if kept else 0, rel=0.05)
+    assert sum(c.weights_.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("n_rows", [ROWS_TO_SCREEN_ON - 1, 10 * ROWS_TO_SCREEN_ON])
-def test_linear_maps_of_little_weight_are_hopeless_on_many_rows(n_rows):
+@pytest.mark.parametrize("n_rows", [499, 5000])
+def test_candidates_of_little_weight_on_the_first_fold_are_left_out_if_it_has_many_rows(n_rows):
     """Each candidate is right in a share of the rows, in which the others are wrong."""
-    shares = {"first": 0.0, "tiny": 0.005, "other": 0.03, "linear": 0.03, "map": 0.1, "last": 0.835}
+    shares = {"first": 0.0, "tiny": 0.005, "other": 0.03, "last": 0.965}
     ends = np.cumsum([*shares.values()]) * n_rows
     who = np.searchsorted(ends, np.arange(n_rows), side="right")
-    L = {name: np.where(who == k, 0.0, -9.0) for k, name in enumerate(shares)}
-    Z, y = make_logits(100, 2, random_state=0)
-    fitted = dict.fromkeys(shares) | dict.fromkeys(["linear", "map"], VectorScaling().fit(Z, y))
-    test = MemoryRows(np.zeros((n_rows, 2)), np.zeros(n_rows, int), None)
-    kept = promising(fitted, Fold(Fits(fitted, {}, {}), test, L), "")
-    out = set() if n_rows < ROWS_TO_SCREEN_ON else {"tiny", "linear"}
-    assert set(kept) == set(shares) - out
+    Q = {name: np.where(who == k, 1.0, 1e-4) for k, name in enumerate(shares)}
+    kept = promising(shares, Fold(np.arange(n_rows), dict.fromkeys(shares), Q, {}))
+    assert set(kept) == set(shares) - ({"tiny"} if n_rows > 500 else set())
 
 
-def test_candidates_are_left_out_whose_gain_is_small(rng):
-    """As many as the share of the loss allows; the last one stays in any case."""
-    L, none = np.log(rng.uniform(0.05, 1, size=(300, 5))), np.zeros(5)
-    L[:, 0] -= 2.0  # of no use
-    rows = MemoryRows(L, None, None)
-
-    def loss(weights):
-        return -np.log(np.exp(L) @ weights).mean()
-
-    least, n_kept = loss(stacking_weights(rows, none)), []
-    for gain in (0.0, 0.02, 0.1, 10.0):
-        weights = pruned_weights(rows, none, gain)
-        assert weights.sum() == pytest.approx(1)
-        assert loss(weights) <= (1 + gain) * least + 1e-6
-        n_kept.append(np.count_nonzero(weights))
-    assert n_kept == sorted(n_kept, reverse=True)
-    assert (n_kept[0], n_kept[-1]) == (4, 1)
-    assert weights[-1] == 1
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_intercept_makes_probabilities_sum_to_the_events(weighted, rng):
+    L = np.log(rng.dirichlet([1, 2, 5], 500))
+    y = rng.choice(3, 500, p=[0.1, 0.7, 0.2])
+    w = rng.integers(1, 4, 500) * 1.0 if weighted else None
+    b = fit_intercept(L, y, w)
+    P = np.exp(L + b)
+    P /= P.sum(axis=1, keepdims=True)
+    w = np.ones(500) if w is None else w
+    # The derivative of the penalty is 2 b.
+    assert_allclose(w @ P, np.bincount(y, w) - 2 * b, atol=0.05)
+    assert abs(b).max() > 0.5
