@@ -49,10 +49,6 @@ class MissingClassesWarning(UserWarning):
         self.n_columns = n_columns
 
 
-class ColumnOrderWarning(UserWarning):
-    """The columns may be in another order than the classes."""
-
-
 class FitWarning(UserWarning):
     """A warning of a fit. Warnings of many fits with one class and ``cause`` are merged into one.
 
@@ -62,6 +58,10 @@ class FitWarning(UserWarning):
     def __init__(self, message: str, cause: str = "") -> None:
         super().__init__(message)
         self.cause = cause
+
+
+class ColumnOrderWarning(FitWarning):
+    """The columns may be in another order than the classes."""
 
 
 class NoMinimumWarning(FitWarning, ConvergenceWarning):
