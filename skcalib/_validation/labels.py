@@ -281,7 +281,7 @@ def resolve_classes(
         raise ValueError(
             f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
             f"If y lacks some, name all in column order with {name}=; leave out rows with labels "
-            "that mean no class, such as -100 or 255."
+            f"that mean no class, such as -100 or 255. The labels are [{shown(present)}]."
         )
     if hasattr(X, "columns"):
         check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
