@@ -141,8 +141,8 @@ def test_signatures_fit_on_a_few_lines():
     for path in PUBLIC:
         obj = public_object(path)
         methods = [f for f in vars(obj).values() if callable(f) or isinstance(f, classmethod)]
-        for function in [obj, *(methods if inspect.isclass(obj) else [])]:
-            function = getattr(function, "__func__", function)
+        for method in [obj, *(methods if inspect.isclass(obj) else [])]:
+            function = getattr(method, "__func__", method)
             if inspect.isclass(function) or hasattr(function, "__code__"):
                 signature = str(inspect.signature(function)).replace("'", "")
                 assert len(signature) <= LONGEST_SIGNATURE, (path, function, signature)

@@ -347,7 +347,7 @@ class TestErrors:
             container.add_node("ArgMax", X, label, axis=1, keepdims=0)
             container.add_node("Softmax", X, P, axis=1)
 
-        options = dict.fromkeys(["nocl", "zipmap", "raw_scores"], [True, False])
+        options = {key: [True, False] for key in ["nocl", "zipmap", "raw_scores"]}
         shapes = calculate_linear_classifier_output_shapes
         skl2onnx.update_registered_converter(Margins, "Margins", shapes, convert, options=options)
         model = CalibratedClassifier(Margins(), PlattScaling(), cv=2).fit(self.X, self.Y)
