@@ -385,7 +385,6 @@ BROKEN = [
     ("n_features_in_", DELETED),
     ("classes_", "abc"),
     ("smoothing_", 30.0),
-    ("smoothing_", -3.0),
     ("classes_", array([0], "int64")),
     ("classes_", array([0, 1, None], "int64")),
     ("classes_", array([0, 1, 300], "uint8")),
