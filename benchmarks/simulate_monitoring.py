@@ -1,8 +1,7 @@
 """False alarms of monitors over long lives, and rows from the beginning of a drift to the alarm.
 
 Logits are normal with a standard deviation of 2, and labels are drawn from their softmax: the
-probabilities are calibrated. After a drift, labels are drawn from other probabilities, or logits
-have another distribution. Run::
+probabilities are calibrated. After a drift, labels are drawn from other probabilities. Run::
 
     python benchmarks/simulate_monitoring.py [--quick] [--lives 200] [--only PARTS]
 """
@@ -18,7 +17,7 @@ import numpy as np
 from results import simple_table
 from scipy.special import softmax
 
-from skcalib.monitor import CalibrationMonitor, DriftMonitor
+from skcalib.monitor import CalibrationMonitor
 
 Random = np.random.Generator
 # From logits to those of the true probabilities.
@@ -35,6 +34,7 @@ class Life(NamedTuple):
     n_rows: int
     n_bins: int = 15
     weights: bool = False
+    group: int = 1
     tolerance: float = 0.0
 
     def monitor(self) -> CalibrationMonitor:
@@ -42,7 +42,8 @@ class Life(NamedTuple):
         return CalibrationMonitor(labels=range(self.n_classes), **how)
 
     def cells(self) -> list[str]:
-        extra = "w" * self.weights + f" tol. {self.tolerance}" * bool(self.tolerance)
+        extra = "w" * self.weights + f" groups of {self.group}" * (self.group > 1)
+        extra += f" tol. {self.tolerance}" * bool(self.tolerance)
         bins = f"{self.n_bins} {extra}".strip()
         return [self.kind, str(self.n_classes), bins, str(self.batch), str(self.n_rows)]
 
@@ -59,6 +60,8 @@ LIVES = [
     Life(3, "classwise", 100, 50_000),
     Life(3, "classwise", 20, 10_000, weights=True),
     Life(100, "classwise", 200, 20_000),
+    Life(2, "binary", 100, 20_000, group=10),
+    Life(3, "top-label", 100, 20_000, group=5),
 ]
 
 
@@ -71,9 +74,11 @@ def batches(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Logits, labels and probabilities; the logits of the truth are others from a row on."""
     for start in range(0, life.n_rows, life.batch):
-        Z = 2 * random.normal(size=(life.batch, life.n_classes))
+        n_groups = life.batch // life.group  # rows of a group have one label
+        Z = np.repeat(2 * random.normal(size=(n_groups, life.n_classes)), life.group, axis=0)
         true = truth(Z) if truth and start >= begin else Z
-        yield Z, labels_of(softmax(true, axis=1), random), softmax(Z, axis=1)
+        y = labels_of(softmax(true[:: life.group], axis=1), random)
+        yield Z, np.repeat(y, life.group), softmax(Z, axis=1)
 
 
 def alarm_at(
@@ -83,9 +88,10 @@ def alarm_at(
     random, monitor = np.random.default_rng(seed), life.monitor()
     for Z, y, P in batches(life, random, truth, begin):
         weights = random.exponential(size=len(y)) if life.weights else None
-        monitor.update(y, P if model is None else model(Z), weights)
-        if monitor.alarm:
-            return monitor.n_samples_at_alarm
+        groups = np.arange(len(y)) // life.group if life.group > 1 else None
+        monitor.update(y, P if model is None else model(Z), weights, groups)
+        if monitor.alarm_:
+            return monitor.n_samples_at_alarm_
     return np.inf
 
 
@@ -138,66 +144,10 @@ def delays(n_lives: int) -> list[list[str]]:
     return found
 
 
-DRIFTS = {
-    "none": lambda Z: Z,
-    "logits times 0.9": lambda Z: 0.9 * Z,
-    "logits times 0.5": lambda Z: 0.5 * Z,
-    "class 0, offset 0.5": partial(offset, size=0.5),
-}
-
-
-def drifted_at(kind: str, n_reference: int, n_rows: int, change: Truth, seed: int) -> float:
-    random = np.random.default_rng(seed)
-    P = softmax(2 * random.normal(size=(n_reference, 3)), axis=1)
-    monitor = DriftMonitor(P, kind=kind, random_state=seed)
-    for _ in range(0, n_rows, 100):
-        monitor.update(softmax(change(2 * random.normal(size=(100, 3))), axis=1))
-        if monitor.alarm:
-            return monitor.n_samples_at_alarm
-    return np.inf
-
-
-def drifts(n_lives: int) -> list[list[str]]:
-    found = []
-    for name, change in DRIFTS.items():
-        cells = [name]
-        for kind in ("top-label", "classwise"):
-            for n_reference in (100, 1000, 10_000):
-                rows = [
-                    drifted_at(kind, n_reference, 20_000, change, seed) for seed in range(n_lives)
-                ]
-                rate = f"{np.mean(np.isfinite(rows)):.2f}"
-                cells.append(rate if name == "none" else f"{shown(rows, 0)} ({rate})")
-        found.append(cells)
-        print(*cells, sep=" | ", flush=True)
-    return found
-
-
-def tied(decimals: int, batch: int, n_rows: int, seed: int) -> bool:
-    """Whether rounded scores raise a false alarm; all monitors break ties by the same numbers."""
-    random = np.random.default_rng(seed)
-    p = np.round(random.beta(0.5, 0.5, size=200 + n_rows), decimals)
-    monitor = DriftMonitor(p[:200], kind="binary")
-    batches = (p[start : start + batch] for start in range(200, len(p), batch))
-    return any(monitor.update(scores).alarm for scores in batches)
-
-
-def ties(n_lives: int) -> list[list[str]]:
-    found = []
-    for decimals in (0, 1, 2, 10):
-        cells = [str(10**decimals + 1) if decimals < 10 else "no ties"]
-        for batch, n_rows in ((1, 500), (20, 2000), (100, 10_000)):
-            alarms = [tied(decimals, batch, n_rows, seed) for seed in range(n_lives)]
-            cells.append(f"{np.mean(alarms):.3f}")
-        found.append(cells)
-        print(*cells, sep=" | ", flush=True)
-    return found
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     add = parser.add_argument
-    parts = ["false", "delay", "drift", "ties"]
+    parts = ["false", "delay"]
     add("--only", nargs="+", choices=parts, default=parts)
     add("--lives", type=int, default=200)
     add("--quick", action="store_true", help="20 lives")
@@ -210,15 +160,9 @@ def main() -> None:
     if "false" in args.only:
         header = ["kind", "classes", "bins", "batch", "rows", "false alarms", "lives"]
         print(simple_table(header, false_alarms(n)))
-    if "ties" in args.only:
-        header = ["scores", "batch 1, 500 rows", "20, 2000", "100, 10 000"]
-        print(simple_table(header, ties(3 * n // 2)))
     if "delay" in args.only:
         kinds = [f"{b}: {kind}" for b in (0, "10 000", "100 000") for kind in ("top", "class")]
         print(simple_table(["drift", *kinds], delays(n // 5)))
-    if "drift" in args.only:
-        kinds = [f"{kind}: {n}" for kind in ("top", "class") for n in (100, 1000, 10_000)]
-        print(simple_table(["drift", *kinds], drifts(n // 2)))
 
 
 if __name__ == "__main__":

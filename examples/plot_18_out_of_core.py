@@ -94,13 +94,14 @@ plt.show()
 
 from scipy.special import softmax
 
+from skcalib import ReliabilityDisplay
 from skcalib.monitor import CalibrationMonitor
 
 second_half = range(N_ROWS // 2, N_ROWS, PART)
 
 
 def monitored(predict_proba):
-    monitor = CalibrationMonitor(labels=np.arange(N_CLASSES))
+    monitor = CalibrationMonitor(np.arange(N_CLASSES))
     for start in second_half:
         rows = slice(start, start + PART)
         monitor.update(y[rows], predict_proba(logits[rows]))
@@ -113,8 +114,8 @@ for name, predict_proba in {
     "vector scaling": vector.predict_proba,
 }.items():
     monitors[name], seconds, peak = measured(lambda p=predict_proba: monitored(p))
-    error = monitors[name].expected_calibration_error()
-    rows = monitors[name].n_samples
+    error = monitors[name].measure("expected_calibration_error")
+    rows = monitors[name].n_samples_
     print(f"{name}: ECE {error:.4f} from {rows} rows, peak memory {peak:.0f} MB, {seconds:.1f} s")
 
 # %%
@@ -123,7 +124,7 @@ for name, predict_proba in {
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5), layout="constrained")
 for ax, (name, monitor) in zip(axes, monitors.items(), strict=True):
-    monitor.plot(ax, name=name.capitalize())
+    ReliabilityDisplay(monitor.curve(), name=name.capitalize()).plot(ax)
 plt.show()
 
 # %%

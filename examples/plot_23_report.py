@@ -3,7 +3,7 @@
 =======================
 
 :func:`~skcalib.calibration_report` evaluates a fitted calibrator on held-out rows. The report is a
-figure, a page for the browser, and an object with all of its numbers.
+figure, a page for the browser, and an object with all numbers.
 """
 
 # %%
@@ -34,21 +34,24 @@ comparison
 # The figure
 # ----------
 # Matrix scaling has the lowest log loss. The figure of its report has reliability diagrams and
-# histograms of the confidence before and after calibration, log loss and ECE of the logits divided
-# by a temperature, with the log loss of matrix scaling as a horizontal line, and a table. The MCE
-# in the table, which is the largest gap of all bins, has increased: it is that of a bin with few
-# rows, which is pale.
+# histograms of the confidence before and after calibration.
 
 import matplotlib.pyplot as plt
 
 matrix = comparison.calibrators["MatrixScaling"]
-report = calibration_report(matrix, *held_out, comparison=comparison)
+report = calibration_report(
+    matrix,
+    *held_out,
+    comparison=comparison,
+    metadata={"Model": "small network on digits"},
+    random_state=0,
+)
 plt.show()
 
 # %%
 # The numbers
 # -----------
-# The verdict has three sentences: before calibration, its effect, and what is left.
+# The verdict has two sentences: the effect of calibration, and the remaining error.
 
 import textwrap
 
@@ -58,8 +61,8 @@ print(
 )
 
 # %%
-# All measures have intervals, and so has their change. The change is significant where its interval
-# is on one side of zero.
+# All measures and their changes have intervals. A change is significant if its interval does not
+# contain zero.
 
 import pandas as pd
 
@@ -79,11 +82,11 @@ pd.DataFrame(
 # %%
 # The page
 # --------
-# The page is one file that loads nothing from anywhere: diagrams are vector graphics inside of it,
-# and a script of a few lines sorts its tables. It can be sent by mail, attached to a ticket, or
-# printed. Besides the figures above it has the comparison, the worst classes, decompositions of the
-# log loss and the Brier score, a summary of the data, warnings, versions, and the code that repeats
-# it. The command line writes one, too: ``python -m skcalib --report report.html``.
+# The page is a single file without scripts, which loads nothing: diagrams are vector graphics
+# inside of it. It can be sent by mail, attached to a ticket, or printed. It adds the comparison,
+# the worst classes, facts about the data, versions, and the code that repeats it. ``metadata=``
+# adds facts such as the model and the files. The command line writes a page, too: ``python -m
+# skcalib --report report.html``.
 
 import tempfile
 from pathlib import Path

@@ -169,7 +169,7 @@ def test_intervals_tests_and_monitors(answers, rows, seed):
     if P.ndim == 2:
         monitor = skcalib.monitor.CalibrationMonitor(labels=np.unique(y))
         if answers.of(monitor.update, y, P, w) is not None:
-            assert monitor.expected_calibration_error() == pytest.approx(interval.estimate)
+            assert monitor.measure("expected_calibration_error") == pytest.approx(interval.estimate)
 
 
 DRAWN = [

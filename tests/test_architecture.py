@@ -107,8 +107,8 @@ def test_no_other_private_names_of_scikit_learn():
 EXTRAS = {
     "comparison._comparison": {"pandas"},
     "_rows.dask": {"dask"},
-    "_cli.reading": {"dask", "distributed"},
-    "_cli.jobs": {"pyarrow", "skops"},
+    "_cli.reading": {"dask", "pandas"},
+    "_cli.jobs": {"pandas", "pyarrow", "skops"},
     "export._graph": {"onnx"},
     "export._onnx": {"onnx"},
     "export._classifiers": {"onnx", "skl2onnx"},

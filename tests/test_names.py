@@ -48,7 +48,7 @@ def compared(name):
 
 def watched(name):
     monitor = CalibrationMonitor(labels=range(3)).update(Y, P)
-    return monitor.plot(name=name).figure_
+    return ReliabilityDisplay(monitor.curve(), name=name).plot().figure_
 
 
 def swept(name):
@@ -81,7 +81,7 @@ PICTURES = {
     "segments": (of_segments, 3),
     "sweep": (swept, 1),
     "sweep on one": (swept_on_one, 1),
-    "report": (lambda name: calibration_report(FITTED, Z, Y, name=name).figure_, 2),
+    "report": (lambda name: calibration_report(FITTED, Z, Y, name=name).figure_, 1),
     "comparison": (compared, 2),
     "monitor": (watched, 1),
 }  # fmt: skip

@@ -1,1 +1,1 @@
-"""The command line: files in, a comparison, pictures and a calibrator out."""
+"""The command line: files of logits are read, calibrators compared, saved and applied."""

@@ -1,435 +1,284 @@
-"""Logits and labels in files, for the command line: arrays of NumPy, text and Parquet.
+"""Logits and labels in files: NumPy arrays, and tables that pandas or Dask reads."""
 
-Whatever reading a file raises becomes one sentence that names the file.
-"""
+from __future__ import annotations
 
-import argparse
-import csv
-import gzip
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from skcalib._rows import Array
-from skcalib._validation import labels as of_labels
 from skcalib._validation.labels import shown
-from skcalib._warnings import warn
-from skcalib.datasets import load_digits_logits
 
-# A report is drawn on no more rows than this, which would add nothing to a picture.
-ROWS_OF_REPORT = 100_000
+ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".tsv", ".parquet")
 
-# Whether a column numbers the rows is seen in the first ones, if they are no fewer than the second.
-HEAD, FEWEST = 1000, 20
+# A comparison rests on a random sample of this many rows of larger Parquet files.
+MOST_ROWS = 1_000_000
 
-# The probability of larger log-odds is 1 in double precision: they are seldom meant.
-LARGEST_LOG_ODDS = 37
-
-TEXT = {".csv", ".tsv"}
-
-# Names of columns by the option that gives them.
-Named = Mapping[str, Sequence[str]]
+# Larger Parquet files are read by Dask.
+LARGE_FILE = 1 << 30
 
 
-class LabelledLogits(NamedTuple):
-    """Logits and labels of some rows: arrays, or Dask collections."""
+class Rows(NamedTuple):
+    """Logits, labels and further columns of some rows."""
 
-    logits: Any
-    labels: Any = None
-    columns: Sequence[str] = ()  #: names of those of the logits, where the file has them
-    kept: Sequence[Any] = ()  #: columns that are written beside the probabilities
+    X: Any  #: array or data frame of numbers
+    y: Any = None
+    kept: Any = None  #: data frame of the columns of --keep
+    note: str = ""  #: says if the rows are a sample
+
+
+class Columns(NamedTuple):
+    """Columns of a table that options name."""
+
+    label: str | None = None
+    logits: Sequence[str] = ()
+    keep: Sequence[str] = ()
+
+    def text(self) -> list[str]:
+        """Columns that are read as text."""
+        return [*([] if self.label is None else [self.label]), *self.keep]
 
 
 @contextmanager
 def reading(file: str) -> Iterator[None]:
-    """Turn whatever reading a file raises into a ValueError that names the file.
-
-    Broad on purpose: readers raise what their formats, codecs and libraries raise, and no list of
-    that is ever complete. To the user it is all one condition.
-    """
+    """Turn any error of a reader into a ValueError that names the file."""
     try:
         yield
     except ImportError:
         raise
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{file} must be text in UTF-8, got another encoding. Save it with encoding='utf-8'."
+        ) from error
     except Exception as error:
-        said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise ValueError(f"{file} cannot be read: {said[:300]}. See --help for files.") from error
+        text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise ValueError(f"{file} cannot be read: {text[:300]}.") from error
 
 
-def path_and_array(file: str) -> tuple[str, str]:
-    """Path, and the name behind the colon of FILE.npz:NAME, which may be empty."""
-    path, found, name = file.rpartition(".npz:")
-    return (f"{path}.npz", name) if found else (file, "")
+def suffix_of(file: str) -> str:
+    """Suffix of a file, without the name of an array, as in FILE.npz:NAME."""
+    path = file.rpartition(".npz:")[0] + ".npz" if ".npz:" in file else file.rstrip("/")
+    suffix = Path(path).suffix.lower()
+    if suffix not in (*ARRAYS, *TABLES):
+        if not Path(file).is_dir():
+            raise ValueError(f"{file} must end in {', '.join((*ARRAYS, *TABLES))}.")
+        return ".parquet"
+    return suffix
 
 
-def kind_of(file: str) -> str:
-    """How a file is read: ".npy", ".npz", ".csv" or ".tsv" by its name, all others as Parquet."""
-    suffix = Path(path_and_array(file)[0].lower().removesuffix(".gz")).suffix
-    return suffix if suffix in {".npy", ".npz", *TEXT} else ".parquet"
-
-
-# Rows of the comparison.
-def load(args: argparse.Namespace) -> tuple[LabelledLogits, LabelledLogits, Any]:
-    """Rows to calibrate on, rows to evaluate on, and all labels in the order of the columns.
-
-    The labels are None if calibrators are to find them.
-    """
-    if args.logits is None:
-        digits = load_digits_logits()
-        calibration = LabelledLogits(digits.logits_calibration, digits.y_calibration)
-        return calibration, LabelledLogits(digits.logits_test, digits.y_test), None
-    if args.label_column is not None and kind_of(args.logits) == ".parquet":
-        calibration, test = _load_parquet(args)
-    elif args.test_logits is None:
-        calibration, test = _halves(_load_pair(args.logits, args.labels, args))
-    else:
-        calibration = _load_pair(args.logits, args.labels, args)
-        test = _load_pair(args.test_logits, args.test_labels, args)
-    warn_of_percentages(calibration.logits, args.logits)
-    if args.classes is None and not args.columns:
-        _check_two_names(calibration, args.logits)
-    classes: Any = _classes_like(calibration.labels, args.classes)
-    if isinstance(calibration.labels, np.ndarray):  # of Dask collections, compare_calibrators does
-        present = of_labels.distinct_labels(calibration.labels)
-        classes = of_labels.resolve_classes(present, calibration.logits.shape[1], classes)
-        of_labels.check_column_names(calibration, classes, args.logits, param="--classes")
-        of_labels.check_column_names(test, classes, args.test_logits or "", param="--classes")
-    of_labels.check_column_names(test, np.array(calibration.columns), args.test_logits or "")
-    return calibration, test, classes
-
-
-def _load_pair(logits: str, labels: str | None, args: argparse.Namespace) -> LabelledLogits:
-    """Logits, and labels in a file of their own or in a column of the same one."""
-    rows = read_logits(logits, named_in(args))
-    check_columns(rows, logits, args)
-    if labels is not None:
-        rows = rows._replace(labels=_read_labels(labels, len(rows.logits), logits))
-    return rows._replace(logits=as_logits(rows.logits, logits, probabilities=args.probabilities))
-
-
-def named_in(args: argparse.Namespace) -> Named:
-    """The columns that options name."""
-    label = [] if args.label_column is None else [args.label_column]
-    options = {"--columns": args.columns, "--drop": args.drop, "--keep": args.keep}
-    return {"--label-column": label, **options}
-
-
-def places(names: Sequence[str], named: Named) -> list[int]:
-    """Columns of logits; a ValueError for a name that is not that of one column."""
-    names = list(names)
-    for option, wanted in named.items():
-        for name in wanted:
-            if names.count(name) != 1:
-                raise ValueError(f"its columns are {shown(names)}; {option} is {name!r}")
-    if named.get("--columns"):
-        return [names.index(name) for name in named["--columns"]]
-    others = {name for wanted in named.values() for name in wanted}
-    return [k for k, name in enumerate(names) if name not in others]
-
-
-def check_columns(rows: LabelledLogits, file: str, args: argparse.Namespace) -> None:
-    """Raise a ValueError for a column that numbers the rows, unless it was chosen."""
-    Z = _first_ones(rows.logits)
-    if args.columns or len(Z) < FEWEST:
-        return
-    for k, column in enumerate(Z.T):
-        numbers = np.unique(column)
-        if len(numbers) < len(Z) or (column != np.rint(column)).any():
-            continue
-        # Scores may be whole numbers, but alone are seldom those of the rows in turn.
-        if Z.shape[1] > 1 or numbers[-1] - numbers[0] == len(Z) - 1:
+# Rows to calibrate on.
+def read_rows(logits: str, labels: str | None, columns: Columns) -> Rows:
+    """Logits with labels, which are in a file of their own or in a column of the same table."""
+    own_column = columns.label if labels is None else None
+    with reading(logits):
+        if suffix_of(logits) in ARRAYS:
+            if own_column or columns.logits:
+                raise ValueError("--label-column and --columns are for .csv, .tsv and .parquet")
+            rows = Rows(_matrix(_read_array(logits)))
+        else:
+            own = columns._replace(label=own_column)
+            frame, note = _read_sample(logits, own.text())
+            rows = _split_columns(frame, own)._replace(note=note)
+    if labels is None:
+        return rows
+    with reading(labels):
+        y = _read_labels(labels, columns.label)
+        if y.shape != (len(rows.X),):
             raise ValueError(
-                f"Column {(rows.columns or range(Z.shape[1]))[k]!r} of {file} holds another whole "
-                "number in each row, as an index: leave it out with --drop, or when an array is "
-                "saved. If it holds logits, name all columns of these with --columns."
+                f"it must hold one label for each of the {len(rows.X):,} rows of {logits}, got "
+                f"shape {y.shape} (the first line of a text file is a header)"
             )
+    return rows._replace(y=y)
 
 
-def warn_of_percentages(logits: Any, file: str) -> None:
-    """Warn of a single column that is like percentages.
-
-    Small percentages alone are not noticed: log-odds, and points of a score, may be like them.
-    """
-    Z = _first_ones(logits)
-    if Z.shape[1] == 1 and len(Z) >= FEWEST and Z.min() >= 0 and LARGEST_LOG_ODDS < Z.max() <= 100:
-        warn(
-            f"The column of {file} is between 0 and 100: it probably holds percentages where "
-            "log-odds are expected. If so, divide it by 100, and add --probabilities."
-        )
-
-
-def _first_ones(values: Any) -> Array:
-    """The first rows, of Dask collections those of a partition."""
-    if isinstance(values, np.ndarray):
-        return values[:HEAD]
-    part = values.get_partition(0).compute()[:HEAD]
-    return _as_array(part) if part.ndim == 2 else part.to_numpy()
-
-
-def _check_two_names(rows: LabelledLogits, file: str) -> None:
-    """Raise a ValueError for two named columns that are perhaps not those of two classes."""
-    names = list(rows.columns)
-    if len(names) != 2 or names == ["0", "1"]:
-        return
-    labels = set(_first_ones(rows.labels).tolist())
-    if not any(str(label) in name for label in labels for name in names):
+def _read_labels(file: str, column: str | None) -> Array:
+    """Labels in a file of their own."""
+    if suffix_of(file) in ARRAYS:
+        y = _read_array(file)
+        return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    frame, _ = _read_sample(file, None)
+    if column is None and len(frame.columns) != 1:
         raise ValueError(
-            f"The columns {shown(names)} of {file} name neither of the labels: leave out with "
-            "--drop what is no logit, or name the columns of logits with --columns."
+            f"it must have one column, got {shown(list(frame.columns))}. Write it without its "
+            "index (index=False), or name the column with --label-column"
         )
+    return _labels_of(frame, column or frame.columns[0])
 
 
-def _halves(rows: LabelledLogits) -> tuple[LabelledLogits, LabelledLogits]:
-    """Two halves of the rows, each with every class that has two."""
-    _, counts = np.unique(rows.labels, return_counts=True)
-    stratify = rows.labels if counts.min() > 1 else None
-    Z, T, y, t = train_test_split(*rows[:2], test_size=0.5, random_state=0, stratify=stratify)
-    return LabelledLogits(Z, y, rows.columns), LabelledLogits(T, t, rows.columns)
+def _split_columns(frame: Any, columns: Columns) -> Rows:
+    """Logits, labels and kept columns of a table."""
+    names = list(frame.columns)
+    for name in (*columns.text(), *columns.logits):
+        if names.count(name) != 1:
+            raise ValueError(f"it must have one column {name!r}, got the columns {shown(names)}")
+    chosen = list(columns.logits) or [name for name in names if name not in columns.text()]
+    X = frame[chosen]
+    _check_numbers(X, is_chosen=bool(columns.logits))
+    y = _labels_of(frame, columns.label) if columns.label is not None else None
+    dtype = np.float32 if {str(dtype).lower() for dtype in X.dtypes} == {"float32"} else np.float64
+    return Rows(X.astype(dtype), y, frame[list(columns.keep)])
 
 
-def _classes_like(labels: Any, texts: list[str] | None) -> list[Any] | None:
-    """Labels from the command line, as integers or truth values if those in the files are."""
-    if texts is None or labels.dtype.kind not in "biuf":
-        return texts
-    if labels.dtype.kind == "b":
-        return [{"True": True, "False": False}.get(text, text) for text in texts]
-    return [int(text) if text.removeprefix("-").isdecimal() else text for text in texts]
+def _check_numbers(X: Any, *, is_chosen: bool) -> None:
+    """Raise a ValueError for columns that hold no logits, with the line and the column."""
+    import pandas as pd
+
+    for name, values in X.items():
+        wrong = pd.to_numeric(values, errors="coerce").isna()
+        if wrong.any() or not pd.api.types.is_numeric_dtype(values):
+            row = int(np.argmax(wrong))
+            cell = values.iloc[row]
+            content = "nothing" if pd.isna(cell) else f"{str(cell)[:40]!r}"
+            raise ValueError(
+                f"column {str(name)!r} must hold numbers, got {content} in row {row + 1} (line "
+                f"{row + 2} of text). Leave out this row, or name the columns of logits with "
+                "--columns"
+            )
+        is_index = pd.api.types.is_integer_dtype(values) and values.is_unique and len(values) > 20
+        if not is_chosen and (str(name).startswith("Unnamed: ") or is_index):
+            raise ValueError(
+                f"column {str(name)!r} seems to be an index of the rows. Write the file without it "
+                "(index=False), or name the columns of logits with --columns"
+            )
+    if X.shape[1] == 0:
+        raise ValueError("it has no columns of logits")
 
 
-# Probabilities in place of logits.
-def as_logits(values: Array, file: str, *, probabilities: bool) -> Array:
-    """What a file holds as logits: logarithms if these are probabilities."""
-    if not probabilities:
-        return values
-    _check_probabilities(values.min(), values.max(), file)
-    return _logs(values)
+def _labels_of(frame: Any, name: str) -> Array:
+    """Labels in a column: integers if all of them are whole numbers, else text."""
+    import pandas as pd
 
-
-def _check_probabilities(low: float, high: float, file: str) -> None:
-    if not (low >= 0 and high <= 1.001):  # NaN neither
+    if name not in frame:
+        raise ValueError(f"it must have a column {name!r}, got {shown(list(frame.columns))}")
+    labels = frame[name]
+    if labels.isna().any():
+        row = int(np.argmax(labels.isna()))
+        raise ValueError(f"column {name!r} has no label in row {row + 1} (line {row + 2} of text)")
+    texts = labels.astype(str)
+    spaced = texts != texts.str.strip()
+    if spaced.any():
+        row = int(np.argmax(spaced))
         raise ValueError(
-            f"{file} must hold probabilities, got numbers from {low:g} to {high:g}; leave "
-            "--probabilities out if they are logits."
+            f"label {texts.iloc[row]!r} in row {row + 1} (line {row + 2} of text) begins or ends "
+            "with a space. Remove the space"
         )
+    numbers = pd.to_numeric(labels, errors="coerce")
+    # Zeros in front, as in "001", belong to text.
+    if numbers.notna().all() and (numbers % 1 == 0).all() and not texts.str.match(r"0\d").any():
+        return numbers.to_numpy(np.int64)
+    return texts.to_numpy(object).astype(str)
 
 
-def _logs(P: Array) -> Array:
-    """Logits of probabilities, of which zero has the logarithm of the smallest number."""
-    P = P if P.dtype.kind == "f" else P.astype(float)
-    tiny = np.finfo(P.dtype).tiny
-    logs = np.log(np.maximum(P, tiny))
-    return logs if P.shape[1] > 1 else logs - np.log(np.maximum(1 - P, tiny))
+# Rows to apply a calibrator to.
+def read_parts(logits: str, columns: Columns) -> Iterator[Rows]:
+    """Logits without labels: all rows, or one partition of large Parquet files after another."""
+    with reading(logits):
+        if suffix_of(logits) in ARRAYS:
+            if columns.text() or columns.logits:
+                raise ValueError("--keep and names of columns are for .csv, .tsv and .parquet")
+            yield Rows(_matrix(_read_array(logits)))
+        elif suffix_of(logits) != ".parquet" or _is_small(logits):
+            yield _split_columns(_read_sample(logits, columns.text())[0], columns)._replace(y=None)
+        else:
+            frame = _dask_frame(logits)
+            for k in range(frame.npartitions):
+                part = frame.get_partition(k).compute(scheduler="synchronous")
+                if len(part):
+                    yield _split_columns(part, columns)
 
 
-# Arrays and text.
-def read_logits(file: str, named: Named = MappingProxyType({})) -> LabelledLogits:
-    """Logits in a file of arrays or text, and of text labels and others in columns by name."""
-    with reading(file):
-        is_text = kind_of(file) in TEXT
-        if any(named.values()) and not is_text:
-            option = next(option for option, wanted in named.items() if wanted)
-            raise ValueError(f"{option} names a column of Parquet or text files")
-        rows = _rows_of_text(_lines(file), named) if is_text else LabelledLogits(_array(file))
-        logits = rows.logits[:, None] if rows.logits.ndim == 1 else rows.logits
-        if logits.ndim != 2 or logits.dtype.kind not in "fiu" or not logits.size:
-            raise ValueError(f"it must hold a table of numbers, got {logits.dtype} {logits.shape}")
-        return rows._replace(logits=logits)
-
-
-def _rows_of_text(lines: list[list[str]], named: Named) -> LabelledLogits:
-    """Logits and other columns in the fields of lines, of which the first one may be a header."""
-    names, has_names = lines[0], any(named.values())
-    chosen = places(names, named) if has_names else list(range(len(names)))
-    if names[0] == "" and 0 in chosen:
-        raise ValueError("its first column has no name, as an index; write it with index=False")
-    # A header has no number, or counts columns from 0, as pandas writes.
-    counted = len(names) > 1 and names == [str(k) for k in range(len(names))]
-    if not (has_names or counted or not any(map(is_number, names))):
-        return LabelledLogits(np.array(lines, float))
-
-    def fields(option: str) -> list[Array]:
-        columns = map(names.index, named.get(option, ()))
-        return [np.array([line[k] for line in lines[1:]]) for k in columns]
-
-    words = [names[k] for line in lines[1:2] for k in chosen if line[k] and not is_number(line[k])]
-    if words:
-        raise ValueError(
-            f"its columns {shown(words)} hold text; leave them out with --drop, "
-            "or write numbers with decimal points"
-        )
-    labels = next(map(_as_labels, fields("--label-column")), None)
-    logits = np.array([[line[k] for k in chosen] for line in lines[1:]], float)
-    return LabelledLogits(logits, labels, [names[k] for k in chosen], fields("--keep"))
-
-
-def is_number(field: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _lines(file: str) -> list[list[str]]:
-    """Fields of each line of text, equally many; blank lines are skipped."""
-    opened = gzip.open if file.lower().endswith(".gz") else open
-    with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
-        head = [stream.readline(), stream.readline()]
-        # Semicolons or tabs if each of the first lines has one, else commas.
-        marks = (mark for mark in ";\t" if all(mark in line for line in head if line.strip()))
-        mark = "\t" if kind_of(file) == ".tsv" else next(marks, ",")
-        stream.seek(0)
-        lines = [line for line in csv.reader(stream, delimiter=mark, strict=True) if line]
-    if len({len(line) for line in lines}) != 1:
-        raise ValueError("its lines must have equally many fields" if lines else "it is empty")
-    return lines
-
-
-def _array(file: str) -> Array:
-    """The array in a .npy or .npz (``FILE:NAME``) file."""
-    path, name = path_and_array(file)
-    if kind_of(file) == ".parquet":
-        raise ValueError("it is no .npy, .npz, .csv or .tsv file; Parquet needs --label-column")
-    with Path(path).open("rb") as stream:
+# Files.
+def _read_array(file: str) -> Array:
+    """Array in a .npy file, or in a .npz file, as in FILE.npz:NAME."""
+    path, _, name = file.rpartition(".npz:") if ".npz:" in file else (file, "", "")
+    with Path(f"{path}.npz" if name else file).open("rb") as stream:
         found = np.load(stream, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return found
-        if name not in found.files and not (name == "" and len(found.files) == 1):
-            raise ValueError(f"it holds {shown(found.files)}; name one, as in {path}:NAME")
+        if name not in found.files and (name or len(found.files) != 1):
+            raise ValueError(f"it holds {shown(found.files)}; name one, as in {path or file}:NAME")
         array: Array = found[name or found.files[0]]
         return array
 
 
-def _read_labels(file: str, n_rows: int, logits: str) -> Array:
-    """Labels, below a header line if there is one line more than rows of logits."""
-    with reading(file):
-        is_text = kind_of(file) in TEXT
-        labels = np.array(_lines(file)) if is_text else _array(file)
-        if labels.ndim == 0 or labels.size != len(labels) or labels.dtype.kind not in "biufSU":
-            raise ValueError(f"it must hold one label per row, got {labels.dtype} {labels.shape}")
-        labels = labels.ravel()[1:] if is_text and len(labels) == n_rows + 1 else labels.ravel()
-        if len(labels) != n_rows:
-            raise ValueError(f"it holds {len(labels):,} labels for {n_rows:,} rows of {logits}")
-        return _as_labels(labels)
+def _matrix(array: Array) -> Array:
+    """Array of numbers with rows and columns."""
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.size:
+        raise ValueError(f"it must hold a table of numbers, got {array.dtype} {array.shape}")
+    return array
 
 
-def _as_labels(labels: Array) -> Array:
-    """Labels as integers if all of them are whole numbers, else as text."""
-    if labels.dtype.kind in "biu":
-        return labels
-    texts = np.char.decode(labels, "utf-8") if labels.dtype.kind == "S" else labels.astype(str)
-    missing = np.isin(texts, ["", "nan"])
-    if missing.any():
-        raise ValueError(f"it has no label for row {missing.argmax() + 1}; leave such rows out")
-    with suppress(ValueError, OverflowError):
-        return texts.astype(np.int64)
-    with suppress(ValueError):
-        numbers = texts.astype(float)
-        if (np.abs(numbers) < 2**53).all() and (numbers == np.rint(numbers)).all():
-            return numbers.astype(np.int64)  # 1.0 and 1e3, exact below this limit
-    return texts
+def _read_sample(file: str, text_columns: Sequence[str] | None) -> tuple[Any, str]:
+    """Data frame of all rows, or of a random sample of a large Parquet file, with a note."""
+    if suffix_of(file) != ".parquet":
+        return _read_text(file, text_columns), ""
+    if _is_small(file):
+        import pandas as pd
+
+        return pd.read_parquet(file), ""
+    frame = _dask_frame(file)
+    n_rows = len(frame)
+    if n_rows <= MOST_ROWS:
+        return frame.compute(), ""
+    sample = frame.sample(frac=MOST_ROWS / n_rows, random_state=0).compute()
+    return sample, f"{len(sample):,} of {n_rows:,} rows of {file}, drawn at random"
 
 
-# Parquet.
-@contextmanager
-def cluster() -> Iterator[None]:
-    """A cluster of processes on this machine, unless there is one already."""
-    from distributed import Client, LocalCluster, default_client
-
-    with ExitStack() as ours:
-        try:
-            default_client()
-        except ValueError:
-            ours.enter_context(Client(ours.enter_context(LocalCluster(dashboard_address=":0"))))
-        yield
+def _is_small(file: str) -> bool:
+    """Whether pandas reads a Parquet file; Dask reads folders, patterns and large files."""
+    path = Path(file)
+    return path.is_file() and path.stat().st_size <= LARGE_FILE
 
 
-def _read_parquet(pattern: str, named: Named) -> tuple[Any, list[str]]:
-    """Data frame of the rows, and the names of its logits: only names and types are read."""
-    with reading(pattern):
-        import dask.dataframe as dd
+def _dask_frame(file: str) -> Any:
+    import dask.dataframe as dd
 
-        frame = dd.read_parquet(pattern)
-        if not len(frame.columns):
-            raise ValueError("there are no Parquet files of that name")
-        logits = [frame.columns[k] for k in places(frame.columns, named)]
-        words = [name for name in logits if frame[name].dtype.kind not in "fiu"]
-        if words or not logits:
-            raise ValueError(
-                f"all columns but the labels must hold numbers, got {shown(words)}; leave out "
-                "others with --drop"
-            )
-        return frame, logits  # whole: Dask loses partitions of some that hold chosen columns
+    frame = dd.read_parquet(file)
+    if not len(frame.columns):
+        raise ValueError("there are no Parquet files of this name")
+    return frame
 
 
-def partitions(pattern: str, named: Named) -> Iterator[LabelledLogits]:
-    """The logits in Parquet files, one part after the other; a column of labels is left out."""
-    frame, logits = _read_parquet(pattern, named)
-    frame = frame[[*logits, *named["--keep"]]]
-    for k in range(frame.npartitions):
-        with reading(pattern):
-            part = frame.get_partition(k).compute(scheduler="synchronous")
-        if len(part):
-            kept = [part[name] for name in named["--keep"]]
-            yield LabelledLogits(_as_array(part[logits]), None, logits, kept)
+def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
+    """Data frame of a .csv or .tsv file, with a header in the first line.
+
+    Fields are separated by commas, or by semicolons if the header has no comma. Labels and kept
+    columns stay text, because numbers would lose zeros in front.
+    """
+    import pandas as pd
+
+    with Path(file).open(encoding="utf-8-sig") as stream:
+        header, second = stream.readline(), stream.readline()
+    if header.startswith("sep="):
+        raise ValueError(f"line 1 must be a header, got {header.strip()!r}. Delete this line")
+    sep = "," if "," in header or ";" not in header else ";"
+    if Path(file).suffix.lower() == ".tsv":
+        sep = "\t"
+    frame = pd.read_csv(
+        file,
+        sep=sep,
+        decimal="," if sep != "," and "," in second else ".",
+        dtype=str if text_columns is None else dict.fromkeys(text_columns, str),
+        encoding="utf-8-sig",
+    )
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first columns as an index
+        raise ValueError(
+            f"line 1 must be a header with as many fields as line 2, got {header.strip()!r}"
+        )
+    names = [str(name) for name in frame.columns]
+    if all(map(_is_number, names)) and names != [str(k) for k in range(len(names))]:
+        raise ValueError(f"line 1 must be a header with names, got {shown(names)}")
+    return frame
 
 
-def _as_array(part: Any) -> Array:
-    """A data frame of numbers as an array, without pandas' own missing values."""
-    numeric = [getattr(dtype, "numpy_dtype", dtype) for dtype in part.dtypes]
-    found: Array = part.to_numpy(np.result_type(np.float32, *numeric), na_value=np.nan)
-    return found
-
-
-def _load_parquet(args: argparse.Namespace) -> list[LabelledLogits]:
-    """Rows to calibrate on and to evaluate on, in the memory of the workers."""
-    import dask
-    from distributed import progress
-
-    files = [args.logits, args.test_logits or args.logits]
-    (frame, logits), (test, test_logits) = (_read_parquet(file, named_in(args)) for file in files)
-    frames = frame.random_split([0.5, 0.5], 0) if args.test_logits is None else [frame, test]
-    with reading(args.logits):
-        frames = dask.persist(*frames)
-        # The bar is written to one of them, and must not be where either is not a terminal.
-        if all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr)):
-            progress(frames, notebook=False)
-    found = [
-        LabelledLogits(frame[names], frame[args.label_column], names)
-        for frame, names in zip(frames, (logits, test_logits), strict=True)
-    ]
-    check_columns(found[0], args.logits, args)
-    if not args.probabilities:
-        return found
-    for Z, *_ in found:  # here, since workers log a traceback of each error
-        low, high = dask.compute(Z.min().min(), Z.max().max())
-        _check_probabilities(low, high, args.logits)
-    return [rows._replace(logits=rows.logits.map_partitions(_logs_of_part)) for rows in found]
-
-
-def _logs_of_part(part: Any) -> Any:
-    """A data frame of logarithms for one of probabilities."""
-    return type(part)(_logs(_as_array(part)), index=part.index, columns=part.columns)
-
-
-def some_rows(rows: LabelledLogits) -> LabelledLogits:
-    """As many rows as a report needs, in memory; of Dask collections at random, by a fixed seed."""
-    if isinstance(rows.labels, np.ndarray):
-        return rows
-    share = min(1.0, ROWS_OF_REPORT / len(rows.labels))
-    return LabelledLogits(*(x.sample(frac=share, random_state=0).compute() for x in rows[:2]))
-
-
-def counts_of(labels: Any) -> Array:
-    """Number of rows of each label that occurs."""
-    if isinstance(labels, np.ndarray):
-        return np.unique(labels, return_counts=True)[1]
-    counts: Array = labels.value_counts().compute().to_numpy(float)
-    return counts
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,44 +1,37 @@
-"""What pictures and pages share: colours, texts that fit, HTML elements, files replaced whole."""
+"""Colours, HTML elements and files that pictures, tables and pages share."""
 
-import os
+from __future__ import annotations
+
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 
 def written(value: float) -> str:
-    """A score or an error as text: four decimals, or if it is small digits that count."""
+    """Score or error as text: four decimals, or two significant digits if it is small."""
     if abs(value) >= 0.01 or value == 0:
         return f"{value:.4f}"
     return f"{value:.5f}" if abs(value) >= 0.001 else f"{value:.2g}"
 
 
 def briefly(value: float) -> str:
-    """The same in a picture: three decimals, or if it is small two digits that count."""
+    """Score or error in a picture: three decimals, or two significant digits if it is small."""
     return f"{value:.3f}" if value >= 0.01 or value == 0 else f"{value:.2g}"
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file that replaces ``target`` once it is complete.
-
-    It is created under an unpredictable name, exclusively, so that no existing file or link is
-    opened, with the mode that the umask gives. A target that is a link is itself replaced, not what
-    it points to: in a shared folder, others may have put it there. A device or a pipe is refused,
-    since a file in its place would break what else uses it.
-    """
-    if os.path.lexists(target) and not (target.is_symlink() or target.is_file()):
+    """Open a new file, which replaces ``target`` when the block ends without an error."""
+    if target.exists() and not target.is_file():
         raise OSError(
-            f"The file {str(target)!r} would replace what is no file, such as a device or a pipe. "
-            "Choose another path."
+            f"{str(target)!r} must be a file, got a directory, device or pipe. Choose another path."
         )
     draft = target.with_name(f".skcalib-{secrets.token_hex(8)}{target.suffix}")
     try:
         with draft.open("xb") as file:
             yield file
         draft.replace(target)
-    finally:  # it is gone if all went well
-        with suppress(OSError):
-            draft.unlink()
+    finally:
+        draft.unlink(missing_ok=True)

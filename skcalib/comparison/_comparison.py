@@ -282,7 +282,7 @@ def _standard_error(values: Floats) -> Floats:
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
 
-def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) -> list[Element]:
+def comparison_elements(found: CalibratorComparison) -> list[Element]:
     """A table with a row for each calibrator, and its notes, for a notebook or a page."""
     n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
@@ -292,7 +292,6 @@ def comparison_elements(found: CalibratorComparison, *, sortable: bool = False) 
         ["calibrator", *_titles(found), "fit [s]"],
         [list(_cells(found, k)) for k in range(len(found.names))],
         caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
-        sortable=sortable,
         class_="comparison",
     )
     scores = "the best log loss or Brier score, the criteria for a choice"
@@ -312,13 +311,13 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
             number = element("strong", f"{BEST} {number}")
         spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
         mark = element("span", "*", class_="mark") if found._is_clear(measure)[k] else None  # noqa: SLF001
-        yield Number([number, mark, spread], mean)
+        yield Number([number, mark, spread])
         if measure == LOG_LOSS:
             difference, of_difference = (values[k] for values in found._differences(measure))  # noqa: SLF001
             spread = element("span", f" ± {of_difference:.4f}", class_="spread")
             cell = [written(difference), None if np.isnan(of_difference) else spread]
-            yield Number(cell, difference)
-    yield Number(_seconds(found.fit_times[k]), found.fit_times[k].mean())
+            yield Number(cell)
+    yield Number(_seconds(found.fit_times[k]))
 
 
 def _titles(found: CalibratorComparison) -> Iterator[str]:

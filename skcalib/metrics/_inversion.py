@@ -300,15 +300,15 @@ def vanishes(measured: MeasuredByCall, random: Random) -> bool:
 
 
 def null_errors(measured: MeasuredByBins, n_resamples: int, random: Random) -> Floats:
-    """The measure for labels drawn from the probabilities, the same as those of an interval."""
+    """The measure for labels drawn from the probabilities, with the draws of an interval."""
     bins = bins_of(measured)
     noise = drawn(bins, cells_of(measured), [np.zeros_like(bins.gap)], n_resamples, random)
     return bins.error(measured.formula, noise[0])
 
 
 def p_value(estimate: float, draws: Floats) -> float:
-    """Fraction of measures of a calibrated model as large as the one observed, counting that."""
-    # Simulated labels that equal the given ones must count as a tie despite rounding.
+    """Fraction of draws and the estimate itself that are at least as large as the estimate."""
+    # Simulated labels that equal the labels of the rows are ties despite rounding.
     as_large = int(np.count_nonzero(draws >= estimate - ROUNDING * abs(estimate)))
     return (1 + as_large) / (1 + len(draws))
 

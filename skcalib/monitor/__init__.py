@@ -1,7 +1,8 @@
 """Monitors of a classifier in production, and calibrators that follow its labels."""
 
-from ._drift import DriftMonitor
+from __future__ import annotations
+
 from ._monitor import CalibrationMonitor
 from ._online import OnlineCalibrator
 
-__all__ = ["CalibrationMonitor", "DriftMonitor", "OnlineCalibrator"]
+__all__ = ["CalibrationMonitor", "OnlineCalibrator"]

@@ -1,79 +1,93 @@
-"""The report of a calibrator, and the function that makes it."""
+"""Report of a calibrator: its numbers, its figure and its page."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
+from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 
-from skcalib._nested import given_for
+from skcalib import metrics
+from skcalib._nested import check_takes_logits, given_for
 from skcalib._output import replacing
-from skcalib._rows import ArrayLike, MemoryRows, both_columns, on_host
+from skcalib._output.html import as_text
+from skcalib._rows import ArrayLike, Floats, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._validation.features import fitted_columns
-from skcalib._validation.inputs import check_weights
+from skcalib._validation.inputs import check_not_swapped, check_weights
 from skcalib._validation.labels import as_labels
 from skcalib._warnings import give, recorded
 from skcalib.comparison import CalibratorComparison
-from skcalib.display import TemperatureSweepDisplay
-from skcalib.display._sweep import sweep_of
-from skcalib.metrics._input import Kind, check_kind
+from skcalib.conditional import MulticalibrationResult, multicalibration_error
+from skcalib.metrics import CalibrationTestResult
+from skcalib.metrics._input import Kind, check_kind, resolved
 
-from ._diagrams import figure_of
-from ._measures import LETTERS_OF_REPORT, Evaluation, facts_of, short
-from ._results import Results
-from ._sections import fragment_of, page_of
+from . import _numbers
+from ._code import report_code
+from ._numbers import Change, Evaluation
+from ._page import report_fragment, report_page
+from ._pictures import draw_report, short
+from ._verdict import verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-class CalibrationReport(Results):
-    """Report of a calibrator on held-out rows: measures, verdict, figure and page.
+@dataclass(eq=False, repr=False)
+class CalibrationReport:
+    """Report of a calibrator on held-out rows: numbers, verdict, figure and page.
 
-    Made by :func:`calibration_report`. Attributes that take time, those with intervals, are
-    computed when they are first used.
+    :func:`calibration_report` creates it. Attributes with intervals are computed when they are
+    first used.
 
     Attributes
     ----------
     figure_ : matplotlib Figure or SubFigure
-        Diagrams and measures before and after calibration.
+        Reliability diagrams and histograms before and after calibration.
     name : str
         Name of the calibrator.
     calibrator : calibrator
         The calibrator.
     comparison : CalibratorComparison or None
-        The comparison of calibrators that the page shows.
+        Comparison of calibrators that the page shows.
+    metadata : dict of str to object
+        Facts that the page shows, such as the model and the files.
+    date : str
+        Date of the report, such as "2026-03-31".
+    kind : {"top-label", "binary"}
+        Score and event of the calibration errors.
     measures_ : dict of str to named tuple (before, after, difference)
-        All measures by their names in the table, each with 95 % intervals:
-        :class:`~skcalib.metrics.IntervalEstimate` before and after, and
-        :class:`~skcalib.metrics.CalibrationDifference` of the value after less that before.
+        Measures by name with 95 % intervals: :class:`~skcalib.metrics.IntervalEstimate` before and
+        after calibration, and :class:`~skcalib.metrics.CalibrationDifference` of the value after
+        minus the value before. "log loss" is the log loss of all classes.
     tests_ : tuple of two CalibrationTestResult
-        Result of :func:`~skcalib.metrics.calibration_test` before and after.
-    decompositions_ : dict of str to tuple of two ScoreDecomposition
-        Decomposition of ``"log_loss"`` and ``"brier_score"`` before and after.
+        Results of :func:`~skcalib.metrics.calibration_test` before and after.
     by_class_ : dict of str to ndarray of shape (n_classes,)
         Columns ``"label"``, ``"n_samples"``, ``"base_rate"``, and ``"mean"`` (of the predicted
         probability) and ``"ece"`` with ``"_before"`` or ``"_after"``.
     segments_ : tuple of two MulticalibrationResult, or None
         Gaps of the segments of ``features`` before and after; None without features.
     risk_ : dict of str to tuple of two results, or None
-        Figures of the risk of the second of two classes, before and after, such as "calibration
-        slope" and "ICI"; each None where rows of one class, or rows whose classes a threshold
-        separates, have no such figure. Weights are divided so that they sum to the
-        effective rows. None for a report on the top label.
+        Figures of the risk of the second of two classes before and after, such as "calibration
+        slope" and "ICI". A figure is None if it does not exist, as for separated classes. None
+        unless ``kind`` is "binary".
     verdict_ : list of str
-        Three sentences: before calibration, its effect, and what is left.
+        Two sentences: the effect of calibration, and the remaining error.
     warnings_ : list of str
-        Messages of warnings that the evaluation gave.
+        Messages of the warnings of the evaluation.
+    code_ : str
+        Code that repeats the report.
 
     See Also
     --------
-    calibration_report : Makes it.
+    calibration_report : Create a report.
 
     Examples
     --------
@@ -85,6 +99,69 @@ class CalibrationReport(Results):
     <CalibrationReport of TemperatureScaling on 849 rows>
     """
 
+    calibrator: Any
+    evaluation: Evaluation
+    name: str
+    comparison: CalibratorComparison | None
+    features: Any
+    metadata: dict[str, Any]
+    n_masked: int  #: logits of -inf
+    warnings_: list[str]
+    code_: str
+    date: str
+    figure_: Any = None
+
+    @property
+    def kind(self) -> Kind:
+        """Score and event of the calibration errors."""
+        return self.evaluation.kind
+
+    @property
+    def views(self) -> list[tuple[str, Floats]]:
+        """Titles and probabilities before and after calibration."""
+        after = "After" if self.name == "Before" else short(self.name)
+        return [("Before", self.evaluation.before), (after, self.evaluation.after)]
+
+    @cached_property
+    def measures_(self) -> dict[str, Change]:
+        """Measures by name with intervals."""
+        return _numbers.all_changes(self.evaluation)
+
+    @cached_property
+    def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
+        """Tests of calibration before and after."""
+        rows = self.evaluation
+        params = {**rows.params, **rows.draws(rows.n_samples)}
+        before, after = (metrics.calibration_test(rows.y, P, **params) for _, P in self.views)
+        return before, after
+
+    @cached_property
+    def segments_(self) -> tuple[MulticalibrationResult, MulticalibrationResult] | None:
+        """Gaps of the segments of features before and after."""
+        if self.features is None:
+            return None
+        rows = self.evaluation
+        params: Any = {**rows.row_params, "kind": rows.kind, **rows.draws(rows.n_samples)}
+        before, after = (
+            multicalibration_error(rows.y, P, self.features, **params) for _, P in self.views
+        )
+        return before, after
+
+    @cached_property
+    def risk_(self) -> dict[str, tuple[Any, Any]] | None:
+        """Figures of the risk of the second of two classes before and after."""
+        return _numbers.risk_figures(self.evaluation) if self.kind == "binary" else None
+
+    @cached_property
+    def by_class_(self) -> dict[str, Any]:
+        """Rows, base rate, mean probability and ECE of each class."""
+        return _numbers.class_columns(self.evaluation)
+
+    @cached_property
+    def verdict_(self) -> list[str]:
+        """Sentences on the effect of calibration, and on the remaining error."""
+        return verdict(self.evaluation, self.name, self.measures_, self.tests_)
+
     @overload
     def to_html(self, path: None = None) -> str: ...
 
@@ -92,13 +169,13 @@ class CalibrationReport(Results):
     def to_html(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write the report as a page: a single file, which loads nothing from anywhere.
+        """Write the report as a page: a single file that loads nothing.
 
         Parameters
         ----------
         path : str or path-like, default=None
-            The file, which is replaced when the page is complete if it exists. Its directory must
-            exist. By default the page is returned as text.
+            The file, which is replaced if it exists. Its directory must exist. By default the page
+            is returned as text.
 
         Returns
         -------
@@ -108,122 +185,105 @@ class CalibrationReport(Results):
         Raises
         ------
         ValueError
-            If ``path`` is a directory, or lies in one that does not exist.
+            If ``path`` is a directory, or lies in a directory that does not exist.
         OSError
             If the file cannot be written.
         """
         if path is None:
-            return page_of(self)
-        target = _checked_target(path)
-        text = page_of(self)
+            return report_page(self)
+        target = Path(path)
+        if target.is_dir() or not target.parent.is_dir():
+            raise ValueError(
+                f"path must be a file in a directory that exists, got {str(path)!r}. Create the "
+                "directory, and add the name of a file, such as report.html."
+            )
+        text = report_page(self)
         with replacing(target) as file:
             file.write(text.encode())
         return None
 
     def _repr_html_(self) -> str:
-        return fragment_of(self)
+        return report_fragment(self)
 
     def __repr__(self) -> str:
-        return f"<CalibrationReport of {self.name} on {self.rows.n_samples:,} rows>"
+        return f"<CalibrationReport of {self.name} on {self.evaluation.n_samples:,} rows>"
 
 
 def calibration_report(
     calibrator: Any,
-    logits: ArrayLike,
+    X: ArrayLike,
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
     features: Any = None,
-    name: str | None = None,
-    figure: Figure | SubFigure | None = None,
     n_bins: int = 15,
     kind: Kind = "auto",
     comparison: CalibratorComparison | None = None,
+    name: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    figure: Figure | SubFigure | None = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> CalibrationReport:
-    r"""Report on a calibrator: measures and diagrams before and after, as a figure and a page.
+    """Report on a calibrator: numbers, figure and page of held-out rows before and after.
 
-    The figure has reliability diagrams and histograms of the confidence, before and after; log loss
-    and ECE of the logits as functions of a temperature, with the log loss of the calibrator as a
-    horizontal line; and a table of measures. Its Brier score is that of scikit-learn, with half of
-    the sum over the classes if there are two,
-
-    .. math:: \frac{1}{N h} \sum_i w_i \sum_k (\hat p_{ik} - 1[y_i = k])^2 ,
-        \qquad h = 2 \text{ for two classes, else } 1 ,
-
-    with N the sum of the weights.
-
-    ``report.to_html(path)`` writes a page with a verdict in three sentences, all measures with
-    95 % intervals, vector graphics of the diagrams, the worst classes, for two classes the figures
-    of a risk model and a decision curve, a summary of the data and the code to repeat it. In a
-    notebook the report shows the verdict, the measures and the figure.
+    The figure has reliability diagrams and histograms of the score before and after calibration.
+    ``report.to_html(path)`` writes a page with a verdict, measures with 95 % intervals, diagrams,
+    the worst classes and segments, and for two classes decision curves. In a notebook the report
+    shows verdict, measures and figure.
 
     Parameters
     ----------
     calibrator : calibrator
         Any fitted calibrator.
-    logits : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-        Logits of held-out rows, which neither classifier nor calibrator was fitted on.
+    X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+        Logits of held-out rows, which neither the classifier nor the calibrator was fitted to.
     y : array-like of shape (n_samples,)
         Labels.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 is the row twice, a weight of 0 the row absent.
+        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
-        Features of the rows, for a calibrator whose predictions depend on them, such as
-        :class:`ConditionalCalibrator`, and for a section on the worst segments, as of
-        :func:`~skcalib.conditional.multicalibration_error`.
-    name : str, default=None
-        Name of the calibrator; by default the name of its class.
-    figure : matplotlib Figure or SubFigure, default=None
-        Where to draw; by default a new figure. About 10 by 8 inches with
-        ``layout="constrained"`` suit the report.
+        Features of the rows, for a calibrator that takes them, such as
+        :class:`~skcalib.conditional.ConditionalCalibrator`, and for a section on the worst
+        segments, see :func:`~skcalib.conditional.multicalibration_error`.
     n_bins : int, default=15
         Number of bins of all diagrams and measures.
     kind : {"auto", "top-label", "binary"}, default="auto"
-        The score and the event of the diagrams, the measures and the verdict, as for
-        :func:`skcalib.metrics.reliability_curve`: "auto" is the event of the second of two classes,
-        and the top label of more.
+        Score and event, as for :func:`skcalib.metrics.reliability_curve`. "auto" is the event of
+        the second of two classes, and the top label of more classes.
     comparison : CalibratorComparison, default=None
-        Result of :func:`compare_calibrators`, which the page shows as a table.
+        Result of :func:`~skcalib.compare_calibrators`, which the page shows as a table.
+    name : str, default=None
+        Name of the calibrator; by default the name of its class.
+    metadata : dict of str to object, default=None
+        Facts for the page, such as ``{"Model": "ResNet-50", "Data": "run_17.npz"}``.
+    figure : matplotlib Figure or SubFigure, default=None
+        Where to draw; by default a new figure.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resamples of intervals and tests.
 
     Returns
     -------
     CalibrationReport
-        With the drawing as ``figure_``. Intervals are computed when they are first used.
+        The report, with the figure drawn.
 
     Raises
     ------
     ValueError
         If logits, labels, weights or features are invalid, ``n_bins`` is not an integer of at least
-        1, ``calibrator`` is not fitted to logits, such as a classifier of features, or
-        ``comparison`` is not the result of :func:`compare_calibrators`.
+        1, ``calibrator`` is not fitted to logits, or ``comparison`` is not the result of
+        :func:`~skcalib.compare_calibrators`.
     NotFittedError
         If the calibrator is not fitted.
 
-    Warns
-    -----
-    ConvergenceWarning
-        If no temperature minimizes the log loss on these rows, as ``fit`` of
-        :class:`~skcalib.TemperatureScaling`.
-
     Notes
     -----
-    Intervals of calibration errors are those of
+    Intervals of calibration errors are computed by
     :func:`~skcalib.metrics.calibration_error_interval` and
-    :func:`~skcalib.metrics.calibration_difference` with ``random_state=0``, from 999 resamples for
-    up to 10 000 rows, and no fewer than 99 for more. Those of log loss and Brier score are normal
-    intervals of the mean, with the standard error that the bootstrap of rows estimates,
-
-    .. math:: s^2 = \frac{n}{n - 1} \frac{\sum_i w_i^2 (x_i - \bar x)^2}{(\sum_i w_i)^2} ,
-
-    and those of the accuracy are Wilson's. They take a few seconds for 10 000 rows, and half a
-    minute for a million. There are no intervals of measures that would take much longer, of the
-    smooth ECE for more than 100 000 rows, and of the classwise ECE for more than 5 million rows
-    times classes.
-
-    References
-    ----------
-    .. [1] Guo, Pleiss, Sun, Weinberger, "On Calibration of Modern Neural Networks", ICML 2017,
-       `arXiv:1706.04599 <https://arxiv.org/abs/1706.04599>`_, figures 1 and 4.
+    :func:`~skcalib.metrics.calibration_difference` with 499 resamples, or down to 99 for the smooth
+    ECE and for more than 10 000 rows. Intervals of log loss and Brier score are normal intervals of
+    weighted means, intervals of the accuracy are Wilson intervals. There are no
+    intervals for the smooth ECE of more than 100 000 rows, and for the classwise ECE of more than 5
+    million rows times classes.
 
     Examples
     --------
@@ -231,44 +291,48 @@ def calibration_report(
     >>> from skcalib.datasets import load_digits_logits
     >>> digits = load_digits_logits()
     >>> calibrator = VectorScaling().fit(digits.logits_calibration, digits.y_calibration)
-    >>> report = calibration_report(calibrator, digits.logits_test, digits.y_test)
-    >>> len(report.figure_.axes)
-    7
-    >>> print(report.verdict_[0][:47])
-    Before calibration the model is over-confident:
+    >>> report = calibration_report(calibrator, digits.logits_test, digits.y_test, random_state=0)
+    >>> print(report.verdict_[0][:43])
+    VectorScaling improves the probabilities: t
     >>> report.measures_["ECE"].difference.high < 0  # the ECE is lower after calibration
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
-    _check_kinds(figure, comparison)
-    shown_name = short(type(calibrator).__name__ if name is None else name, LETTERS_OF_REPORT)
+    _check_types(calibrator, figure, comparison)
+    check_in_memory((X, y, sample_weight))
+    check_not_swapped(y=y, X=X)
     with recorded() as messages:
-        # First, because it checks logits and labels.
-        found, reference = sweep_of(calibrator, logits, y, sample_weight, features, n_bins=n_bins)
-        given = given_for(calibrator, features)
-        rows, Z = _evaluated(calibrator, logits, y, sample_weight, given, n_bins, kind)
-        if features is not None:  # checked now, since segments are computed later
-            fitted_columns(features, len(Z), rows.w, "from_dtype")
+        data = as_numpy(on_host(X), "X"), on_host(y), sample_weight, features
+        evaluation, Z = _evaluate(calibrator, *data, n_bins, kind, random_state)
     give([("", messages)])
+    arguments = {
+        "sample_weight=w_test": sample_weight is not None,
+        "features=features_test": features is not None,
+        f"n_bins={n_bins}": n_bins != 15,
+        f"kind={kind!r}": kind != "auto",
+        "comparison=comparison": comparison is not None,
+        f"name={name!r}": name is not None,
+    }
+    code = report_code(calibrator, [text for text, given in arguments.items() if given])
     report = CalibrationReport(
-        name=shown_name,
-        given_name=name,
-        calibrator=calibrator,
+        calibrator,
+        evaluation,
+        name=as_text(type(calibrator).__name__ if name is None else name),
         comparison=comparison,
-        warnings_=[f"{kind.__name__}: {text}" for (kind, _), text in messages.items()],
-        rows=rows,
-        sweep=TemperatureSweepDisplay(*found, reference=reference, name=shown_name),
-        n_columns=Z.shape[1],
-        facts=facts_of(Z, rows),
-        given=tuple(given),
         features=deepcopy(features),
+        metadata=dict(metadata or {}),
+        n_masked=int(np.isneginf(Z).sum()),
+        warnings_=[f"{kind.__name__}: {text}" for (kind, _), text in messages.items()],
+        date=dt.date.today().isoformat(),
+        code_=code,
     )
-    report.figure_ = figure_of(report, figure)
+    report.figure_ = draw_report(report, figure)
     return report
 
 
-def _check_kinds(figure: Any, comparison: Any) -> None:
-    """Raise a ValueError for a figure or a comparison of another kind."""
+def _check_types(calibrator: Any, figure: Any, comparison: Any) -> None:
+    """Raise a ValueError for a calibrator, a figure or a comparison of a wrong type."""
+    check_takes_logits(calibrator)
     if figure is not None and not hasattr(figure, "add_gridspec"):
         raise ValueError(
             f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
@@ -277,49 +341,39 @@ def _check_kinds(figure: Any, comparison: Any) -> None:
     if comparison is not None and not isinstance(comparison, CalibratorComparison):
         raise ValueError(
             "comparison must be the result of compare_calibrators, got "
-            f"{type(comparison).__name__}. Pass compare_calibrators(logits, y)."
+            f"{type(comparison).__name__}. Pass compare_calibrators(X, y)."
         )
 
 
-def _evaluated(
+def _evaluate(
     calibrator: Any,
-    logits: Any,
+    X: Any,
     y: Any,
     sample_weight: Any,
-    given: dict[str, Any],
+    features: Any,
     n_bins: int,
     kind: Kind,
-) -> tuple[Evaluation, Any]:
-    """Rows with the probabilities before and after calibration, and their logits."""
+    random_state: Any,
+) -> tuple[Evaluation, Floats]:
+    """Checked copies of labels, weights and probabilities, for numbers that are computed later."""
     check_kind(kind, ["auto", "top-label", "binary"])
-    P = calibrator.predict_proba(logits, **given)
-    after, logits, y = map(on_host, (P, logits, y))
-    checked = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
-    before = MemoryRows(both_columns(checked)).map(lambda z: softmax(z, axis=1))
-    w = check_weights(sample_weight, len(checked))
-    check_consistent_length(y, checked)
-    # Copies, since numbers are computed later.
-    labels, w = np.array(column_or_1d(as_labels(y))), None if w is None else w.copy()
-    classes = on_host(calibrator.classes_)
-    return Evaluation(labels, w, classes, n_bins, before, after, kind), checked
-
-
-def _checked_target(path: str | os.PathLike[str]) -> Path:
-    """The path of a file to write, in a directory that exists."""
-    if not isinstance(path, str | os.PathLike):
-        raise ValueError(
-            f"path must be that of a file, as a string or a pathlib.Path, got {type(path).__name__}"
-            ". Pass path='report.html', or None for the text of the page."
-        )
-    target = Path(path)
-    if target.is_dir() or not target.name:
-        raise ValueError(
-            f"path must be that of a file, got the directory {str(path)!r}. Add the name of a "
-            "file, such as report.html."
-        )
-    if not target.parent.is_dir():
-        raise ValueError(
-            f"path must lie in a directory that exists, got {str(path)!r}. Create "
-            f"{str(target.parent)!r} first."
-        )
-    return target
+    after = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
+    Z = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    before = softmax(both_columns(Z), axis=1)
+    classes = np.array(on_host(calibrator.classes_))
+    params: Any = {"n_bins": n_bins, "kind": kind, "labels": classes}
+    metrics.reliability_curve(y, before, sample_weight=sample_weight, **params)  # checks them
+    w = check_weights(sample_weight, len(Z))
+    if features is not None:  # checked now, because segments are computed later
+        fitted_columns(features, len(Z), w, "from_dtype")
+    evaluation = Evaluation(
+        y=np.array(column_or_1d(as_labels(y))),
+        before=before,
+        after=np.array(after),
+        classes=classes,
+        sample_weight=None if w is None else w.copy(),
+        n_bins=n_bins,
+        kind=resolved(kind, classes),
+        seed=int(check_random_state(random_state).randint(2**31 - 1)),
+    )
+    return evaluation, Z

@@ -178,7 +178,7 @@ def test_displays(lib):
     np.testing.assert_allclose(found.log_loss, want.log_loss, rtol=0, atol=1e-9)
     sweep = skcalib.TemperatureSweepDisplay.from_logits(X, labels)
     assert sweep.best_temperature == pytest.approx(plain.temperature_)
-    assert len(skcalib.calibration_report(fitted, X, labels).figure_.axes) == 7
+    assert len(skcalib.calibration_report(fitted, X, labels).figure_.axes) == 4
 
 
 BAD = {

@@ -1,88 +1,55 @@
-"""A folder with logits and labels, and a comparison that takes no time."""
+"""A folder with logits and labels, and the command line."""
 
 import shlex
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import frame
 
-import skcalib
 from skcalib.__main__ import main
-from skcalib._output import replacing
 from skcalib.datasets import make_logits
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The working directory, with ``z.npy`` and ``y.npy``."""
+    """Working directory with arrays ``z.npy`` and ``y.npy`` and the table ``rows.csv``."""
     monkeypatch.chdir(tmp_path)
     logits, y = make_logits(200, 3, random_state=0)
     np.save("z.npy", logits)
     np.save("y.npy", y)
+    frame(logits, y).to_csv("rows.csv", index=False)
     return tmp_path
 
 
 @pytest.fixture
-def files(folder):
-    """The logits and labels in the folder."""
-    return np.load("z.npy"), np.load("y.npy")
+def run(capsys):
+    """Output of the command line, which must succeed."""
 
-
-def status_of(given):
-    """The exit status of the command line, which is given its arguments, as a list or a line."""
-    return main(shlex.split(given) if isinstance(given, str) else given)
-
-
-@pytest.fixture
-def said(capsys):
-    """What the command line writes, as ``out`` and ``err``, where all goes well."""
-
-    def of(given):
+    def run_line(line):
         capsys.readouterr()
-        assert status_of(given) == 0
-        return capsys.readouterr()
+        status = main(shlex.split(line))
+        out, err = capsys.readouterr()
+        assert status == 0, err
+        return out, err
 
-    return of
+    return run_line
 
 
 @pytest.fixture
 def refusal(capsys):
-    """What it says of bad input: one sentence and status 2, and nothing is written."""
+    """Sentence of the command line about bad input, with status 2 and no file written."""
 
-    def of(given, start=""):
-        folder = Path()
-        before, _ = {p.name for p in folder.iterdir()}, capsys.readouterr()
-        assert status_of(given) == 2
+    def refuse(line):
+        before = {path.name for path in Path().iterdir()}
+        capsys.readouterr()
+        assert main(shlex.split(line)) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith(f"skcalib: {start}")
-        assert err.endswith(".\n")
+        assert err.startswith("skcalib: ")
         assert err.count("\n") == 1
-        assert {p.name for p in folder.iterdir()} == before
+        assert err.endswith(".\n")
+        assert {path.name for path in Path().iterdir()} == before
         return err
 
-    return of
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """One calibrator, pictures that take no time, and what the report was made of."""
-    seen = types.SimpleNamespace(members=[skcalib.TemperatureScaling()], reports=[])
-    monkeypatch.setattr("skcalib.comparison._compare._every_calibrator", lambda: seen.members)
-
-    def to_html(path):
-        with replacing(path) as file:
-            file.write(b"page")
-
-    drawn = types.SimpleNamespace(
-        savefig=lambda file, **_: file.write(b"drawn"), to_html=to_html, verdict_=["Verdict."]
-    )
-    monkeypatch.setattr("skcalib._cli.jobs._diagrams", lambda *_: drawn)
-
-    def report(*args, **named):
-        seen.reports.append((args, named))
-        return drawn
-
-    monkeypatch.setattr("skcalib._cli.jobs.calibration_report", report)
-    return seen
+    return refuse

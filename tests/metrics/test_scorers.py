@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from skcalib import TemperatureScaling, metrics
+from skcalib import TemperatureScaling, compare_calibrators, metrics
 from skcalib.clinical import calibration_slope
 from skcalib.conditional import multicalibration_error
 from skcalib.decision import area_under_risk_coverage, expected_cost
@@ -283,3 +283,18 @@ def test_what_is_no_scorer():
         metrics.calibration_scorer("accuracy", greater_is_better=True)
     with pytest.raises(ValueError, match=r"'area_under_risk_coverage' takes the arguments .* bins"):
         metrics.calibration_scorer(area_under_risk_coverage, bins=3)
+
+
+def test_functions_in_a_comparison():
+    """Names share one check of the rows, functions take labels and probabilities."""
+    classifier = GaussianNB().fit(X, y)
+    Z = np.log(np.clip(classifier.predict_proba(X), 1e-6, 1))
+    scoring = {
+        "area": metrics.calibration_scorer(area_under_risk_coverage),
+        "segments": metrics.calibration_scorer(multicalibration_error),
+        "loss": metrics.calibration_scorer(log_loss),
+        "log loss": metrics.calibration_scorer("neg_log_loss"),
+    }
+    found = compare_calibrators(Z, y, calibrators=[TemperatureScaling()], cv=3, scoring=scoring)
+    assert all(np.isfinite(values).all() for values in found.scores.values())
+    np.testing.assert_allclose(found.scores["loss"], -found.scores["log loss"])

@@ -1,17 +1,14 @@
-"""Sequential tests: expected capital by enumeration, false alarms and delays by simulation."""
+"""Alarm of monitors: expected e-values by enumeration, false alarms by simulation."""
 
-import copy
 import itertools
-import pickle
 
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import binom, kstest
+from scipy.stats import binom
 
-import skcalib.monitor._drift as _drift
 from skcalib.datasets import make_logits
-from skcalib.monitor import CalibrationMonitor, DriftMonitor
+from skcalib.monitor import CalibrationMonitor
 
 P = np.array([[0.7, 0.2, 0.1], [0.7, 0.1, 0.2], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]])
 
@@ -39,20 +36,20 @@ def test_the_expected_e_value_is_one_for_any_batches(kind, edges):
     labels = range(rows.shape[1])
 
     def after_batches(y):
-        monitor = CalibrationMonitor(kind=kind, labels=labels, n_bins=100)
+        monitor = CalibrationMonitor(labels, kind=kind, n_bins=100)
         for start, stop in itertools.pairwise(edges):
             monitor.update(y[start:stop], rows[start:stop])
-        return monitor.e_value
+        return monitor.e_value_
 
     assert mean_over_labels(after_batches, rows) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("weights", [[1, 0.5, 0.25, 1], [1, 1e-3, 0.9, 0.2]])
-def test_weights_do_not_increase_it(weights):
+def test_weights_do_not_increase_the_e_value(weights):
     p = np.array([0.07, 0.3, 0.4, 0.9])
 
     def after_a_batch(y):
-        return CalibrationMonitor(labels=[0, 1], kind="binary").update(y, p, weights).e_value
+        return CalibrationMonitor([0, 1], kind="binary").update(y, p, weights).e_value_
 
     assert mean_over_labels(after_a_batch, np.column_stack([1 - p, p])) <= 1 + 1e-12
 
@@ -65,20 +62,66 @@ def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
     def mean_with(tolerance):
         total = 0.0
         for k, chance in enumerate(binom.pmf(np.arange(n + 1), n, p + off)):
-            monitor = CalibrationMonitor(kind="binary", labels=[0, 1], tolerance=tolerance)
-            total += chance * monitor.update(np.arange(n) < k, np.full(n, p)).e_value
+            monitor = CalibrationMonitor([0, 1], tolerance=tolerance)
+            total += chance * monitor.update(np.arange(n) < k, np.full(n, p)).e_value_
         return total
 
     assert mean_with(0.1) <= 1 + 1e-12
     assert mean_with(0.09) < mean_with(0.05) > 1.01
 
 
-def test_the_expected_e_value_of_a_sum_is_one():
-    def of_sum(y):
-        first, second = (CalibrationMonitor(labels=range(3)) for _ in range(2))
-        return (first.update(y[:2], P[:2]) + second.update(y[2:], P[2:])).e_value
+# Labels of dependent rows: thresholds of one uniform variable, or one label for all.
+DEPENDENT = {
+    "thresholds": np.array([0.2, 0.5, 0.9]),
+    "equal": np.array([0.6, 0.6, 0.6]),
+}
 
-    assert mean_over_labels(of_sum) == pytest.approx(1, abs=1e-12)
+
+def mean_over_dependent_labels(p, groups, weights=None):
+    """Expected e-value of one batch with labels ``u < p`` for a uniform variable u."""
+    ends, total = np.unique([0, *p, 1]), 0.0
+    for low, high in itertools.pairwise(ends):
+        monitor = CalibrationMonitor([0, 1], n_bins=7)
+        y = ((low + high) / 2 < p).astype(int)
+        total += (high - low) * monitor.update(y, p, weights, groups).e_value_
+    return total
+
+
+@pytest.mark.parametrize("weights", [None, [1, 3, 0.2]])
+@pytest.mark.parametrize("case", DEPENDENT)
+def test_dependent_rows_of_a_group_do_not_increase_the_e_value(case, weights):
+    p = DEPENDENT[case]
+    assert mean_over_dependent_labels(p, ["a", "a", "a"], weights) <= 1 + 1e-12
+    if weights is None:
+        assert mean_over_dependent_labels(p, None) > 1.02
+
+
+def test_groups_of_single_rows_change_nothing():
+    y, proba = over_confident(60)
+    w = np.random.default_rng(0).uniform(0.1, 1, size=60)
+    for weights in (None, w):
+        alone = CalibrationMonitor(range(3)).update(y, proba, weights)
+        grouped = CalibrationMonitor(range(3)).update(y, proba, weights, np.arange(60))
+        assert grouped.e_value_ == pytest.approx(alone.e_value_)
+
+
+def test_groups_change_the_test_and_no_measure():
+    y, proba = np.repeat(over_confident(300)[0], 4), np.repeat(over_confident(300)[1], 4, axis=0)
+    rows = CalibrationMonitor(range(3)).update(y, proba)
+    grouped = CalibrationMonitor(range(3)).update(y, proba, groups=np.arange(1200) // 4)
+    once = CalibrationMonitor(range(3)).update(y[::4], proba[::4])
+    measure = "expected_calibration_error"
+    assert grouped.measure(measure) == rows.measure(measure)
+    assert grouped.n_samples_ == 1200
+    # Four equal rows are one row for the test, except for the part that is staked.
+    assert once.e_value_ / 3 < grouped.e_value_ < 3 * once.e_value_ < rows.e_value_
+
+
+def test_groups_of_another_length_are_refused():
+    monitor = CalibrationMonitor([0, 1])
+    with pytest.raises(ValueError, match=r"groups must have one entry for each of the 2 rows"):
+        monitor.update([0, 1], [0.1, 0.9], groups=[1, 2, 3])
+    assert monitor.n_samples_ == 0
 
 
 def over_confident(n, temperature=2.0, seed=0):
@@ -91,7 +134,7 @@ def test_weights_are_relative_to_the_largest_one():
     w = np.random.default_rng(0).uniform(0.1, 1, size=60)
     w[7] = 1
     values = [
-        CalibrationMonitor(labels=range(3)).update(y, proba, sample_weight).e_value
+        CalibrationMonitor(range(3)).update(y, proba, sample_weight).e_value_
         for sample_weight in (w, 5 * w, None, np.full(60, 2.0))
     ]
     assert values[0] == pytest.approx(values[1]) != pytest.approx(values[2])
@@ -99,229 +142,78 @@ def test_weights_are_relative_to_the_largest_one():
 
 
 def test_an_alarm_stays_raised():
-    monitor = CalibrationMonitor(labels=range(3))
-    assert (monitor.e_value, monitor.p_value, monitor.alarm) == (1, 1, False)
-    assert monitor.n_samples_at_alarm is None
+    monitor = CalibrationMonitor(range(3))
+    assert (monitor.e_value_, monitor.alarm_) == (1, False)
+    assert monitor.n_samples_at_alarm_ is None
     in_batches(monitor, 100, *over_confident(3000))
-    assert monitor.alarm
-    assert 100 <= monitor.n_samples_at_alarm <= 600
+    assert monitor.alarm_
+    assert 100 <= monitor.n_samples_at_alarm_ <= 600
     assert "n_samples=3000, alarm=True)" in repr(monitor)
-    largest, at = monitor.p_value, monitor.n_samples_at_alarm
-    assert largest < 1e-20
-    assert largest == pytest.approx(1 / monitor.e_value)
+    largest, at = monitor.e_value_, monitor.n_samples_at_alarm_
+    assert largest > 1e20
     y, proba = make_logits(20_000, 3, return_proba=True, random_state=1)[1:]
     monitor.update(y, proba)
-    assert monitor.e_value < 1 / largest
-    assert (monitor.p_value, monitor.n_samples_at_alarm) == (largest, at)
-    assert not monitor.reset().alarm
-    assert monitor.e_value == 1
+    assert monitor.e_value_ < largest
+    assert monitor.n_samples_at_alarm_ == at
+    assert not monitor.reset().alarm_
+    assert monitor.e_value_ == 1
 
 
 def test_strong_evidence_neither_overflows_nor_warns():
-    monitor = CalibrationMonitor(kind="binary", labels=[0, 1])
+    monitor = CalibrationMonitor([0, 1], kind="binary")
     for _ in range(3):
         monitor.update(np.zeros(5000, int), np.ones(5000))
-    assert 1e100 < monitor.e_value < np.inf
-    assert 1e100 < (monitor + monitor).e_value < np.inf
-    assert 0 < monitor.p_value < 1e-100
+    assert 1e100 < monitor.e_value_ < np.inf
 
 
-def test_sums_begin_anew_and_empty_monitors_add_nothing():
-    y, proba = over_confident(400)
-    first, second, empty = (CalibrationMonitor(labels=range(3)) for _ in range(3))
-    first.update(y[:205], proba[:205])
-    second.update(y[205:], proba[205:])
-    total = first + second
-    assert total.e_value > max(first.e_value, second.e_value)
-    assert total.n_samples_at_alarm == 400
-    assert (second + first).e_value == pytest.approx(total.e_value)
-    assert (first + empty).e_value == pytest.approx(first.e_value)
-    assert (empty + empty).e_value == 1
-
-
-def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, **arguments):
-    """Number of lives of a calibrated model with an alarm."""
+def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, size=1):
+    """Number of lives of a calibrated model with an alarm; rows of one group have one label."""
     found = 0
     for seed in range(n_lives):
         rng = np.random.default_rng(seed)
-        monitor = CalibrationMonitor(labels=range(n_classes), kind=kind, **arguments)
+        monitor = CalibrationMonitor(range(n_classes), kind=kind)
         for _ in range(0, n_rows, batch):
             proba = softmax(2 * rng.normal(size=(batch, n_classes)), axis=1)
-            y = (proba.cumsum(axis=1)[:, :-1] <= rng.uniform(size=(batch, 1))).sum(axis=1)
-            monitor.update(y, proba)
-        found += monitor.alarm
+            proba = np.repeat(proba[: batch // size], size, axis=0)
+            u = np.repeat(rng.uniform(size=(batch // size, 1)), size, axis=0)
+            y = (proba.cumsum(axis=1)[:, :-1] <= u).sum(axis=1)
+            groups = None if size == 1 else np.arange(batch) // size
+            monitor.update(y, proba, groups=groups)
+        found += monitor.alarm_
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "batch", "n_batches"),
-    [("top-label", 1000, 100), ("classwise", 10, 300), ("binary", 10, 300)],
+    ("kind", "batch", "n_batches", "size"),
+    [
+        ("top-label", 1000, 100, 1),
+        ("classwise", 10, 300, 1),
+        ("binary", 10, 300, 1),
+        ("top-label", 100, 100, 5),
+        ("binary", 20, 300, 10),
+    ],
 )
-def test_false_alarms_over_long_lives(kind, batch, n_batches):
+def test_false_alarms_over_long_lives(kind, batch, n_batches, size):
     """The rate is far below 5 %; benchmarks/simulate_monitoring.py has longer lives."""
     n_classes = 2 if kind == "binary" else 4
-    assert alarms(25, n_batches * batch, batch, kind, n_classes) <= 2
+    assert alarms(25, n_batches * batch, batch, kind, n_classes, size) <= 2
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.1, np.nan, "0.05", None, True], ids=repr)
-def test_bad_levels(level):
-    for make in (lambda a: CalibrationMonitor(labels=[0, 1], **a), lambda a: DriftMonitor(P, **a)):
-        with pytest.raises(ValueError, match="alarm_level must be a number between 0 and 1"):
-            make({"alarm_level": level})
+@pytest.mark.parametrize("level", [0, 1, -0.1, np.nan, "0.95", None, True], ids=repr)
+def test_bad_confidence_levels(level):
+    with pytest.raises(ValueError, match="confidence_level must be a number between 0 and 1"):
+        CalibrationMonitor([0, 1], confidence_level=level)
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1, np.nan, "no", None])
 def test_bad_tolerances(tolerance):
     with pytest.raises(ValueError, match="tolerance must be a number of at least 0 and below 1"):
-        CalibrationMonitor(labels=[0, 1], tolerance=tolerance)
+        CalibrationMonitor([0, 1], tolerance=tolerance)
 
 
 @pytest.mark.parametrize(("tolerance", "expected"), [(0.0, True), (0.01, True), (0.05, False)])
 def test_a_tolerance_is_no_reason_for_an_alarm(tolerance, expected, rng):
     y = (rng.uniform(size=50_000) < 0.57).astype(int)
-    monitor = CalibrationMonitor(kind="binary", labels=[0, 1], tolerance=tolerance)
-    assert monitor.update(y, np.full(50_000, 0.6)).alarm is expected
-
-
-# --------------------------------------------------------------------------------------
-# Drift of the predictions.
-
-
-@pytest.mark.parametrize("bag", [[0, 1, 2, 3], [0, 0, 2, 2], [1, 1, 1, 1], [3, 0, 3, 3, 1]])
-def test_relative_ranks_are_uniform_for_any_sample(bag):
-    """Over all orders of the rows, of which the last two are ranked; also both together."""
-    grid, joint, n = np.linspace(0, 1, 11), 0, 0
-    for order in itertools.permutations(bag):
-        counts = np.bincount(order[:-2], minlength=4)
-        new = np.array(order[-2:])
-        ends = [_drift.relative_ranks(new, counts, np.full(2, u)) for u in (0.0, 1.0)]
-        below = np.clip((grid[:, None] - ends[0]) / (ends[1] - ends[0]), 0, 1)
-        joint, n = joint + below[:, None, 0] * below[None, :, 1], n + 1
-    np.testing.assert_allclose(joint / n, grid[:, None] * grid, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
-def test_drift_of_predictions(kind):
-    def proba(n, scale, seed):
-        n_classes = 2 if kind == "binary" else 3
-        return softmax(scale * np.random.default_rng(seed).normal(size=(n, n_classes)), axis=1)
-
-    monitor = DriftMonitor(proba(1000, 2, 0), kind=kind)
-    in_batches(monitor, 100, proba(1000, 2, 1))
-    assert not monitor.alarm
-    assert 0.01 < monitor.e_value < 10
-    in_batches(monitor, 100, proba(1000, 4, 100))
-    assert 1000 < monitor.n_samples_at_alarm <= 1500
-    assert monitor.n_samples == 2000
-    assert repr(monitor) == f"DriftMonitor(kind={kind!r}, n_samples=2000, alarm=True)"
-    rows, new = proba(300, 3, 7), DriftMonitor(proba(1000, 2, 0), kind=kind)
-    assert not monitor.reset().alarm
-    assert monitor.update(rows).e_value == new.update(rows).e_value != 1
-
-
-def test_a_drift_of_classes_needs_classwise_scores():
-    def proba(n, offset, seed):
-        Z = 2 * np.random.default_rng(seed).normal(size=(n, 3))
-        return softmax(Z + np.array([offset, 0, 0]), axis=1)
-
-    classes = DriftMonitor(proba(1000, 0, 0), kind="classwise").update(proba(100, 0, 1))
-    assert in_batches(classes, 100, proba(2000, 1, 2)).alarm
-
-
-def test_batches_may_be_sorted(rng):
-    monitor = DriftMonitor(rng.random(300), kind="binary")
-    for _ in range(4):
-        monitor.update(np.sort(rng.random(500)))
-    assert not monitor.alarm
-
-
-def test_copies_and_pickles_of_drift_have_the_same_future(rng):
-    proba = rng.dirichlet([1, 1, 1], size=90)
-    monitor = DriftMonitor(proba[:30]).update(proba[30:60])
-    others = copy.copy(monitor), pickle.loads(pickle.dumps(monitor))
-    monitor.update(proba[60:])
-    for other in others:
-        assert other.n_samples == 30
-        assert other.update(proba[60:]).e_value == monitor.e_value != 1
-
-
-def false_drifts(n_lives, n_reference, n_rows, kind):
-    found = 0
-    for seed in range(n_lives):
-        rng = np.random.default_rng(seed)
-        proba = rng.dirichlet([0.5] * 3, size=n_reference + n_rows)
-        monitor = DriftMonitor(proba[:n_reference], kind=kind, random_state=seed)
-        found += in_batches(monitor, 50, proba[n_reference:]).alarm
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n_reference", "kind"), [(1, "top-label"), (30, "classwise"), (1000, "top-label")]
-)
-def test_false_alarms_of_drift_over_long_lives(n_reference, kind):
-    assert false_drifts(30, n_reference, 5_000, kind) <= 3
-
-
-BAD_DRIFT = {
-    "logits": ([[5.0, -5.0, 0.0]], "Pass probabilities, not logits"),
-    "fewer columns": ([[0.5, 0.5]], r"columns of the reference rows, which have 3.*shape \(1, 2\)"),
-    "one dimension": ([0.5], r"columns of the reference rows, which have 3.*shape \(1,\)"),
-    "scalar": (0.5, "y_proba must have one or two dimensions, got none"),
-    "no rows": (np.ones((0, 3)), r"Found array with 0 sample\(s\)"),
-    "NaN": ([[np.nan, 0.5, 0.5]], "got 1 of 1 rows"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_DRIFT)
-def test_bad_predictions_leave_the_monitor_unchanged(case):
-    proba, message = BAD_DRIFT[case]
-    monitor = DriftMonitor(P)
-    before = pickle.dumps(monitor)
-    with pytest.raises(ValueError, match=message):
-        monitor.update(proba)
-    assert pickle.dumps(monitor) == before
-
-
-def test_bad_arguments_of_drift():
-    with pytest.raises(ValueError, match="kind must be one of"):
-        DriftMonitor(P, kind="confidence")
-    with pytest.raises(ValueError, match="kind='binary' is for two classes, got 3"):
-        DriftMonitor(P, kind="binary")
-    with pytest.raises(ValueError, match="random_state must be an integer of at least 0"):
-        DriftMonitor(P, random_state=None)
-    with pytest.raises(ValueError, match="Pass probabilities, not logits"):
-        DriftMonitor(2 * P)
-
-
-def test_one_dimension_is_the_second_class(rng):
-    p = rng.uniform(size=80)
-    one, two = (
-        DriftMonitor(both(p[:40]), kind="binary").update(both(p[40:]))
-        for both in (lambda p: p, lambda p: np.column_stack([1 - p, p]))
-    )
-    assert one.e_value == two.e_value
-
-
-def test_ties_of_single_rows_are_broken_by_other_numbers_each_time(monkeypatch):
-    """Where all scores are equal, the ranks are these numbers alone: uniform and independent."""
-    found, ranks = [], _drift.relative_ranks
-
-    def kept(*args):
-        found.append(ranks(*args))
-        return found[-1]
-
-    monkeypatch.setattr(_drift, "relative_ranks", kept)
-    monitor = in_batches(DriftMonitor(np.full(200, 0.3), kind="binary"), 1, np.full(1000, 0.3))
-    u = np.concatenate(found)
-    assert len(np.unique(u)) == 1000
-    assert kstest(u, "uniform").pvalue > 0.01
-    assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 0.1
-    assert not monitor.alarm
-
-
-def test_ties_are_broken_independently_of_rows_made_with_the_same_seed():
-    """``default_rng(0)`` and ``default_rng([0, 0])`` give the same numbers."""
-    drift = DriftMonitor(np.random.default_rng(1).random(2000).round(1), kind="binary")
-    assert drift.update(np.random.default_rng(0).random(500).round(1)).e_value < 5
+    monitor = CalibrationMonitor([0, 1], tolerance=tolerance)
+    assert monitor.update(y, np.full(50_000, 0.6)).alarm_ is expected

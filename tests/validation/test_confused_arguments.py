@@ -67,17 +67,16 @@ def test_the_sentence_where_one_label_is_taken():
         lambda: skcalib.compare_calibrators(Z, E, **kind),
         lambda: skcalib.ConfidenceDisplay.from_predictions(E, expit(Z), **kind),
         lambda: monitor.CalibrationMonitor(labels=range(3), **kind),
-        lambda: monitor.DriftMonitor(P, **kind),
         lambda: decision.risk_coverage_curve(E, expit(Z), **kind),
     ):
         with pytest.raises(ValueError, match=r"Several labels .* one label at a time: y\[:, j\]"):
             call()
     # What the sentence advises.
     one, z, e = calibrator.calibrators_[1], Z[:, [1]], E[:, 1]
-    assert skcalib.calibration_report(one, z, e).rows.kind == "binary"
+    assert skcalib.calibration_report(one, z, e).kind == "binary"
     assert skcalib.compare_calibrators(z, e, calibrators=[one], cv=2).names
     watch = monitor.CalibrationMonitor(labels=[0, 1])
-    assert watch.update(e, calibrator.predict_proba(Z)[:, 1]).n_samples == 40
+    assert watch.update(e, calibrator.predict_proba(Z)[:, 1]).n_samples_ == 40
 
 
 @pytest.mark.parametrize("kind", [*CALIBRATORS, skcalib.MultiLabelCalibrator])

@@ -1,0 +1,110 @@
+"""Bets against calibration, with an expected value of at most 1 for each batch.
+
+A bet is a factor, computed from a batch, with an expected value of at most 1 under the null
+hypothesis, whatever happened before. The capital of a bettor is the product of the factors. It
+starts at 1, and exceeds ``1 / level`` at any time with a probability of at most ``level`` (Ville's
+inequality). The mean of the capital of many bets has the same property, and grows nearly as fast as
+the best bet.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._rows import Floats
+from skcalib._scores.bins import BinSums
+
+Capital = NDArray[np.float64]
+
+# Bets assume that the log-odds of the event are shifted by these numbers. The shift of the opposite
+# sign is at the mirrored index.
+_SIZES = 2.0 ** np.arange(-5, 3)
+SHIFTS = np.concatenate([-_SIZES[::-1], _SIZES])
+GROWTH = np.expm1(SHIFTS)
+SHIFTS.flags.writeable = GROWTH.flags.writeable = False
+
+# Half of the capital of each bet is staked from the first row on, since models may be
+# miscalibrated from the start. The rest is reserved for a later drift: after n rows the fraction
+# 1 / sqrt(1 + n / RESERVED_ROWS) of it is left.
+FIRST_STAKE = 0.5
+RESERVED_ROWS = 100
+
+# Logarithm of the largest capital, which avoids overflow.
+LOG_MOST = 345.0
+
+
+class Bets(NamedTuple):
+    """Capital of bets (n_curves, n_bins + 2, n_shifts), and the part that is not staked yet."""
+
+    capital: Capital
+    reserve: float
+
+    @classmethod
+    def start(cls, n_curves: int, n_bins: int) -> Bets:
+        """Bets with a capital of 1 on each bin, on all bins, and on both halves of the bins."""
+        return cls(np.ones((n_curves, n_bins + 2, len(SHIFTS))), 1 - FIRST_STAKE)
+
+
+def bet_on(bets: Bets, sums: Floats, n_before: int, n: int, tolerance: float) -> Bets:
+    """Bets after a batch of ``n`` rows with the :class:`BinSums` (n_curves, 5, n_bins)."""
+    n_curves, _, n_bins = sums.shape
+    curves, bins = np.nonzero(sums[:, BinSums._fields.index("weight")])
+    _, weight, _, hits, scores = sums[curves, :, bins].T
+    # Under-confidence means fewer events than predicted below 1/2, and more above. A bin that
+    # contains 1/2 is in neither half.
+    single = log_factors(weight, hits, scores, tolerance)
+    side = (2 * bins + 1 - n_bins)[:, None]
+    halves = np.where(side < 0, single[:, ::-1], np.where(side, single, 0))
+    # Bins of a curve are next to one another, and each curve has at least one.
+    joint = np.add.reduceat([single, halves], curves.searchsorted(np.arange(n_curves)), axis=1)
+    fraction = math.sqrt((RESERVED_ROWS + n_before) / (RESERVED_ROWS + n_before + n))
+    reserve, capital = bets.reserve * fraction, bets.capital.copy()
+    capital[curves, bins] = stake(capital[curves, bins], reserve, single)
+    capital[:, n_bins:] = stake(capital[:, n_bins:], reserve, joint.swapaxes(0, 1))
+    return Bets(capital, reserve)
+
+
+def log_factors(weight: Floats, hits: Floats, scores: Floats, tolerance: float) -> Capital:
+    r"""Logarithms of the factors of bins, for each of the shifts: (n_bins, n_shifts).
+
+    The event of a row with probability p multiplies the capital by
+    :math:`e^{\delta y} / (1 + p (e^\delta - 1))`, the likelihood ratio of shifted log-odds, with an
+    expected value of 1. The denominator of the mean score of a bin replaces the denominators of its
+    rows. It is not smaller, because the logarithm is concave. With a tolerance it is the largest
+    denominator that the tolerance permits.
+    """
+    p = (scores / weight)[:, None]
+    if tolerance:
+        p = np.maximum(p + np.copysign(tolerance, SHIFTS), 0)
+    return hits[:, None] * SHIFTS - weight[:, None] * np.log1p(np.minimum(p, 1) * GROWTH)
+
+
+def stake(capital: Capital, reserve: float, log_factors: Capital) -> Capital:
+    """Capital after a bet that stakes everything except the reserve."""
+    staked = np.maximum(capital - reserve, 0) * np.exp(np.minimum(log_factors, LOG_MOST))
+    return np.minimum(reserve + staked, math.exp(LOG_MOST))
+
+
+def e_value(capital: Capital) -> float:
+    """Mean over the curves: a third on single bins, on all bins, and on both halves."""
+    n_curves, n_rows, n_shifts = capital.shape
+    single, joint = capital[:, :-2].sum(), capital[:, -2:].sum()
+    return float(single / (n_rows - 2) + joint) / (3 * n_curves * n_shifts)
+
+
+def bet_weights(w: Floats, groups: Any) -> Floats:
+    """Weights of rows in bets, with a sum of at most 1 in each group.
+
+    The factor of a group is then a weighted geometric mean of the factors of its rows. Its expected
+    value is at most 1 for any dependence between the rows (Hoelder's inequality).
+    """
+    if groups is None:
+        return w / w.max()
+    _, group = np.unique(groups, return_inverse=True)
+    sizes = np.maximum(np.bincount(group, w > 0), 1)
+    shares = w / sizes[group]
+    return shares / np.bincount(group, shares).max()

@@ -1,0 +1,76 @@
+"""Code that repeats a report."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from inspect import signature
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+
+def report_code(calibrator: Any, arguments: list[str]) -> str:
+    """Code that fits the calibrator, makes the report and writes the page.
+
+    ``arguments`` are keyword arguments of :func:`calibration_report`, such as "n_bins=10".
+    """
+    takes_features = "features" in signature(calibrator.predict_proba).parameters
+    features = ", features=features" if takes_features else ""
+    names, compare = {"calibration_report"}, []
+    if "comparison=comparison" in arguments:
+        names.add("compare_calibrators")
+        test = "test=(X_test, y_test)"
+        compare = [f"comparison = compare_calibrators(X, y{features}, {test})"]
+    return "\n".join([
+        *import_lines(calibrator, names),
+        "",
+        f"calibrator = {calibrator_code(calibrator)}",
+        f"calibrator.fit(X, y{features})  # logits of rows that the classifier was not fitted to",
+        *compare,
+        f"report = calibration_report({', '.join(['calibrator', 'X_test', 'y_test', *arguments])})",
+        'report.to_html("report.html")',
+    ])  # fmt: skip
+
+
+def calibrator_code(calibrator: Any) -> str:
+    """Constructor call of a calibrator."""
+    if isinstance(calibrator, BaseEstimator):
+        return calibrator.__repr__(N_CHAR_MAX=10**6)  # the default cuts long calls
+    return repr(calibrator)
+
+
+def import_lines(calibrator: Any, names: set[str]) -> list[str]:
+    """Import statements for the constructor call and other names of skcalib."""
+    modules: dict[str, set[str]] = {"skcalib": set(names)}
+    for estimator in estimators(calibrator):
+        modules.setdefault(public_module(type(estimator)), set()).add(type(estimator).__name__)
+    if arrays := set(re.findall(r"\b(array|nan|inf)\b", calibrator_code(calibrator))):
+        modules["numpy"] = arrays
+    return [
+        f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
+    ]
+
+
+def public_module(kind: type) -> str:
+    """Shortest name of a module that exports a class."""
+    package = kind.__module__.partition(".")[0]
+    public = [
+        name
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == package and kind.__name__ in getattr(module, "__all__", ())
+    ]
+    return min(public, key=len, default=kind.__module__)
+
+
+def estimators(calibrator: Any) -> Iterator[Any]:
+    """Calibrator and the estimators within its parameters."""
+    if isinstance(calibrator, Mapping):
+        calibrator = list(calibrator.values())
+    if isinstance(calibrator, list | tuple):
+        for part in calibrator:
+            yield from estimators(part)
+    elif hasattr(calibrator, "get_params") and not isinstance(calibrator, type):
+        yield calibrator
+        yield from estimators(calibrator.get_params(deep=False))

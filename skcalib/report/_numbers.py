@@ -1,0 +1,222 @@
+"""Evaluated rows of a report, and their measures before and after calibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from skcalib import clinical, metrics
+from skcalib._rows import Array, Floats, Indices
+from skcalib._validation.labels import encode
+from skcalib.metrics import CalibrationDifference, IntervalEstimate
+from skcalib.metrics._input import Kind
+from skcalib.metrics._proper_scores import brier_scores, log_losses
+
+Z_LEVEL = float(ndtri(0.975))  # of 95% intervals
+
+# Measures with intervals by resampling: names in skcalib.metrics.
+ERRORS = {
+    "ECE": "expected_calibration_error",
+    "debiased ECE": "debiased_expected_calibration_error",
+    "MCE": "maximum_calibration_error",
+    "smooth ECE": "smooth_calibration_error",
+}
+
+_DISTANCE = clinical.integrated_calibration_index
+RISK_FIGURES: dict[str, Callable[..., Any]] = {
+    "calibration in the large": clinical.calibration_intercept,
+    "calibration slope": clinical.calibration_slope,
+    "ICI": _DISTANCE,
+    "E50": partial(_DISTANCE, quantile=0.5),
+    "E90": partial(_DISTANCE, quantile=0.9),
+    "Emax": partial(_DISTANCE, quantile=1),
+    "Spiegelhalter's z": partial(metrics.calibration_test, measure="spiegelhalter_z"),
+}
+
+
+class Change(NamedTuple):
+    """Measure before and after calibration, and the difference, with 95% intervals.
+
+    ``difference.estimate`` is the value after calibration minus the value before. The ends of
+    intervals that were not computed are NaN.
+    """
+
+    before: IntervalEstimate
+    after: IntervalEstimate
+    difference: CalibrationDifference
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """Labels, probabilities before and after calibration, and the settings of the measures."""
+
+    y: Array
+    before: Floats
+    after: Floats
+    classes: Array
+    sample_weight: Floats | None
+    n_bins: int
+    kind: Kind  #: "binary" or "top-label"
+    seed: int  #: of all resamples
+
+    def __post_init__(self) -> None:
+        self.index: Indices = encode(self.y, self.classes)  #: column of each label
+        w = self.sample_weight
+        self.weights = np.ones(len(self.y)) if w is None else w
+        # Rows with a positive weight, of each class and in all.
+        self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
+        self.n_samples = int(self.counts.sum())
+
+    @property
+    def row_params(self) -> dict[str, Any]:
+        """Keyword arguments of measures without bins."""
+        return {"sample_weight": self.sample_weight, "labels": self.classes}
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Keyword arguments of measures and diagrams."""
+        return {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
+
+    def draws(self, n_entries: int) -> dict[str, Any]:
+        """Keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
+        n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))
+        return {"n_resamples": n_resamples, "random_state": self.seed}
+
+    def events(self, P: Floats) -> tuple[Floats, Floats]:
+        """Score of each row, and 1 where its event happened, else 0."""
+        if self.kind == "binary":
+            return P[:, 1], (self.index == 1).astype(float)
+        return P.max(axis=1), (P.argmax(axis=1) == self.index).astype(float)
+
+    @property
+    def n_effective(self) -> float:
+        """Number of rows of equal weight with the same variance of means."""
+        share = self.weights / self.weights.max()
+        return float(share.sum() ** 2 / (share @ share))
+
+
+def all_changes(rows: Evaluation) -> dict[str, Change]:
+    """All measures by name, in the order of the table."""
+    found = mean_changes(rows)
+    for title, measure in ERRORS.items():
+        found[title] = error_change(rows, measure, rows.kind)
+    other: Kind = "top-label" if rows.kind == "binary" else "classwise"
+    found[f"{other} ECE"] = error_change(rows, ERRORS["ECE"], other)
+    return found
+
+
+def mean_changes(rows: Evaluation) -> dict[str, Change]:
+    """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
+
+    def values(P: Floats) -> dict[str, Floats]:
+        score, event = rows.events(P)
+        gap = "mean probability - event rate" if rows.kind == "binary" else "confidence - accuracy"
+        return {
+            "log loss": log_losses(P, rows.index),
+            "Brier score": brier_scores(P, rows.index),
+            "accuracy": (P.argmax(axis=1) == rows.index).astype(float),
+            gap: score - event,
+        }
+
+    before, after, w = values(rows.before), values(rows.after), rows.weights
+    found = {}
+    for title in before:
+        interval = proportion_interval if title == "accuracy" else mean_interval
+        difference = mean_difference(after[title] - before[title], w)
+        found[title] = Change(interval(before[title], w), interval(after[title], w), difference)
+    return found
+
+
+def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
+    """Calibration error before and after; without intervals if these would take minutes."""
+    n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
+    params = {**rows.params, "kind": kind}
+    is_smooth = measure == ERRORS["smooth ECE"]
+    if n_entries > (100_000 if is_smooth else 5_000_000):
+        function = getattr(metrics, measure)
+        if is_smooth:
+            del params["n_bins"]
+        before, after = (function(rows.y, P, **params) for P in (rows.before, rows.after))
+        return Change(
+            IntervalEstimate(before, math.nan, math.nan),
+            IntervalEstimate(after, math.nan, math.nan),
+            CalibrationDifference(after - before, math.nan, math.nan, math.nan),
+        )
+    params |= {"measure": measure, **rows.draws(n_entries)}
+    if is_smooth:  # it takes milliseconds for each resample
+        params["n_resamples"] = 99
+    return Change(
+        metrics.calibration_error_interval(rows.y, rows.before, **params),
+        metrics.calibration_error_interval(rows.y, rows.after, **params),
+        metrics.calibration_difference(rows.y, rows.after, rows.before, **params),
+    )
+
+
+def mean_and_error(values: Floats, w: Floats) -> tuple[float, float]:
+    """Weighted mean and its standard error, which is NaN for a single row."""
+    mean = float(np.average(values, weights=w))
+    n = np.count_nonzero(w)
+    if n < 2:
+        return mean, math.nan
+    variance = float(np.sum((w / w.sum() * (values - mean)) ** 2))
+    return mean, math.sqrt(variance * n / (n - 1))
+
+
+def mean_interval(values: Floats, w: Floats) -> IntervalEstimate:
+    """Normal interval of a weighted mean."""
+    mean, error = mean_and_error(values, w)
+    return IntervalEstimate(mean, mean - Z_LEVEL * error, mean + Z_LEVEL * error)
+
+
+def proportion_interval(hit: Floats, w: Floats) -> IntervalEstimate:
+    """Wilson interval of a weighted proportion, with the effective number of rows."""
+    share = w / w.sum()
+    p, n = float(share @ hit), 1 / float(share @ share)
+    centre, factor = p + Z_LEVEL**2 / (2 * n), 1 + Z_LEVEL**2 / n
+    half = Z_LEVEL * math.sqrt(p * (1 - p) / n + (Z_LEVEL / (2 * n)) ** 2)
+    return IntervalEstimate(p, (centre - half) / factor, (centre + half) / factor)
+
+
+def mean_difference(differences: Floats, w: Floats) -> CalibrationDifference:
+    """Normal interval and test of a weighted mean of paired differences."""
+    mean, error = mean_and_error(differences, w)
+    if error == 0:  # all differences are equal
+        return CalibrationDifference(mean, mean, mean, float(mean == 0))
+    pvalue, half = float(2 * ndtr(-abs(mean) / error)), Z_LEVEL * error
+    return CalibrationDifference(mean, mean - half, mean + half, pvalue)
+
+
+def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:
+    """Figures of the risk of the second class before and after; None where there is none.
+
+    Likelihoods count weights as rows, so the weights are scaled to sum to the effective rows.
+    """
+    w = rows.weights * (rows.n_effective / rows.weights.sum())
+
+    def figure(function: Callable[..., Any], P: Floats) -> Any:
+        try:
+            return function(rows.y, P, sample_weight=w, labels=rows.classes)
+        except ValueError:  # rows of one class, or separated by a threshold
+            return None
+
+    return {
+        title: (figure(function, rows.before), figure(function, rows.after))
+        for title, function in RISK_FIGURES.items()
+    }
+
+
+def class_columns(rows: Evaluation) -> dict[str, Array]:
+    """Rows, base rate, mean probability and ECE of each class, in the order of the columns."""
+    weight = np.bincount(rows.index, rows.weights, minlength=len(rows.classes))
+    found = {"label": rows.classes, "n_samples": rows.counts, "base_rate": weight / weight.sum()}
+    for when, P in (("before", rows.before), ("after", rows.after)):
+        found[f"mean_{when}"] = np.average(P, axis=0, weights=rows.sample_weight).astype(float)
+        params = {**rows.params, "kind": "classwise", "average": None}
+        found[f"ece_{when}"] = metrics.expected_calibration_error(rows.y, P, **params)
+    return found

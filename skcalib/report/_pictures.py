@@ -1,0 +1,157 @@
+"""Pictures of a report: its figure, and vector graphics for the page."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from skcalib import clinical
+from skcalib._output import written
+from skcalib._output.html import as_text, element
+from skcalib._rows import Floats
+from skcalib.display import ConfidenceDisplay, ReliabilityDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+
+# Longer names of classes and segments are cut in tables and pictures.
+MOST_LETTERS = 60
+
+
+def short(name: object) -> str:
+    """Name as text, cut after ``MOST_LETTERS`` letters."""
+    text = as_text(name)
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
+    """Draw reliability diagrams above histograms, before and after, by default in a new figure."""
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(8.6, 7), layout="constrained")
+    rows = report.evaluation
+    axes = figure.subplots(2, 2, height_ratios=(2, 1))
+    for (diagram, histogram), (title, P) in zip(axes.T, report.views, strict=True):
+        ReliabilityDisplay.from_predictions(rows.y, P, **rows.params, name=title, ax=diagram)
+        ConfidenceDisplay.from_predictions(rows.y, P, **rows.params, ax=histogram)
+    for ax in axes[1]:
+        ax.set_ylim(0, max(ax.get_ylim()[1] for ax in axes[1]))
+    return figure
+
+
+def as_image(figure: Figure) -> str:
+    """Address that holds a figure as SVG."""
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
+
+
+def picture(
+    draw: Callable[[Figure], Any], size: tuple[float, float], alt: str, caption: str
+) -> Element:
+    """Element with a figure of a size in inches, in matplotlib's default style."""
+    import matplotlib as mpl
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    # Letters are drawn as paths, because fonts differ between machines.
+    with style.context("default"), mpl.rc_context({"svg.hashsalt": "skcalib"}):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        address = as_image(figure)
+    width, height = (round(96 * inches) for inches in size)
+    return element(
+        "figure",
+        element("img", src=address, alt=alt, width=width, height=height),
+        element("figcaption", caption),
+    )
+
+
+def reliability(report: Any, title: str, P: Floats) -> Element:
+    """Reliability diagram before or after calibration."""
+    rows, is_before = report.evaluation, P is report.evaluation.before
+    when = "before calibration" if is_before else f"after calibration by {title}"
+    ece = report.measures_["ECE"][0 if is_before else 1].estimate
+    return picture(
+        lambda figure: ReliabilityDisplay.from_predictions(
+            rows.y, P, **rows.params, name=title, ax=figure.subplots()
+        ),
+        (4.6, 5.0),
+        f"Reliability diagram {when}, with an ECE of {written(ece)}.",
+        f"Observed frequency by predicted probability, {when}, with 95% intervals.",
+    )
+
+
+def smooth_curves(report: Any) -> Element:
+    """Smooth reliability curves before and after in one diagram."""
+    rows = report.evaluation
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        for title, P in report.views:
+            ReliabilityDisplay.from_predictions(
+                rows.y, P, **rows.params, style="smooth", name=title, ax=ax
+            )
+
+    before, after, _ = report.measures_["smooth ECE"]
+    return picture(
+        draw,
+        (5.2, 5.6),
+        f"Smooth reliability curves: the smooth ECE is {written(before.estimate)} before "
+        f"calibration and {written(after.estimate)} after calibration.",
+        "Smooth curves without bins. A curve is thick where it has many rows. The shaded area "
+        "would contain the curve of a calibrated model in 95% of samples.",
+    )
+
+
+def worst_classes(report: Any, worst: list[int]) -> Element:
+    """Reliability diagrams of the classes with the largest ECE after calibration."""
+    rows = report.evaluation
+    n_columns = min(2, len(worst))
+    n_lines = -(-len(worst) // n_columns)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(n_lines, n_columns, squeeze=False).ravel()
+        for k, ax in zip(worst, axes, strict=False):
+            ReliabilityDisplay.from_predictions(
+                rows.index == k, rows.after[:, k], sample_weight=rows.sample_weight,
+                n_bins=rows.n_bins, kind="binary", name=short(rows.classes[k]), ax=ax,
+            )  # fmt: skip
+        for ax in axes[len(worst) :]:
+            ax.set_axis_off()
+
+    each = ", ".join(short(rows.classes[k]) for k in worst)
+    return picture(
+        draw,
+        (3.6 * n_columns, 3.9 * n_lines),
+        f"Reliability diagrams after calibration of the probabilities of the classes {each}.",
+        "Probabilities of the classes with the largest ECE after calibration.",
+    )
+
+
+def decision_curves(report: Any) -> Element:
+    """Net benefit before and after, at thresholds up to the highest risks."""
+    rows = report.evaluation
+    highest = float(np.clip(np.quantile(rows.after[:, 1], 0.99), 1e-3, 0.99))
+    thresholds = np.linspace(0, highest, 101)[1:]
+
+    def draw(figure: Figure) -> None:
+        ax = figure.subplots()
+        for title, P in report.views:
+            curve = clinical.net_benefit_curve(rows.y, P, thresholds=thresholds, **rows.row_params)
+            clinical.NetBenefitDisplay(curve, name=title).plot(ax)
+
+    return picture(
+        draw,
+        (5.6, 4.6),
+        "Decision curves: net benefit by threshold before and after calibration.",
+        "Net benefit in true positives per row, if rows are treated when their risk reaches the "
+        "threshold. A model is useful where its curve is above both reference lines.",
+    )

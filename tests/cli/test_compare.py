@@ -1,0 +1,193 @@
+"""The command line compares calibrators, and writes diagrams, a report and the best one."""
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from tables import NAMES, frame
+
+from skcalib.__main__ import main
+from skcalib.datasets import make_logits
+from skcalib.export import from_json
+
+
+def test_help_fits_on_one_screen(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+def test_version_names_versions_of_other_packages(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert f"NumPy {np.__version__}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_demo_as_a_module(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "skcalib"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("Neural network on digits: 848 rows to calibrate on, 849 held out")
+    assert "improves the probabilities" in run.stdout
+    files = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert set(files) == {"skcalib-reliability.png", "skcalib-report.html"}
+    assert min(files.values()) > 10_000
+
+
+@pytest.mark.slow
+def test_a_table_with_all_outputs(folder, run):
+    out, _ = run(
+        "--logits rows.csv --label-column label --output r.svg --report r.html --save c.joblib"
+    )
+    assert "rows.csv: 100 rows to calibrate on, 100 held out" in out
+    assert "Classes in the order of the columns: 'bird', 'cat', 'dog'" in out
+    best = out.split("Report on ")[1].split(":")[0]
+    assert f"{best}, a calibrator of logits: c.joblib" in out
+    assert (folder / "r.svg").stat().st_size > 10_000
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert f"Calibration report: {best}</h1>" in page
+    assert "100 rows to calibrate on, 100 held out" in page
+    assert "--report r.html --save c.joblib" in page
+    calibrator = joblib.load("c.joblib")
+    assert type(calibrator).__name__ == best
+    assert calibrator.feature_names_in_.tolist() == NAMES.tolist()
+
+
+@pytest.mark.slow
+def test_probabilities_and_test_files(folder, run):
+    Z, y = make_logits(300, 2, random_state=1)
+    p = 1 / (1 + np.exp(Z[:, 0] - Z[:, 1]))
+    np.save("p.npy", p[:150])
+    np.save("labels.npy", np.array(["no", "yes"])[y[:150]])
+    pd.DataFrame({"score": p[150:]}).to_parquet("test.parquet")
+    pd.DataFrame({"y": np.array(["no", "yes"])[y[150:]]}).to_csv("test.csv", index=False)
+    out, err = run(
+        "--logits p.npy --labels labels.npy --test-logits test.parquet --test-labels test.csv "
+        "--probabilities --save c.json"
+    )
+    assert "150 rows to calibrate on, 150 held out" in out
+    assert "a calibrator of logarithms of probabilities: c.json" in out
+    assert "warning" not in err
+    calibrator = from_json((folder / "c.json").read_text())
+    assert calibrator.classes_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.slow
+def test_classes_in_the_order_of_the_columns(folder, run):
+    Z, y = make_logits(200, 3, random_state=0)
+    np.save("y.npy", np.array([30, 10, 20])[y])
+    out, _ = run("--logits z.npy --labels y.npy --classes 30 10 20")
+    assert "Classes in the order of the columns: 30, 10, 20" in out
+    assert len(Z) == 200
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask by pandas
+def test_rows_of_large_parquet_files_are_stated(folder, run, monkeypatch):
+    pytest.importorskip("dask.dataframe")
+    monkeypatch.setattr("skcalib._cli.reading.MOST_ROWS", 150)
+    (folder / "parts").mkdir()
+    table = frame(*make_logits(400, 3, random_state=0))
+    for k in range(2):
+        table.iloc[k::2].to_parquet(f"parts/{k}.parquet", index=False)
+    out, _ = run("--logits parts --label-column label")
+    first = out.splitlines()[0]
+    assert "of 400 rows of parts, drawn at random" in first
+    n_rows = int(first.split("(")[1].split()[0])
+    counts = [int(word) for word in first.replace(",", "").split() if word.isdigit()]
+    assert counts[0] + counts[1] == n_rows
+    page = (folder / "skcalib-report.html").read_text(encoding="utf-8")
+    assert "of 400 rows of parts, drawn at random" in page
+
+
+BAD_OPTIONS = {
+    "--labels y.npy": "--logits and --labels must name files to calibrate on",
+    "--columns a": "--logits and --labels must name files to calibrate on",
+    "--logits z.npy": "--logits needs --labels or --label-column, got neither",
+    "--logits z.npy --labels y.npy --test-logits z.npy": "got no --test-labels",
+    "--logits z.npy --labels y.npy --test-labels y.npy": "got no --test-logits",
+    "--logits z.npy --labels y.npy --keep id": "--keep goes with --apply, got no --apply",
+    "--apply c.json": "--apply goes with --logits and --output, got no --logits",
+    "--apply c.json --logits z.npy --labels y.npy": "got --labels",
+    "--output a.gif": "--output must end in .png, .pdf, .svg, got a.gif",
+    "--output missing/a.png": "must lie in a directory that exists, got missing/a.png",
+    "--report a.pdf": "--report must end in .html, .htm, got a.pdf",
+    "--save a.pkl": "--save must end in .json, .skops, .joblib, .onnx, got a.pkl",
+    "--logits z.npy --labels y.npy --probabilities": "z.npy must hold probabilities, got numbers",
+    "--logits z.npy --labels y.npy --classes 0 1": "classes",
+}
+
+
+@pytest.mark.parametrize("line", BAD_OPTIONS)
+def test_bad_options_are_one_sentence(folder, refusal, line):
+    assert BAD_OPTIONS[line] in refusal(line)
+
+
+def test_files_that_are_read_are_not_replaced(folder, refusal):
+    page = folder / "z.html"
+    page.symlink_to(folder / "z.npy")
+    message = refusal("--logits z.npy --labels y.npy --report z.html")
+    assert "--report must be another file than the files to read, got z.html" in message
+
+
+def test_a_column_without_rows_of_its_label_is_refused(folder, refusal):
+    np.save("y.npy", np.load("y.npy") % 2)
+    message = refusal("--logits z.npy --labels y.npy")
+    assert "got 3 columns and no row with label 2" in message
+    assert "--columns" in message
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "words"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted."),
+        (MemoryError(), 2, "memory is too small."),
+        (ValueError("one\nline"), 2, "one line"),
+        (ImportError("No module named 'dask'"), 2, "pip install 'skcalib[frame,dask]'"),
+    ],
+)
+def test_faults_are_one_line_and_a_status(folder, monkeypatch, capsys, fault, status, words):
+    def fail(*_, **__):
+        raise fault
+
+    monkeypatch.setattr("skcalib._cli.jobs.compare_calibrators", fail)
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == status
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 1
+    assert not (folder / "skcalib-report.html").exists()
+
+
+def test_a_slow_step_prints_a_line(folder, monkeypatch, capsys):
+    def wait(*_, **__):
+        time.sleep(2.5)
+        raise ValueError("stop.")
+
+    monkeypatch.setattr("skcalib._cli.jobs.compare_calibrators", wait)
+    assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["skcalib: fitting and comparing calibrators ...", "skcalib: stop."]
+
+
+def test_a_fault_of_the_program_is_not_hidden(folder, monkeypatch):
+    monkeypatch.setattr("skcalib._cli.jobs.compare_calibrators", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["--logits", "z.npy", "--labels", "y.npy"])
+
+
+def test_pickles_are_not_applied(folder, refusal):
+    (folder / "c.joblib").write_bytes(pickle.dumps(print))
+    message = refusal("--apply c.joblib --logits z.npy")
+    assert "--apply takes .json and .skops, because other formats execute code" in message
