@@ -20,7 +20,7 @@ from scipy.special import logit
 
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._rows import Bools, Floats, Indices, Rows
-from skcalib._rows.arrays import is_event
+from skcalib._rows.arrays import is_event, weighted_sum
 
 # Largest decrease of the mean loss of a class in the last step, relative to the variance of its
 # target.
@@ -156,7 +156,7 @@ class RowSigmoids:
             target = np.where(is_event(y, len(theta)), high, low)
             losses = np.logaddexp(0, S) - target * S  # minus t log p + (1 - t) log(1 - p)
             losses = losses if counts is None else np.where(counts, losses, 0)
-            return losses.sum(axis=0) if w is None else w @ losses
+            return weighted_sum(losses, w)
 
         total = (self.rows.sum(block) / self.weight).sum()
         if self.prior is not None:
@@ -201,7 +201,7 @@ class RowSigmoids:
             S = _scores(theta, F)
             wrong = np.where(is_event(y, len(theta)), S <= 0, S >= 0)
             wrong = wrong if counts is None else wrong & counts
-            return wrong.sum(axis=0, dtype=float) if w is None else w @ wrong
+            return weighted_sum(wrong, w)
 
         share: Floats = self.rows.sum(block) / self.weight
         return np.where(self.weight > NO_WEIGHT, share, 1.0)

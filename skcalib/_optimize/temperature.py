@@ -125,7 +125,7 @@ def _row_means(Z: Floats, y: Indices, w: Floats | None) -> Floats:
     n, distance = possible.sum(axis=1), np.where(possible, distance, 0)
     slope = gap - distance.sum(axis=1) / n
     terms = np.stack([gap == 0, gap, slope, np.log(n), distance.max(axis=1)])
-    return terms.sum(axis=1) if w is None else terms @ w
+    return xa.weighted_sum(terms.T, w)
 
 
 def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -154,7 +154,7 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
         A *= S
         m3 = A.sum(axis=1) / total
         terms = np.stack([m1 - label, m2 - m1**2, m3 - (3 * m2 - 2 * m1**2) * m1])
-    return terms.sum(axis=1, dtype=np.float64) if w is None else terms @ w
+    return xa.weighted_sum(terms.T, w)
 
 
 def _find_root(
@@ -229,7 +229,7 @@ def mixture_losses(b: float, share: float, Z: Floats, y: Indices, w: Floats | No
     log_p = S[np.arange(len(y)), y] - np.log(np.exp(S).sum(axis=1))
     if share:
         log_p = np.logaddexp(np.log1p(-share) + log_p, np.log(share) - np.log(n_classes))
-    return -log_p.sum() if w is None else -(w @ log_p)
+    return -xa.weighted_sum(log_p, w)
 
 
 def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
@@ -241,8 +241,7 @@ def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
     distance = Z.max(axis=1, keepdims=True) - Z
     gap = np.where(distance > 0, distance, np.inf).min(axis=1)
     counts = np.isfinite(gap)
-    terms = np.stack([np.log(np.where(counts, gap, 1)), counts])
-    return terms.sum(axis=1) if w is None else terms @ w
+    return xa.weighted_sum(np.stack([np.log(np.where(counts, gap, 1)), counts], axis=1), w)
 
 
 def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: object) -> Floats:

@@ -183,6 +183,8 @@ class CalibrationMonitor(Versioned):
         3
         """
         y_true, y_proba = on_host(y_true), on_host(y_proba)
+        if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
+            return self  # a batch without rows
         sums = self._bin_sums(y_true, y_proba, sample_weight)
         n = len(y_true)  # type: ignore[arg-type]
         if groups is not None and np.shape(groups) != (n,):

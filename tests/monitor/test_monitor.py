@@ -123,6 +123,14 @@ def test_classes_in_the_order_of_labels(kind):
         assert plain.curve().label.tolist() == ["yes"] * 3 + ["no"] * 3
 
 
+def test_a_batch_without_rows_changes_nothing(rng):
+    y, P = rng.integers(2, size=60), rng.dirichlet([1, 1], size=60)
+    monitor = CalibrationMonitor(labels=[0, 1]).update(y, P)
+    before = monitor.expected_calibration_error()
+    assert monitor.update(y[:0], P[:0]).update([], []).n_samples == 60
+    assert monitor.expected_calibration_error() == before
+
+
 def test_rows_of_weight_zero_are_absent(rng):
     y, p, w = rng.integers(2, size=60), rng.uniform(size=60), np.repeat([1.0, 0.0], 30)
     monitor = CalibrationMonitor([0, 1]).update(y, p, w)
@@ -221,7 +229,6 @@ def test_bad_arguments_are_refused(case):
 
 GOOD = {"y_true": [0, 1, 1], "y_proba": [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]}
 BAD_BATCHES = {
-    "no rows": ({"y_true": [], "y_proba": []}, r"Found array with 0 sample\(s\)"),
     "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5"),
     "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
     "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),

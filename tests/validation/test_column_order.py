@@ -112,7 +112,12 @@ def ordered(labels, names):
 
 
 ENUM = "polars"
-FORMS = [ordered, lambda y, names: pd.Categorical(np.array(names)[y], names, ordered=True), ENUM]
+FORMS = [
+    ordered,
+    lambda y, names: pd.Categorical(np.array(names)[y], names, ordered=True),
+    lambda y, names: ordered(y, names).to_frame("y")["y"],
+    ENUM,
+]
 
 
 @pytest.mark.parametrize("form", FORMS)
