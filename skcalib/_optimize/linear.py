@@ -93,6 +93,8 @@ class Objective:
     def __post_init__(self) -> None:
         self.n_classes = max(self.rows.n_columns, 2)
         self.few = self.rows.n_rows * self.n_classes <= FEW_ELEMENTS
+        # Passes over many single precision features are much faster than in double precision.
+        self.dtype = np.dtype(np.float64) if self.few else self.rows.dtype
         self.identity, self.ridge = self.map_.prior(self.regularization, self.n_classes)
 
     @property
@@ -217,12 +219,10 @@ class Objective:
         # A start next to the minimum needs one preconditioner.
         age = 0 if np.array_equal(x, self.identity) else 1
         method = PreconditionedLBFGS(partial(self.map_.blocks, self), age, blocks)
-        # Passes over many single precision features are much faster than in double precision.
-        double, nit = np.dtype(np.float64), 0
+        nit = 0
         may_change = self.ridge.all() and len(x) <= MANY_PARAMETERS
         limit = min(PATIENCE, max_iter) if may_change else max_iter
-        single = not self.few and self.rows.dtype != double
-        for dtype in [self.rows.dtype, double] if single else [double]:
+        for dtype in dict.fromkeys([self.dtype, np.dtype(np.float64)]):
             solution = optimize.minimize(
                 self.value_gradient,
                 x,
@@ -277,7 +277,7 @@ class Objective:
             inverse = np.linalg.pinv(hessian, 1e-14, hermitian=True)
             theta = theta - inverse @ gradient
             leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, K
-        scores = self.scores_at(theta)
+        scores = self.scores_at(theta, self.dtype)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
             S = scores(F)
@@ -291,7 +291,7 @@ class Objective:
             S -= S.max(axis=1, keepdims=True)
             return weighted_sum(softmax_and_losses(S, y)[1], w)
 
-        return float(self.mean(block, plan=Plan(room=room)))
+        return float(self.mean(block, self.dtype, Plan(room=room)))
 
 
 def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:

@@ -32,9 +32,6 @@ MAX_PASSES = 100
 # Weight of a class without rows: penalties divided by it are finite.
 NO_WEIGHT = 1e-200
 
-# Upper bound of exponents: the exponential of twice this number is finite.
-LARGEST_EXPONENT = 350.0
-
 # Function of scores (m, K) and labels (m,). It returns the features except for the constant one,
 # each (m, K) in double precision, and which rows count for each class (m, K), or None if all do.
 FeaturesOf = Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]
@@ -170,16 +167,19 @@ class RowSigmoids:
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(Z, y)
-            # scipy.special.expit takes four times as long.
-            P = 1 / (1 + np.exp(np.minimum(_scores(-theta, F), LARGEST_EXPONENT)))
-            R = P - low
-            R -= is_event(y, len(theta)) * (high - low)
+            with np.errstate(over="ignore"):  # scipy.special.expit takes four times as long
+                P = 1 / (1 + np.exp(_scores(-theta, F)))
             Q = P * (1 - P)
+            P -= low
+            if len(low) == 1:
+                P[y == 1] -= high - low
+            else:
+                P[np.arange(len(y)), y] -= (high - low)[y]
             if counts is not None:
-                R, Q = np.where(counts, R, 0), np.where(counts, Q, 0)
+                P, Q = np.where(counts, P, 0), np.where(counts, Q, 0)
             if w is not None:
-                R, Q = R * w[:, None], Q * w[:, None]
-            return _moments(R, Q, F)
+                P, Q = P * w[:, None], Q * w[:, None]
+            return _moments(P, Q, F)  # P are the residuals now
 
         sums = self.rows.sum(block).reshape(1 + d, d, -1) / self.weight
         gradient, hessian = sums[0].T, sums[1:].transpose(2, 0, 1)
