@@ -620,7 +620,8 @@ random_state, color, line_kw
         rows = {} if self.rows is None else dict(zip(known, self.rows, strict=True))
         found = {}
         for label in known:
-            fields = {k: v[labels == label] for k, v in vars(curve).items() if k not in KEPT}
+            arrays = {k: v for k, v in vars(curve).items() if k not in KEPT and v is not None}
+            fields = {k: v[labels == label] for k, v in arrays.items()}
             bins = ReliabilityCurve(**fields, kind="binary")
             found[label] = type(self)(
                 bins, name=event_name(label) or str(label), rows=rows.get(label),

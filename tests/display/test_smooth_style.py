@@ -55,7 +55,7 @@ def data():
         "float32": (y, p.astype(np.float32), None),
         "equal scores": (y, np.full(len(p), 0.7), None),
         "few values": (y, np.where(p < 0.5, 0.05, 0.9), None),
-        "certain": (np.append(y, 0), np.append((p < 0.5).astype(float), 1.0), None),
+        "certain": (np.append(y, 0), np.append((p > 0.5).astype(float), 1.0), None),
         "one row": ([1], [0.6], None),
         "one row at an end": ([1], [0.0], None),
         "two rows": ([1, 0], [0.2, 0.9], None),
