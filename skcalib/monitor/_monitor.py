@@ -172,8 +172,8 @@ class CalibrationMonitor(Versioned):
         Raises
         ------
         ValueError
-            If the batch is invalid, as for :func:`skcalib.metrics.reliability_curve`, or has no
-            rows or no weight.
+            If the batch is invalid, as for :func:`skcalib.metrics.reliability_curve`, or has rows
+            but no weight.
 
         Examples
         --------
@@ -182,6 +182,8 @@ class CalibrationMonitor(Versioned):
         >>> monitor.update(["ham", "spam"], [0.1, 0.7]).update(["ham"], [0.2]).n_samples_
         3
         """
+        if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
+            return self  # a batch without rows
         y_true, y_proba = on_host(y_true), on_host(y_proba)
         if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
             return self  # a batch without rows
