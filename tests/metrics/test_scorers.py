@@ -19,7 +19,11 @@ from skcalib import TemperatureScaling, compare_calibrators, metrics
 from skcalib.clinical import calibration_slope
 from skcalib.conditional import multicalibration_error
 from skcalib.decision import area_under_risk_coverage, expected_cost
-from skcalib.metrics._scorers import _miscalibration
+
+
+def miscalibration(y, P, **params):
+    return np.mean(metrics.score_decomposition(y, P, **params).miscalibration)
+
 
 OWN = {
     **{
@@ -32,8 +36,8 @@ OWN = {
             metrics.smooth_calibration_error,
         )
     },
-    "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
-    "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
+    "neg_log_loss_miscalibration": (miscalibration, {"score": "log_loss"}),
+    "neg_brier_score_miscalibration": (miscalibration, {"score": "brier_score"}),
     "neg_expected_calibration_error": (metrics.expected_calibration_error, {}),
     "neg_maximum_calibration_error": (metrics.maximum_calibration_error, {}),
     "neg_root_mean_squared_calibration_error": (metrics.root_mean_squared_calibration_error, {}),
