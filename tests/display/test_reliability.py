@@ -384,6 +384,17 @@ def test_legends_stand_where_they_are_asked_for(legend):
     assert len(display.figure_.legends) == is_above
 
 
+def test_legends_of_the_user_stay():
+    figure = Figure(layout="constrained")
+    ax = figure.subplots()
+    own = figure.legend(ax.plot([0, 1]), ["mine"])
+    for _ in range(2):
+        draw(ax=ax, style="dots", legend="outside lower center")
+    assert len(figure.legends) == 2
+    assert figure.legends[0] is own
+    assert len(figure.legends[1].get_texts()) == 4
+
+
 def test_the_histogram_stays_within_the_place_of_the_axes():
     figure = Figure(figsize=(6, 4))
     ax = figure.subplots()
