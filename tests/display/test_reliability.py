@@ -147,8 +147,18 @@ def test_response_method_chooses_the_scores():
     expected = reliability_curve(y, expit(svc.decision_function(X)))
     np.testing.assert_allclose(make(svc).curve.accuracy, expected.accuracy)
     for method in ("auto", "predict_proba", "decision_function"):
-        found = make(logistic, response_method=method, ax=Figure().subplots()).curve
+        found = make(logistic, response_method=method).curve
         assert found.gap == pytest.approx(reliability_curve(y, logistic.predict_proba(X)).gap)
+
+    class Both(LogisticRegression):
+        """A classifier with probabilities that are not the softmax of its scores."""
+
+        def predict_proba(self, X):
+            return 0.5 + 0.1 * (super().predict_proba(X) - 0.5)
+
+    both = Both().fit(X, y)
+    assert make(both).curve.confidence.max() < 0.56
+    assert make(both, response_method="decision_function").curve.confidence.max() > 0.56
     with pytest.raises(ValueError, match="needs a classifier with predict_proba, got LinearSVC"):
         make(svc, response_method="predict_proba")
     with pytest.raises(ValueError, match="response_method must be one of 'auto'"):
@@ -450,6 +460,7 @@ def test_colours_and_line_properties_are_passed_on(style):
     colour = artist.get_facecolor() if style == "bars" else artist.get_color()
     assert to_rgb(colour) == to_rgb("#123456")
     assert artist.get_linewidth() == 3.5
+    assert display.strokes_ is None
     assert to_rgb(draw(style=style, line_kw={"color": "red"}).ax_.get_facecolor()) == (1, 1, 1)
 
 
