@@ -143,7 +143,10 @@ def test_estimators_are_drawn_as_their_predictions(kind):
 def test_response_method_chooses_the_scores():
     X, y = P[:, :2], Y == "zoo"
     svc, logistic = LinearSVC().fit(X, y), LogisticRegression().fit(X, y)
-    make = partial(ReliabilityDisplay.from_estimator, X=X, y=y, ax=Figure().subplots())
+
+    def make(model, **params):
+        return ReliabilityDisplay.from_estimator(model, X, y, ax=Figure().subplots(), **params)
+
     expected = reliability_curve(y, expit(svc.decision_function(X)))
     np.testing.assert_allclose(make(svc).curve.accuracy, expected.accuracy)
     for method in ("auto", "predict_proba", "decision_function"):
