@@ -39,7 +39,7 @@ class BaseCalibrator(
     _takes_masked: ClassVar[bool] = True
     # Whether the order of the classes in each row, and so the accuracy, is preserved.
     _keeps_order: ClassVar[bool] = False
-    # Whether predictions are those of the logits, even where another class is more probable.
+    # Whether ``predict`` returns the class of the largest logit even if another is more probable.
     _keeps_predictions: ClassVar[bool] = False
     # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
     # host.
@@ -68,7 +68,7 @@ class BaseCalibrator(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits of held-out rows, on which the classifier was not trained: one column per class
+            Logits of held-out rows, which the classifier was not trained on: one column per class
             in the order of ``classes_``, or a single column with the log-odds of ``classes_[1]``.
             For probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row:
             its probability is 0. For a row-chunked Dask array or data frame, labels and weights
@@ -89,8 +89,8 @@ class BaseCalibrator(
             If ``X`` holds NaN, +inf or a row without a finite logit, if the number of its columns
             does not match the labels, if the columns are named by the labels in another order, if
             ``y`` holds fewer than two classes, missing labels, labels that are not in ``classes``
-            or that of a masked class, if weights are negative or all zero, or if lengths, or the
-            chunks of Dask collections, differ. The calibrator is then unchanged.
+            or the label of a masked class, if weights are negative or all zero, or if lengths, or
+            the chunks of Dask collections, differ. The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
@@ -148,7 +148,7 @@ class BaseCalibrator(
         -------
         ndarray of the shape of ``X``
             Logits of the calibrated probabilities, determined up to a constant per row. float32
-            for float32 logits, else float64. Finite except for masked classes, whose logits stay
+            for float32 logits, else float64. Finite, except that logits of masked classes stay
             -inf. For a Dask array or data frame, here as in the other outputs, a lazy Dask array
             with the same chunks of rows. With scikit-learn's ``array_api_dispatch`` and a tensor
             in ``X``, here as in the other outputs, a tensor of its library, dtype and device.
@@ -233,16 +233,14 @@ class BaseCalibrator(
             return map_collection(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
         return self._outputs_of_rows(method, X)
 
-    def _outputs_of_rows(self, method: str, X: Any) -> Array:
+    def _outputs_of_rows(self, method: str, X: Any) -> Any:
         Z = inputs.logits_for(self, X)
         if not len(Z):  # no rows have outputs of the same type as one row
-            outputs: Array = getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
-            return outputs
+            return getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
         self._check_takes_masked(masked=inputs.check_finite(Z))
         if len(Z) > 1:
             inputs.warn_of_new_probabilities(Z)
-        outputs = MemoryRows(Z).map(getattr(self, method))
-        return outputs
+        return MemoryRows(Z).map(getattr(self, method))
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
         """Apply a method to a tensor, on its device if the calibrator can, or on the host."""
@@ -274,11 +272,11 @@ class BaseCalibrator(
         return xa.log_softmax(self._calibrated(Z))
 
     def _calibrated(self, Z: Floats) -> Floats:
-        """Calibrated logits, finite except for those of masked classes."""
+        """Calibrated logits, finite except for masked classes."""
         return xa.mix_logits(self._unmixed(Z), self._uniform_share())
 
     def _most_probable(self, Z: Floats) -> Array:
-        # The mixture keeps the order, which rounding may lose, as it may that of all scores.
+        # Rounding may lose the order of the scores, and of their mixture, which it does not change.
         kept = self._keeps_order or self._keeps_predictions
         S = Z if kept else self._unmixed(Z)
         return labels_of(self.classes_, xa.both_columns(S))
@@ -305,7 +303,7 @@ class BaseCalibrator(
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     """Weighted share of right predictions, from labels and weights of any kind."""
-    # In memory, also those of Dask.
+    # Collections of Dask are loaded.
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
         known = np.unique(predicted)

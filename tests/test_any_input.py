@@ -1,4 +1,4 @@
-"""Whatever goes in: the documented errors, or finite numbers that obey the laws."""
+"""Any input leads to the documented errors, or to finite numbers that obey the laws."""
 
 import warnings
 from functools import partial

@@ -1,10 +1,10 @@
 """Functions of arrays of any library that follows the array API standard, such as on a GPU.
 
-Predictions run in the library of their logits: NumPy, that of a tensor while scikit-learn's
-``array_api_dispatch`` is on, or an array that writes a graph of ONNX. They take operations from
-:func:`namespace`, and from here where libraries differ or NumPy has a faster way. A tensor is an
-array of any library except NumPy. Blocks are (m, K): rows of logits or probabilities. Other modules
-call this module ``xa``.
+Predictions run in the library of their logits: in NumPy, in the library of a tensor while
+scikit-learn's ``array_api_dispatch`` is on, or with an array that writes a graph of ONNX. They take
+operations from :func:`namespace`, and from here where libraries differ or NumPy has a faster way. A
+tensor is an array of any library except NumPy. Blocks are (m, K): rows of logits or probabilities.
+Other modules call this module ``xa``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-# Single precision holds larger shares of the uniform distribution, and their parts of each class.
+# Single precision holds shares of the uniform distribution above this, divided by the classes.
 SMALLEST_SHARE = 1e-30
 
-# The uniform distribution adds no less to a probability.
+# The uniform distribution adds at least this to a probability.
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -65,16 +65,15 @@ def namespace(x: Any) -> Any:
 
 
 def perhaps(condition: Any) -> bool:
-    """Whether a condition on data holds, or may hold since they are not those of NumPy.
+    """Whether a condition on data holds, or may hold because the data are not in NumPy.
 
-    What it saves is computed for all others: these would wait for the device, and graphs that are
-    built know no data.
+    A condition on a tensor would wait for the device, and a graph has no data.
     """
     return bool(condition) if isinstance(condition, np.generic | bool) else True
 
 
 def _name(xp: Any) -> str:
-    """What users call a namespace: that of JAX is jax.numpy, and others are wrapped."""
+    """Name of the library of a namespace, which is jax.numpy in JAX and wrapped in others."""
     return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
 
 
@@ -146,7 +145,7 @@ def double(A: Array) -> Array:
     """The array in double precision."""
     if isinstance(A, np.ndarray | np.generic):
         return A.astype(np.float64, copy=False)
-    if "mps" in str(A.device):  # of Apple, which have none
+    if "mps" in str(A.device):  # devices of Apple have no double precision
         return A
     return astype(A, namespace(A).float64)
 
@@ -157,7 +156,7 @@ def smallest_normal(x: Any) -> float:
 
 
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:
-    """A context in which torch computes in the precision of a tensor, also within its autocast."""
+    """Context that makes torch compute in the precision of a tensor, also within its autocast."""
     xp = namespace(x)
     if _name(xp) != "torch":
         return nullcontext()
@@ -204,9 +203,9 @@ def in_columns_of(Z: Array, L: Array) -> Array:
 
 
 def is_event(y: Array, n_maps: int) -> Array:
-    """Whether the label of each row is the class of each map, one or all: (m, n_maps).
+    """Whether the label of each row is the class of each map: (m, n_maps).
 
-    The only one is for the second of two classes.
+    A single map is for the second of two classes.
     """
     return y[:, None] == (1 if n_maps == 1 else like(np.arange(n_maps), y))
 
@@ -214,7 +213,7 @@ def is_event(y: Array, n_maps: int) -> Array:
 def softmax(S: Array) -> Array:
     """Probabilities of all classes (m, K), for their logits, or for log-odds (m, 1) of two.
 
-    That of SciPy takes several times as long for few columns.
+    ``scipy.special.softmax`` takes several times as long for few columns.
     """
     both = both_columns(S)
     xp = namespace(both)
@@ -226,7 +225,7 @@ def softmax(S: Array) -> Array:
 
 
 def log_softmax(S: Array) -> Array:
-    """Logarithms of the same, finite but for masked classes."""
+    """Log-probabilities of all classes (m, K), finite except for masked classes."""
     both = both_columns(S)
     xp = namespace(both)
     if hasattr(xp, "log_softmax"):
@@ -236,10 +235,7 @@ def log_softmax(S: Array) -> Array:
 
 
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
-    """``f`` of logits, made finite, and -inf for masked classes, of which ``f`` sees finite ones.
-
-    So that it need not handle infinity times zero.
-    """
+    """Result of ``f`` for finite logits, clipped to finite numbers, and -inf for masked classes."""
     # A quarter of the range, so that differences of two logits are finite as well.
     xp = namespace(Z)
     largest = float(xp.finfo(Z.dtype).max) / 4
@@ -266,9 +262,9 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
     .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
 
     where :math:`K_i` is the number of classes of the row that are not masked: the order of the
-    classes does not change. Those of several classes are its log-probabilities, -inf for masked
-    classes, computed in double precision, which holds every ``smoothing`` where single precision
-    need not. ``np.logaddexp`` is as exact, and takes ten times as long.
+    classes does not change. For several columns the logits are log-probabilities, -inf for masked
+    classes. NumPy computes them in double precision, which holds every ``smoothing``.
+    ``np.logaddexp`` is as exact, and takes ten times as long.
     """
     if smoothing == 0:
         return Z
@@ -278,7 +274,7 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
             P = np.subtract(Z, Z.max(axis=1, keepdims=True), dtype=np.float64)
             P = np.exp(P, out=P)
             P *= (1 - smoothing) / P.sum(axis=1, keepdims=True)
-        else:  # single precision is enough but for shares that it does not hold
+        else:  # single precision is enough if it holds the share
             P = softmax(Z if smoothing > SMALLEST_SHARE else double(Z)) * (1 - smoothing)
         P = _plus_uniform(P, Z, smoothing)
         if not isinstance(Z, np.ndarray):  # zero, of masked classes, has no gradient
@@ -318,7 +314,7 @@ def weighted_sum(values: Array, w: Array | None = None) -> Any:
 
 
 def searchsorted(edges: Floats, x: Array) -> Array:
-    """Number of the edges, which are in order, that are below each number of a tensor."""
+    """Number of the edges, which are sorted, below each number of a tensor."""
     x = double(x)
     x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns of others
     return namespace(x).searchsorted(like(edges, x), x)

@@ -142,7 +142,7 @@ def kept(tasks: list[Any], *, few: bool = False) -> list[Any]:
     """Tasks, persisted in the memory of the workers if there is a cluster, or if they are ``few``.
 
     Without a cluster that is the memory of this process, which may be smaller than the data, so
-    each pass recomputes what is large.
+    each pass recomputes large results.
     """
     import dask
 
@@ -268,8 +268,8 @@ def is_frame(x: Any) -> bool:
 
 def _partitions(x: Any) -> list[Any]:
     """Tasks of the partitions of a data frame or series."""
-    # Without Dask's further optimization, which fuses files of which few columns are read: labels
-    # would then have other partitions than logits from the same files.
+    # Dask's further optimization fuses files when few columns are read: labels would then have
+    # other partitions than logits from the same files.
     return list(x.simplify().to_delayed(optimize_graph=False))
 
 

@@ -103,7 +103,7 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, list | tuple):
         try:
             return np.asarray(x)
-        except ValueError:  # ragged, for which scikit-learn raises an error of its own
+        except ValueError:  # scikit-learn raises an error for ragged lists
             return x
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
@@ -138,7 +138,7 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
 
 
 def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
-    """``f(*inputs)``, or Dask collections as they are."""
+    """Result of ``f(*inputs)``, or the inputs if one is a Dask collection."""
     return inputs if any(map(xa.is_dask, inputs)) else f(*inputs)
 
 

@@ -101,7 +101,7 @@ class Rows(ABC):
 
     @property
     def weight(self) -> float:
-        """Sum of the weights, by which sums over rows are divided to give means."""
+        """Sum of the weights."""
         if self._about["weight"] is None:
             with np.errstate(over="ignore"):
                 total = self.n_rows if self.w is None else self.sum(_weight_of_block)
@@ -119,8 +119,8 @@ class Rows(ABC):
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
         """Sum over the blocks of ``f(*blocks)``, added in row order.
 
-        ``f`` returns a float64 array, whatever the dtype of the rows, with a shape that does not
-        depend on the block. The number of threads and the block size change the sum by rounding
+        ``f`` returns a float64 array for rows of any dtype, with a shape that does not depend on
+        the block. The number of threads and the block size change the sum by rounding
         only. ``merge`` is another associative operation in place of addition, such as
         ``np.maximum``.
         """

@@ -20,7 +20,7 @@ Strategy = Literal["uniform", "quantile"]
 
 # Up to this many inner edges, counting is faster than a search. Twice the number must fit an int8.
 FEW_EDGES = 62
-# Up to this many scores, a search is faster whatever the number of edges.
+# Up to this many scores, a search is faster for any number of edges.
 FEW_SCORES = 1 << 11
 
 
@@ -51,7 +51,7 @@ class Bins(NamedTuple):
 
 
 def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp]) -> Bins:
-    """Bins whose last scores are at the indices ``end``; edges are halfway to the next score.
+    """Bins with their last scores at the indices ``end``; edges are halfway to the next score.
 
     The last bin of each binning ends at index m - 1, and its upper edge is 1.
     """
@@ -121,7 +121,7 @@ def bin_sums(
     """:class:`BinSums` of each column of scores, as an array of shape (n_columns, 5, n_bins).
 
     ``scores`` and ``hits``, which indicate the events, are of shape (m, n_columns), weights of
-    shape (m,). Scores of NaN are in no bin. ``edges`` are those of at most ``n_bins`` bins, one
+    shape (m,). Scores of NaN are in no bin. ``edges`` delimit at most ``n_bins`` bins: one
     array for all columns or a list of arrays.
     """
     n_columns = scores.shape[1]

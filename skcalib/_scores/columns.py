@@ -114,7 +114,7 @@ def _exact_margins(Z: Floats) -> Floats:
     """The same, with the others of the largest logit relative to the second of them."""
     xp = xa.namespace(Z)
     is_top = xa.is_event(xp.argmax(Z, axis=1), Z.shape[1])
-    # Of scores that are tied one is the top, also for gradients, which a maximum would divide.
+    # One of several tied scores is the top, also for gradients, which a maximum would divide.
     M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
     second = xa.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
@@ -154,7 +154,7 @@ def probabilities(Z: Floats) -> Floats:
 
 
 def joined(S: Floats, n_columns: int) -> Floats:
-    r"""Logits (m, n_columns) of the normalized probabilities whose log-odds are ``S``.
+    r"""Logits (m, n_columns) of normalized probabilities, from their log-odds ``S`` before.
 
     The softmax of log-probabilities divides the probabilities of several classes by their sum,
     also where all of them underflow.
@@ -207,7 +207,7 @@ def events_of_pairs(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bool
 
 
 def coupled(probability: Callable[[int], Floats], pairs: Indices, masked: Bools) -> Floats:
-    r"""Probabilities (m, K), up to a factor, from those of pairs.
+    r"""Probabilities (m, K), up to a factor, from probabilities of pairs.
 
     With the probability :math:`r_{kj}` of k among k and j,
 
@@ -215,7 +215,7 @@ def coupled(probability: Callable[[int], Floats], pairs: Indices, masked: Bools)
 
     which is exact if pairs are consistent (Price, Knerr, Personnaz, Dreyfus, NIPS 1994).
     ``probability(i)`` returns the probabilities (m,) of the second class of a pair, and ``masked``
-    (m, K) indicates classes that are impossible, of which the others are certain.
+    (m, K) indicates impossible classes, so that the other class of a pair is certain.
     """
     K = masked.shape[1]
     total = np.full(masked.shape, 2.0 - K)

@@ -78,7 +78,7 @@ def interpolated(p: Floats, x: Floats, values: Floats) -> Floats:
 # a forest or something similar, and also equal to test scores in single precision.
 FAR = 1e4
 
-# How p0 and p1 are merged into a probability: by the score whose regret is the least.
+# The proper score that defines the regret when p0 and p1 are merged into a probability.
 Merge = Literal["log_loss", "brier"]
 
 
@@ -91,12 +91,12 @@ class Steps(NamedTuple):
 
 
 def merged(p0: Floats, p1: Floats, merge: Merge) -> Floats:
-    """The probability whose worst regret over both labels, p0 or p1 being true, is the least."""
+    """Probability that minimizes the larger regret of the two labels, if p0 or p1 is true."""
     return p1 / (1 - p0 + p1) if merge == "log_loss" else p1 + (p0**2 - p1**2) / 2
 
 
 def values_at_scores(rows: Ranked) -> tuple[Floats, Floats]:
-    """p0 and p1 of test objects whose scores are those of the rows: two arrays (m,)."""
+    """Values p0 and p1 of test objects that have the scores of the rows: two arrays (m,)."""
     if len(rows.scores) == 0:
         return rows.weight, rows.weight
     mirrored = Ranked(-rows.scores[::-1], rows.weight[::-1], (rows.weight - rows.hits)[::-1])
@@ -140,8 +140,8 @@ def _slopes(points: Floats, corners: Floats) -> Floats:
 def steps(rows: Ranked) -> Steps:
     """p0 and p1 of test objects with any score, for ranked probabilities.
 
-    Between two scores p0 is that of the lower one and p1 that of the higher one, p0 is 0 below all
-    scores, and p1 is 1 above.
+    Between two scores, p0 has its value at the lower score and p1 its value at the higher score.
+    Below all scores p0 is 0, and above all scores p1 is 1.
     """
     p0, p1 = values_at_scores(rows)
     middle = rows.scores[:-1] + np.diff(rows.scores) / 2
@@ -152,9 +152,9 @@ def steps(rows: Ranked) -> Steps:
     all_single = np.array_equal(rows.scores, rows.scores.astype(np.float32))
     error = np.where(are_far | all_single, single, double)
     below = np.maximum(rows.scores - error, np.append(0.0, middle))
-    # Of ties, which may be a few errors apart, the first is stored.
+    # Scores store the first of several ties, which may be a few errors apart.
     above = np.minimum(rows.scores + 5 * error, np.append(middle, 1.0))
-    # The bins are, in turn, those between two scores and those of a score.
+    # Bins between two scores and bins of a score alternate.
     edges = np.concatenate([[0.0], np.stack([below, above], axis=1).ravel(), [1.0]])
     low = np.append(0.0, np.repeat(p0, 2))
     high = np.append(np.repeat(p1, 2), 1.0)

@@ -10,7 +10,7 @@ density of the scores is :math:`d(t) = \sum_i w_i K_\sigma(t, \text{score}_i)`, 
     (1[\text{event}_i] - \text{score}_i) .
 
 If the bandwidth is the smECE, the area between the curve and the diagonal, weighted by the density,
-is the smECE. A calibrated model has the diagonal as the expected curve, whatever the bandwidth:
+is the smECE. A calibrated model has the diagonal as the expected curve for any bandwidth:
 smoothing does not bend it, as it would with a mean of the events alone.
 """
 
@@ -31,8 +31,8 @@ from .columns import Scored
 # Number of cells of the grid of scores.
 N_CELLS = 1 << 14
 
-# The bandwidth is the smECE, or this if the smECE is smaller: a hundredth of the axis is what can
-# be seen. Narrower kernels would draw a comb of single rows. As smoothing only lessens the mean of
+# The bandwidth is the smECE, or this if the smECE is smaller: a reader can see a hundredth of the
+# axis. Narrower kernels would draw a comb of single rows. As smoothing only lessens the mean of
 # absolute residuals, the area is then at most the smECE.
 NARROWEST = 0.01
 

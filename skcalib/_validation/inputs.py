@@ -135,8 +135,8 @@ SUM_TOLERANCE = 5e-3
 # A probability may exceed one by what normalising in single precision can add.
 ROUNDING = 1e-6
 
-# So many log-odds are not all between 0 and 1 by chance.
-FEW_LOG_ODDS = 10
+# Fewer log-odds may all be between 0 and 1 by chance, and so may log-odds below this rate.
+FEW_LOG_ODDS, SMALLEST_RATE = 10, 1e-3
 
 # Logits are no larger in size, nor are weights; the largest weight is no less than its inverse.
 LARGEST = 1e100
@@ -254,7 +254,8 @@ def kinds_of_probabilities(X: Floats) -> frozenset[str]:
     largest = float(xp.max(X))
     if X.shape[1] == 1:
         few = X.shape[0] < FEW_LOG_ODDS
-        return frozenset(["probabilities"] if largest <= 1 + ROUNDING and not few else [])
+        are_likely = SMALLEST_RATE < largest <= 1 + ROUNDING and not few
+        return frozenset(["probabilities"] if are_likely else [])
     kinds = {"probabilities": are_probabilities(X), "percentages": are_probabilities(X / 100)}
     kinds["sigmoids"] = 0.5 < largest <= 1 + ROUNDING and X.shape[0] >= FEW_LOG_ODDS
     return frozenset(kind for kind, may_be in kinds.items() if may_be)

@@ -152,7 +152,7 @@ def _average_steps(bins: Bins, values: Floats, weights: Floats) -> tuple[Floats,
     binning, high, values = bins.binning[kept], bins.high[kept], values[kept]
     last = np.append(binning[1:] != binning[:-1], True)
     weights = weights[binning]
-    # Each function has increments at its inner edges; those of the mean are their weighted sums.
+    # Each function has increments at its inner edges. The mean has their weighted sums.
     inner, where = np.unique(high[~last], return_inverse=True)
     rise = np.diff(values, append=0.0)[~last] * weights[~last]
     first = np.append(True, last[:-1])

@@ -62,9 +62,9 @@ class HistogramBinning(_PerClass):
 
     Notes
     -----
-    Bins of equal width are exact for Dask collections. For bins of equal weight, Dask collections of
-    more than a million rows are represented by a random sample of a million rows, with all rows of
-    classes that have fewer than 1000.
+    Bins of equal width are exact for Dask collections. For bins of equal weight, Dask collections
+    of more than a million rows are represented by a random sample of a million rows, with all rows
+    of classes that have fewer than 1000.
 
     Steps have no gradients, so that tensors must not need any.
 

@@ -190,9 +190,9 @@ class VennAbersCalibration(_PerClass):
     -----
     Fitted by :func:`scipy.optimize.isotonic_regression` and its tangents, once for each class.
     All values of :math:`p_0` and :math:`p_1` are computed in ``fit``, at the cost of a sort and of
-    a binary search, so that a prediction is one search. They are those of two refits for each test
-    row, whose weight is 1. Test scores within a rounding error of a calibration score are equal to
-    it. Many rows of Dask are sampled as for :class:`IsotonicCalibration`.
+    a binary search, so that a prediction is one search. Two refits for each test row with weight 1
+    would give the same values. Test scores within a rounding error of a calibration score are equal
+    to it. Many rows of Dask are sampled as for :class:`IsotonicCalibration`.
 
     For tensors, pairs of classes and intervals are computed on the host. Steps have no gradients,
     so that tensors must not need any.
@@ -241,10 +241,10 @@ class VennAbersCalibration(_PerClass):
         Returns
         -------
         ndarray of shape (n_samples, n_classes, 2)
-            For each class, against the rest, :math:`p_0` and :math:`p_1`. For two classes those of
-            the first are :math:`1 - p_1` and :math:`1 - p_0` of the second. Both are 0 for a
-            masked class. With ``multi_class="ovo"`` and more than two classes the second axis has
-            the pairs in the order of ``pairs_``, with the probabilities of the second class of
+            For each class, against the rest, :math:`p_0` and :math:`p_1`. For two classes the
+            values of the first are :math:`1 - p_1` and :math:`1 - p_0` of the second. Both are 0
+            for a masked class. With ``multi_class="ovo"`` and more than two classes the second axis
+            has the pairs in the order of ``pairs_``, with the probabilities of the second class of
             each pair among the two. For a tensor or a Dask collection as :meth:`transform`.
         """
         return self._outputs(X, "_intervals")

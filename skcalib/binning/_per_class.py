@@ -48,7 +48,7 @@ class _PerClass(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         xp = xa.namespace(Z)
-        if hasattr(xp, "step_values"):  # a graph of ONNX, whose bins are found by its own search
+        if hasattr(xp, "step_values"):  # a graph of ONNX searches the bins in its own way
             scores = Z if Z.shape[1] > 2 else margins(Z)
             calibrated = xp.step_values(scores, self.bin_edges_, self.bin_values_)
         else:

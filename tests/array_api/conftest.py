@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 
-# Of array_api_strict the device whose arrays NumPy refuses, so that none is taken for its own.
+# NumPy refuses arrays on this device of array_api_strict, so no array is taken for its own.
 CASES = [
     ("array_api_strict", "device1"),
     ("torch", "cpu"),

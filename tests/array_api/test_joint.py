@@ -1,4 +1,4 @@
-"""Outputs of the joint family for tensors: equal to those of NumPy, and differentiable in torch."""
+"""Outputs of the joint family for tensors equal outputs for arrays, and are differentiable."""
 
 from functools import cache
 

@@ -55,7 +55,7 @@ def check_like(found, want, lib, dtype):
     assert found.dtype == want.dtype
     finite = np.isfinite(want)
     np.testing.assert_array_equal(np.isfinite(found), finite)
-    # Of logits far from zero, the relative error.
+    # Logits far from zero are compared by their relative error.
     tolerance = 10 * TOLERANCE[dtype]
     np.testing.assert_allclose(found[finite], want[finite], rtol=tolerance, atol=tolerance)
 
@@ -84,7 +84,7 @@ def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype)
 
 
 def check_equal_states(found, want):
-    """Fitted attributes are those of a fit to NumPy arrays, and NumPy arrays themselves."""
+    """Fitted attributes are equal, and of the same types."""
     found, want = fitted_state(found), fitted_state(want)
     assert found.keys() == want.keys()
     for name, value in want.items():

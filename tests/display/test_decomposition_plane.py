@@ -15,6 +15,9 @@ from skcalib import TemperatureScaling
 from skcalib.datasets import make_logits
 from skcalib.metrics import ScoreDecomposition, ScoreDecompositionDisplay, score_decomposition
 
+# Some models give the most probable class the least probability.
+pytestmark = pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+
 N = 300
 RNG = np.random.default_rng(0)
 CLASSES = np.array(["zoo", "bee", "ant"])

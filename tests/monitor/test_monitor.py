@@ -71,7 +71,11 @@ def in_order(curve, labels):
     if curve.label is None:
         return curve
     order = np.concatenate([np.flatnonzero(curve.label == label) for label in labels])
-    arrays = {name: values[order] for name, values in vars(curve).items() if name != "kind"}
+    arrays = {
+        name: values[order]
+        for name, values in vars(curve).items()
+        if isinstance(values, np.ndarray)
+    }
     return dataclasses.replace(curve, **arrays)
 
 
@@ -121,6 +125,14 @@ def test_classes_in_the_order_of_labels(kind):
     assert_same_curve(mixed.curve(), plain.curve())
     if kind == "classwise":
         assert plain.curve().label.tolist() == ["yes"] * 3 + ["no"] * 3
+
+
+def test_a_batch_without_rows_changes_nothing(rng):
+    y, P = rng.integers(2, size=60), rng.dirichlet([1, 1], size=60)
+    monitor = CalibrationMonitor([0, 1]).update(y, P)
+    before = monitor.measure(MEASURES[0])
+    assert monitor.update(y[:0], P[:0]).update([], []).n_samples_ == 60
+    assert monitor.measure(MEASURES[0]) == before
 
 
 def test_rows_of_weight_zero_are_absent(rng):
@@ -221,7 +233,6 @@ def test_bad_arguments_are_refused(case):
 
 GOOD = {"y_true": [0, 1, 1], "y_proba": [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]}
 BAD_BATCHES = {
-    "no rows": ({"y_true": [], "y_proba": []}, r"Found array with 0 sample\(s\)"),
     "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5"),
     "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
     "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),

@@ -1,4 +1,4 @@
-"""Dask with a real cluster of two processes: what no test in one process can show."""
+"""Dask with a real cluster of two processes."""
 
 import os
 import threading
@@ -21,7 +21,7 @@ N, CHUNK = 20_000, 2500
 
 @contextmanager
 def two_processes():
-    """A cluster of two processes that put on disk what is more than some 30 MB."""
+    """A cluster of two processes that spill to disk above 30 MB."""
     import distributed  # long
 
     with (
@@ -125,7 +125,7 @@ def test_rows_are_kept_by_the_workers(rows, client, tmp_path):
 
 
 def test_more_rows_than_memory(rows, client):
-    """100 MB of logits, of which the workers hold some 60 at a time."""
+    """100 MB of logits, while the workers hold about 60 MB at a time."""
     Z, y = (np.concatenate([a] * 5) for a in rows)
     n, times = len(y), 30
     X = da.zeros((times * n, 4), chunks=(n, 4)).map_blocks(lambda _: Z.copy(), meta=Z[:0])

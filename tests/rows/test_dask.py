@@ -81,8 +81,7 @@ def fitted_numbers(calibrator):
     return np.concatenate([[], *flat])
 
 
-# How a fit went, where its last step began, and what it saw. Strengths are compared by fits of a
-# larger tolerance.
+# Attributes that describe the course of a fit.
 NO_ESTIMATES = ("classes_", "n_features_in_", "feature_names_in_", "loss_", "losses_", "n_iter_")
 NO_ESTIMATES += ("information_",)
 
@@ -409,6 +408,7 @@ def bad_fits():
             None,
             r"^In X\.partitions\[\d\]: .*NaN",
         ),
+        "one dimension": (X[:, 0], Y, None, "one column for each of the 3 classes"),
         "no rows": (X[:0], Y[:0], None, "X must hold rows"),
         "one class": (X, Y * 0, None, "two classes"),
         "continuous": (X, Y + 0.5, None, "continuous"),

@@ -15,7 +15,7 @@ from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.slow
 
-# The file is as large as the memory that may be asked for above what the imports took.
+# The file is as large as the memory that may be allocated after the imports.
 N, K = 250_000, 20
 PROGRAM = """
 import resource, sys
@@ -26,7 +26,7 @@ from skcalib import metrics
 Z, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2])
 P = np.load(sys.argv[3], mmap_mode="r")
 warm = slice(0, 3000)
-skcalib.VectorScaling().fit(Z[warm], y[warm])  # what is imported late, and the threads
+skcalib.VectorScaling().fit(Z[warm], y[warm])  # late imports, and threads
 now = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_DATA, (now + Z.nbytes, now + Z.nbytes))
 try:
@@ -47,7 +47,7 @@ KINDS = ["TemperatureScaling", "VectorScaling", "PlattScaling", "HistogramBinnin
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
 def test_file_as_large_as_the_memory_there_is(tmp_path):
-    """Fits and measures of a mapped file are those of an array."""
+    """Fits and measures of a mapped file equal fits and measures of an array."""
     Z, y, P = make_logits(N, K, return_proba=True, random_state=0)
     files = [str(tmp_path / name) for name in ("z.npy", "y.npy", "p.npy")]
     for file, array in zip(files, (Z, y.astype(np.uint8), P), strict=True):
@@ -70,7 +70,7 @@ def test_file_as_large_as_the_memory_there_is(tmp_path):
 
 @pytest.mark.parametrize("kind", CALIBRATORS)
 def test_many_threads_predict_at_a_time(kind):
-    """What is shared between them, such as kept threads, does not mix up their rows."""
+    """Threads that predict at the same time do not mix up their rows."""
     Z, y = make_logits(30_000, 5, random_state=0)
     calibrator = kind().fit(Z[:2000], y[:2000])
     expected = calibrator.predict_proba(Z)

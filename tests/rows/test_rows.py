@@ -1,4 +1,4 @@
-"""Sums and maps over blocks: the same whatever the blocks and threads."""
+"""Sums and maps over blocks do not depend on the blocks and the threads."""
 
 import cloudpickle
 import numpy as np
@@ -63,7 +63,7 @@ def test_samples(n, at_least, expected, monkeypatch):
     lambda rows: rows.sample(lambda some: some, 1, or_all=True),
 ])  # fmt: skip
 def test_derived_rows_have_their_classes_and_groups(derive):
-    """A group of each row, that of the label here, and the labels of the columns."""
+    """The group of a row is the name of its label here."""
     y, names = np.arange(10) % 2, np.array(["a", "b"])
     rows = MemoryRows(np.zeros((10, 2)), y, None, classes=names, masked=True)
     found = derive(rows.grouped(names[y]))

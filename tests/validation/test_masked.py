@@ -41,7 +41,7 @@ DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
 def quiet(form, *args, **params):
-    """The fitted form, whatever it warns of."""
+    """The fitted form, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return clone(form).set_params(**params).fit(*args)
@@ -72,7 +72,7 @@ MAPS = [f for f in FORMS if type(f) in TAKING and type(f) is not EstimatorCalibr
 
 @pytest.mark.parametrize("form", quick(MAPS), ids=repr)
 def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
-    """Beside the other columns it changes nothing, whatever it is masked by."""
+    """A column of -inf, or of a low number, does not change the other probabilities."""
     c = quiet(form, Z, Y)
     for low in (-np.inf, -1e9):
         wide = np.c_[Z, np.full(len(Z), low)]
@@ -91,7 +91,7 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
 
 @taking
 def test_masked_rows_do_not_count_for_their_class(kind):
-    """A class is fitted to the rows in which it is not masked, if it has a map of its own."""
+    """A map of a class is fitted to the rows that do not mask the class."""
     c = kind().fit(MASKED, Y)
     if kind is TemperatureScaling:
         slope, *_ = scale_derivatives(1 / c.temperature_, MASKED, Y, None)
@@ -222,7 +222,7 @@ def test_rows_of_weight_zero_are_not_there_whatever_they_hold(form):
     + [(np.float64, s) for s in (1e-98, 1e-60, 1e60, 1e99)],
 )
 def test_scale_of_the_logits_is_irrelevant(form, dtype, scale):
-    """Up to what the sums of squares of single and double precision would not hold."""
+    """Sums of squares would overflow in single and double precision."""
     X, y = Z[:300], Y[:300]
     if isinstance(form, PlattScaling):  # margins of more than two classes do not scale
         X, y = X[:, :2], y % 2
@@ -300,7 +300,7 @@ def test_a_fit_that_stops_at_max_iter_names_it():
 
 
 # --------------------------------------------------------------------------------------
-# What stands around calibrators.
+# Comparisons, reports, sweeps and chunks.
 
 
 @pytest.mark.slow
