@@ -84,6 +84,11 @@ class Evaluation:
         """Keyword arguments of measures and diagrams."""
         return {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
 
+    @property
+    def diagram_params(self) -> dict[str, Any]:
+        """Keyword arguments of reliability diagrams."""
+        return {**self.params, "groups": self.groups, "random_state": self.seed}
+
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
         n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))

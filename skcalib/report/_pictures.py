@@ -40,7 +40,7 @@ def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
     axes = figure.subplots(2, 2, height_ratios=(2, 1))
     for (diagram, histogram), (title, P) in zip(axes.T, report.views, strict=True):
         ReliabilityDisplay.from_predictions(
-            rows.y, P, **rows.params, groups=rows.groups, name=title, ax=diagram
+            rows.y, P, **rows.diagram_params, name=title, ax=diagram
         )
         ConfidenceDisplay.from_predictions(rows.y, P, **rows.params, ax=histogram)
     for ax in axes[1]:
@@ -85,8 +85,7 @@ def reliability(report: Any, title: str, P: Floats) -> Element:
         lambda figure: ReliabilityDisplay.from_predictions(
             rows.y,
             P,
-            **rows.params,
-            groups=rows.groups,
+            **rows.diagram_params,
             name=title,
             ax=figure.subplots(),
             legend="outside upper center",
@@ -105,15 +104,9 @@ def smooth_curves(report: Any) -> Element:
         ax = figure.subplots()
         for title, P in report.views:
             ReliabilityDisplay.from_predictions(
-                rows.y,
-                P,
-                **rows.params,
-                groups=rows.groups,
-                style="smooth",
-                name=title,
-                ax=ax,
+                rows.y, P, **rows.diagram_params, style="smooth", name=title, ax=ax,
                 legend="outside upper center",
-            )
+            )  # fmt: skip
 
     before, after, _ = report.measures_["smooth ECE"]
     return picture(
@@ -162,7 +155,9 @@ def decision_curves(report: Any) -> Element:
         ax = figure.subplots()
         for title, P in report.views:
             curve = clinical.net_benefit_curve(rows.y, P, thresholds=thresholds, **rows.row_params)
-            clinical.NetBenefitDisplay(curve, name=title).plot(ax, legend="outside upper center")
+            clinical.NetBenefitDisplay(curve, name=title).plot(
+                ax, legend="outside upper center", random_state=rows.seed
+            )
 
     return picture(
         draw,
