@@ -23,7 +23,7 @@ from skcalib.selection._stacking import MANY_ROWS, HeldOut, first_tests, random_
 
 from ._parts import PARTS, Held, Parts, fit_parts, weigh
 
-# What base rates of classes are raised by, in rows.
+# Number of rows that is added to each class for its base rate.
 LEAST_RATE = 1e-6
 
 # The log losses that are reported.
@@ -42,9 +42,9 @@ class ConditionalCalibrator(AutoCalibrator):
         + \dots + \pi_3\, q_y(l, x)
 
     are a mixture of four parts: the calibration without features; a map with a slope :math:`a` and
-    intercepts :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0; the same map on
-    top of temperature scaling; and boosted trees :math:`q`. The weights :math:`\pi` minimize the
-    log loss on held-out rows. If features do not lower it, the calibrator equals
+    intercepts :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0; the same map
+    on top of temperature scaling; and boosted trees :math:`q`. The weights :math:`\pi` minimize
+    the log loss on held-out rows. If features do not lower it, the calibrator equals
     :class:`AutoCalibrator`.
 
     Parameters
@@ -116,11 +116,11 @@ class ConditionalCalibrator(AutoCalibrator):
     ten intervals for the effects, and missing numbers are a level. A category has no effect if
     ``fit`` did not see it, if fewer than five rows have it, or if it is missing.
 
-    *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is 100,
-    10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
+    *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is
+    100, 10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
     log-probabilities, the numbers, and the intercepts of the categories. Features count only if
-    they lower the out-of-fold log loss by more than 2.5 standard errors. A row in several test sets
-    counts once, in the first one.
+    they lower the out-of-fold log loss by more than 2.5 standard errors. A row in several test
+    sets counts once, in the first one.
 
     References
     ----------
@@ -237,7 +237,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return self._without_features(attributes), held_out
 
     def _without_features(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """Fitted attributes of a calibrator for which features count nothing."""
+        """Fitted attributes of a calibrator without features."""
         return attributes | {
             "feature_weights_": {PARTS[0]: 1.0},
             "loss_report_": {},
@@ -263,7 +263,7 @@ class ConditionalCalibrator(AutoCalibrator):
         held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
-        if rows.n_rows >= MANY_ROWS:  # the calibration hardly overfits: use all rows
+        if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
             held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
@@ -282,7 +282,7 @@ class ConditionalCalibrator(AutoCalibrator):
 
     @property
     def _parts(self) -> Parts:
-        """What was fitted to features."""
+        """Parts that were fitted to features."""
         columns = Columns(self.feature_names_, self.feature_levels_, self.is_categorical_)
         return Parts(columns, self.effects_, self.trees_)
 
@@ -411,14 +411,14 @@ class ConditionalCalibrator(AutoCalibrator):
         if features is None:
             if self.feature_names_:
                 warn(
-                    "The calibrator was fitted with features, got none: the probabilities are "
-                    "those without features. Pass features=, with those of each row."
+                    "The calibrator was fitted with features, got none: the probabilities "
+                    "do not depend on features. Pass features= with one row for each row of X."
                 )
             return super()._outputs(X, method)
         if not self.feature_names_:
             raise ValueError(
-                "The calibrator was fitted without features, got some. Leave them out, or pass "
-                "those of the calibration rows to fit."
+                "The calibrator was fitted without features, got features. Leave them out, "
+                "or pass features= to fit as well."
             )
         X = as_array(X, n_columns=self.n_features_in_, tensors=True)
         if xa.is_tensor(X):
@@ -439,7 +439,7 @@ class ConditionalCalibrator(AutoCalibrator):
         if some[-1] > 0:
             scaled = log_mixture(self.feature_temperature_, self.feature_smoothing_, Z)
             parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.feature_smoothing_)
-            # Rows in no level, all of whose categories are unknown, are as without features.
+            # Rows with unknown categories only are calibrated as without features.
             known = self._parts.columns.are_known(F)[:, None]
             L = np.where(known, mixture(parts[some], weights[some]), L)
         L = L.astype(Z.dtype)
@@ -450,7 +450,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return np.exp(L) if method == "_probabilities" else L
 
     def _summary(self) -> str:
-        """What the mixture consists of, and what the features gain, in lines."""
+        """Weights of the mixture and of the features, and log losses, in lines."""
         lines = [super()._summary()]
         if self.loss_report_:
             shares = (f"{part}: {share:.2f}" for part, share in self.feature_weights_.items())

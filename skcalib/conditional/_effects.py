@@ -40,7 +40,7 @@ def _centred(L: Floats) -> tuple[Floats, Array]:
 
 
 def _fitted(base: Floats, centred: Floats, A: Floats, y: Indices) -> tuple[Floats, Floats]:
-    """Probabilities (K, n) given sums of effects (1 + K, n), and logarithms of those of labels."""
+    """Probabilities (K, n), and log-probabilities of labels, given sums of effects (1 + K, n)."""
     S = centred * A[0]
     S += A[1:]
     S += base
@@ -60,7 +60,7 @@ def fit_effects(
     strength: float,
     start: Floats | None = None,
 ) -> Floats:
-    """The table of effects (n_levels + 1, 1 + K), whose last row, of no level, is zero.
+    """Table of effects (n_levels + 1, 1 + K). The last row, of no level, is zero.
 
     Rows have log-probabilities (n, K), -inf for masked classes, labels, weights or None, and levels
     (n, d), which are rows of the table.

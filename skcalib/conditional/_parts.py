@@ -1,7 +1,7 @@
 """Parts of the calibration given features, effects and boosted trees, and their weights.
 
-All parts are fitted to out-of-fold log-probabilities, so that they correct errors of the calibration
-without features on new rows.
+All parts are fitted to out-of-fold log-probabilities, so that they correct errors of the
+calibration without features on new rows.
 """
 
 from __future__ import annotations

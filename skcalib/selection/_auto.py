@@ -156,9 +156,10 @@ class AutoCalibrator(BaseCalibrator):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice, up to the folds, a weight of 0 the row absent.
+            A weight of 2 is the row twice, except that both are in one fold. A weight of 0 is the
+            row absent.
         groups : array-like of shape (n_samples,), optional
-            Groups of rows, which are not split between folds.
+            Groups of rows. Folds do not split groups.
 
         Returns
         -------
@@ -168,8 +169,8 @@ class AutoCalibrator(BaseCalibrator):
         Raises
         ------
         ValueError
-            For invalid parameters, candidates that are no calibrators or take no weights where
-            there are some, and as other calibrators. The calibrator is then unchanged.
+            For invalid parameters, candidates that are no calibrators, weights that a candidate
+            does not take, and as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         return self._stored(X, rows.classes, self._fit_stack(rows, splits)[0])
@@ -214,9 +215,9 @@ class AutoCalibrator(BaseCalibrator):
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
             splits = random_splits(held, int(self.cv), self.random_state)
-        # All default candidates except the uncalibrated logits are smoothed by themselves.
+        # All default candidates except the uncalibrated logits are already smoothed.
         smoothing = 1 / (held.weight + 1) ** (2 if is_default else 1)
-        found = stack(
+        result = stack(
             held,
             candidates,
             splits or [],
@@ -227,14 +228,14 @@ class AutoCalibrator(BaseCalibrator):
             n_jobs=self.n_jobs,
         )
         attributes = {
-            "weights_": found.weights,
-            "calibrators_": found.fitted,
-            "cv_log_loss_": found.losses,
-            "cv_log_loss_error_": found.errors,
-            "intercept_": found.intercept,
+            "weights_": result.weights,
+            "calibrators_": result.fitted,
+            "cv_log_loss_": result.losses,
+            "cv_log_loss_error_": result.errors,
+            "intercept_": result.intercept,
             "smoothing_": smoothing,
         }
-        return attributes, found.held_out
+        return attributes, result.held_out
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
@@ -262,8 +263,8 @@ class AutoCalibrator(BaseCalibrator):
         return f"{self!r}{chosen}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        found: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        found["text/plain"] = str(self)
-        if hasattr(self, "weights_") and "text/html" in found:
-            found["text/html"] += f"<p>{escape(self._summary())}</p>"
-        return found
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        bundle["text/plain"] = str(self)
+        if hasattr(self, "weights_") and "text/html" in bundle:
+            bundle["text/html"] += f"<p>{escape(self._summary())}</p>"
+        return bundle

@@ -17,11 +17,9 @@ from skcalib._rows import Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
-from skcalib.meta._estimator_calibration import EstimatorCalibration
 
-# Candidates with a smaller weight are left out, after the first fold if it has enough rows. Trees
-# take long to fit and to predict.
-NEGLIGIBLE, NEGLIGIBLE_TREES = 0.01, 0.05
+# Candidates with a smaller weight are left out, after the first fold if it has enough rows.
+NEGLIGIBLE = 0.01
 
 # Pseudo-rows of each candidate in the prior of the weights.
 EACH = 0.15
@@ -104,8 +102,7 @@ def stack(
     else:
         prior = pseudo_rows(Q, shares, names, simple or names[:1], len(rows.classes))
         weights = lowest_loss(Q, shares, prior)
-        smallest = np.minimum(smallest_weights(folds[-1].fitted, names), weights.max())
-        weights = np.where(weights < smallest, 0, weights)
+        weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
         weights /= weights.sum()
 
     # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
@@ -136,7 +133,8 @@ def fit_folds(
     rest = candidates
     if screen:
         folds = [fit_fold(rows, candidates, splits[0], smoothing)]
-        rest = promising(candidates, folds[0])
+        w = None if rows.w is None else rows.w[splits[0].test]
+        rest = promising(candidates, folds[0], w)
     folds += Parallel(n_jobs=n_jobs)(
         delayed(fit_fold)(rows, rest, split, smoothing) for split in splits[len(folds) :]
     )
@@ -191,26 +189,20 @@ def fit_to_all_rows(candidates: Mapping[str, Any], rows: MemoryRows) -> dict[str
     return fitted
 
 
-def promising(candidates: Mapping[str, Any], fold: Fold) -> dict[str, Any]:
+def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> dict[str, Any]:
     """Candidates that have some weight in the best mixture on the test rows of one fold.
 
-    All are kept if there are few test rows, where the weights depend on chance. The prior is one
-    row for the first candidate, which stays, since a prior for all would keep similar candidates.
+    ``w`` are weights of the test rows or None. All candidates are kept if there are few test rows,
+    where the weights depend on chance. The prior is one row for the first candidate, which stays,
+    since a prior for all candidates would keep similar ones.
     """
     names = list(fold.Q)
     if len(fold.test) < 500:
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
-    weights = lowest_loss(Q, None, (np.arange(len(names)) == 0) * 1.0)
-    too_small = weights < smallest_weights(fold.fitted, names)
-    out = [name for name, small in zip(names[1:], too_small[1:], strict=True) if small]
+    weights = lowest_loss(Q, w, (np.arange(len(names)) == 0) * 1.0)
+    out = [name for name, weight in zip(names[1:], weights[1:], strict=True) if weight < NEGLIGIBLE]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
-
-
-def smallest_weights(fitted: Mapping[str, Any], names: Sequence[str]) -> Floats:
-    """Weights (M,) below which fitted candidates are left out."""
-    are_trees = [isinstance(fitted[name], EstimatorCalibration) for name in names]
-    return np.where(are_trees, NEGLIGIBLE_TREES, NEGLIGIBLE)
 
 
 def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:

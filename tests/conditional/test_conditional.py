@@ -145,7 +145,7 @@ def test_without_features_it_is_the_default(fitted):
     plain, auto = of_few().fit(Z, y), AutoCalibrator(c.calibrators).fit(Z, y)
     np.testing.assert_array_equal(plain.predict_proba(Z), auto.predict_proba(Z))
     assert (P != c.predict_proba(Z, features=F)).any()
-    with pytest.raises(ValueError, match="fitted without features, got some"):
+    with pytest.raises(ValueError, match="fitted without features, got features"):
         plain.predict_proba(Z, features=F)
 
 

@@ -21,7 +21,7 @@ T = 40
 
 
 class Certain(BaseCalibrator):
-    """Gives one class nearly all of the probability, whatever the logits."""
+    """Gives one class nearly all of the probability, for any logits."""
 
     def __init__(self, k=0, *, classes=None):
         super().__init__(classes=classes)
@@ -83,7 +83,7 @@ def stream_loss(c, Z, y):
 
 
 def best_sequence(L, n_switches):
-    """Highest log-likelihood of sequences of calibrators with at most so many switches."""
+    """Highest log-likelihood of sequences of calibrators with at most ``n_switches`` switches."""
     best = np.tile(L[0], (n_switches + 1, 1))
     for row in L[1:]:
         switched = np.vstack(

@@ -1,4 +1,4 @@
-"""The default calibrator: its formula, its folds, its candidates, and what may go wrong with it."""
+"""The default calibrator: its formula, its folds, its candidates, and its errors."""
 
 from copy import deepcopy
 from functools import cache
@@ -206,7 +206,7 @@ def test_all_rows_of_a_class_in_one_group(labels):
 
 @pytest.mark.parametrize("by", ["splits", "splitter"])
 def test_rows_of_weight_zero_are_absent_from_splits(by):
-    """Splits are by numbers of all rows, of which those of weight zero are then left out."""
+    """Splits contain numbers of all rows; rows of weight zero are then left out."""
     w = np.random.default_rng(0).integers(0, 3, N) * 1.0
     splits = list(KFold(3).split(Z, Y))
     cv = {"splits": splits, "splitter": KFold(3)}[by]
@@ -239,7 +239,7 @@ def test_a_class_without_rows_is_warned_of_once(recwarn):
 
 
 def few(n_rare, together):
-    """Rows of a rare class and of another one, and a seed for which one test part has them all."""
+    """Rows of a rare and a frequent class, and a seed for folds with the rare rows in one part."""
     y = np.r_[np.ones(n_rare, int), np.zeros(30, int)]
     X = np.random.default_rng(0).normal(size=(len(y), 1))
 
@@ -322,7 +322,7 @@ def test_candidates_without_weight_on_the_first_fold_have_its_loss():
 
 
 def of_votes(Z, random_state=0):
-    """Logarithms of shares of ten votes, many of which are equal."""
+    """Logarithms of shares of ten votes, with many ties."""
     rng = np.random.default_rng(random_state)
     return np.log(np.maximum(rng.multinomial(10, softmax(Z, axis=1)) / 10, 1e-3))
 
@@ -388,7 +388,7 @@ class Failing(TemperatureScaling):
 
 
 class Invalid(GaussianNB):
-    """Gives what are no probabilities, or fails at that."""
+    """Gives NaN in place of probabilities, or raises an error."""
 
     def __init__(self, error=None):
         super().__init__()
@@ -552,7 +552,7 @@ def test_what_was_chosen_is_shown():
 
 
 def kinds(n, K, seed):
-    """Logits and labels, by what is wrong with them."""
+    """Logits and labels by the name of the error."""
     rng = np.random.default_rng(seed)
     plain, y = make_logits(n, K, temperature=2.0, random_state=seed)
     offset = 2 * np.random.default_rng(9).normal(size=K)

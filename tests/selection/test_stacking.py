@@ -12,7 +12,7 @@ from skcalib.selection._stacking import Fold, lowest_loss, promising, pseudo_row
 
 
 class Certain(BaseCalibrator):
-    """Gives one class nearly all of the probability, whatever the logits."""
+    """Gives one class nearly all of the probability, for any logits."""
 
     def __init__(self, k=0, *, classes=None):
         super().__init__(classes=classes)
@@ -80,13 +80,16 @@ def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
 
 @pytest.mark.parametrize("n_rows", [499, 5000])
 def test_candidates_of_little_weight_on_the_first_fold_are_left_out_if_it_has_many_rows(n_rows):
-    """Each candidate is right in a share of the rows, in which the others are wrong."""
+    """Each candidate is right, and the others are wrong, in a share of the rows."""
     shares = {"first": 0.0, "tiny": 0.005, "other": 0.03, "last": 0.965}
     ends = np.cumsum([*shares.values()]) * n_rows
     who = np.searchsorted(ends, np.arange(n_rows), side="right")
     Q = {name: np.where(who == k, 1.0, 1e-4) for k, name in enumerate(shares)}
-    kept = promising(shares, Fold(np.arange(n_rows), dict.fromkeys(shares), Q, {}))
+    kept = promising(shares, Fold(np.arange(n_rows), {}, Q, {}), None)
     assert set(kept) == set(shares) - ({"tiny"} if n_rows > 500 else set())
+    heavy = np.where(who == 1, 9.0, 1.0)
+    fold = Fold(np.arange(n_rows), {}, Q, {})
+    assert set(promising(shares, fold, heavy)) == set(shares)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
