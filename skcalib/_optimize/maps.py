@@ -77,7 +77,7 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassBlocks:
-    r"""Inverses of the blocks of a matrix map, whose classes share the covariance :math:`\Sigma`.
+    r"""Inverses of the blocks of a matrix map with a common covariance :math:`\Sigma`.
 
     With the ridge penalties d on the diagonal, o off it and r on offsets, each times 2, the block
     of class k is
@@ -123,7 +123,7 @@ class ClassBlocks:
         return ClassBlocks.of(self.moments, objective.regularization)
 
     def solve(self, g: Floats) -> Floats:
-        """The step (p,) for a gradient (p,), neither of which changes all classes alike."""
+        """The step (p,) for a gradient (p,), without the part that all classes share."""
         K = len(self.inverse_offset)
         G, h = g[: K * K].reshape(K, K), g[K * K :]
         G, h = G - self.share * G.sum(axis=0), h - h.mean()
@@ -193,7 +193,7 @@ class VectorBlocks:
         return VectorBlocks.of(self.hessian, objective.ridge)
 
     def solve(self, g: Floats) -> Floats:
-        """The step (p,) for a gradient (p,), neither of which changes all offsets alike."""
+        """The step (p,) for a gradient (p,), without the part that all offsets share."""
         g = g.reshape(-1, len(self.inverse)).copy()
         g[1:] -= g[1:].mean(axis=1, keepdims=True)
         step = np.einsum("kij,jk->ik", self.inverse, g)
@@ -204,7 +204,7 @@ class VectorBlocks:
         """``(f, 1)^T B (f, 1)`` of features (m, K) and the inverse B of each block: (m, K).
 
         The factor is a caution: with a few rows per class one Newton step is too short, and the
-        estimated loss would favour hardly any regularization.
+        estimated loss would favour too little regularization.
         """
         inverse = 1.1 * self.inverse
         if inverse.shape[1] == 1:

@@ -13,10 +13,10 @@ All fits that minimize are calls of :mod:`scipy.optimize`. All problems are conv
 - *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with ``newton``, which
   takes Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
 - *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:
-  Newton's method, each step of which is a call of ``nnls`` (:mod:`skcalib._optimize.mixture`): it
+  Newton's method, with a call of ``nnls`` for each step (:mod:`skcalib._optimize.mixture`): it
   takes 5 to 11 passes over the rows where "L-BFGS-B" takes 30 to 70, and a half to a fifth of the
   time. *Effects of features*, slopes and intercepts of levels: "L-BFGS-B"
-  (:mod:`skcalib._optimize.effects`). *Class priors*: "trust-ncg" in their logarithms
+  (:mod:`skcalib.conditional._effects`). *Class priors*: "trust-ncg" in their logarithms
   (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
 
 Processor times as multiples of the method in use, for vector and matrix maps of single precision

@@ -117,7 +117,7 @@ class BetaCalibration(_OneVsRestScaling):
     n_iter_: int
 
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
-        # Of half the sum of a and b around 1, and of their difference and c around 0.
+        # Half the sum of a and b has its prior around 1; their difference and c around 0.
         forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])
         prior = Prior(np.array([1.0, 1, 0]), self.alpha * forms.T @ forms)
         low = np.array([0, 0, -np.inf])

@@ -11,7 +11,7 @@ from skcalib._rows import ArrayLike, Rows
 
 from ._linear import _LinearScaling
 
-# Regularization strength of the diagonal, as a share of that of matrix scaling.
+# Regularization strength of the diagonal, as a share of the strength in matrix scaling.
 DIAGONAL = 0.1
 
 
@@ -61,7 +61,7 @@ class DirichletCalibration(_LinearScaling):
     Attributes
     ----------
     coef_ : ndarray of shape (n_classes, n_classes)
-        The matrix :math:`W`; row k holds what each log-probability adds to the score of class k.
+        The matrix :math:`W`; row k has the weights of all log-probabilities in class k.
     intercept_ : ndarray of shape (n_classes,)
         The intercepts :math:`b`.
     temperature_ : float
@@ -109,7 +109,7 @@ class DirichletCalibration(_LinearScaling):
 
     There are three differences from [1]_. The features are log-probabilities of temperature scaling
     mixed with the uniform distribution, not of the classifier: naive Bayes, for example, has
-    log-probabilities of -700, in which units a penalty has no meaning. The diagonal has the small
+    log-probabilities of -700, where a penalty has no meaning. The diagonal has the small
     penalty :math:`\delta`, since with 500 rows of 100 classes free slopes are worse than no
     calibration; without regularization (both strengths 0) it has none. The strengths are chosen
     from the data.

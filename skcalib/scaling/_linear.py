@@ -200,7 +200,7 @@ class VectorScaling(_LinearScaling):
     smoothing_ : float
         The share :math:`\varepsilon` of the uniform distribution.
     normalize_ : bool
-        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
+        Whether the slopes multiply log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
         Number of iterations, each about one pass over the rows; of all fits with ``alpha="loo"``.
     classes_ : ndarray of shape (n_classes,)
@@ -214,8 +214,8 @@ class VectorScaling(_LinearScaling):
     -----
     ConvergenceWarning
         If the gradient norm does not fall to ``tol``. The parameters are then the best that were
-        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`, but for
-        separable rows only with ``alpha=0``; slopes and offsets then stay 1 and 0.
+        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`; for
+        separable rows only with ``alpha=0``, when slopes and offsets stay 1 and 0.
 
     Notes
     -----

@@ -56,7 +56,7 @@ class MatrixScaling(_LinearScaling):
     Attributes
     ----------
     coef_ : ndarray of shape (n_classes, n_classes)
-        The matrix :math:`A`; row k holds what each log-probability adds to the score of class k.
+        The matrix :math:`A`; row k has the weights of all log-probabilities in class k.
     intercept_ : ndarray of shape (n_classes,)
         The offsets :math:`c`.
     temperature_ : float
@@ -74,7 +74,7 @@ class MatrixScaling(_LinearScaling):
     smoothing_ : float
         The share :math:`\varepsilon` of the uniform distribution.
     normalize_ : bool
-        Whether slopes and offsets are those of log-probabilities, as ``normalize`` in ``fit``.
+        Whether the matrix multiplies log-probabilities, as ``normalize`` in ``fit``.
     n_iter_ : int
         Number of iterations, each about one pass over the rows; of all fits with ``alpha="loo"``.
     classes_ : ndarray of shape (n_classes,)
@@ -87,11 +87,10 @@ class MatrixScaling(_LinearScaling):
     Warns
     -----
     ConvergenceWarning
-        If ``alpha=0`` and there is no optimum, because a map was found that classifies all rows
-        correctly; or if the gradient norm does not fall to ``tol``. The parameters are then the
-        best that were found, never worse than temperature scaling. Also as
-        :class:`TemperatureScaling`, but for rows that are all classified correctly as they are
-        only with ``alpha=0``, where the matrix stays the identity.
+        If ``alpha=0`` and a map classifies all rows correctly, so that no optimum exists; or if the
+        gradient norm does not fall to ``tol``. The parameters are then the best that were found,
+        never worse than temperature scaling. Also as :class:`TemperatureScaling`; for separable
+        rows only with ``alpha=0``, when the matrix stays the identity.
 
     Notes
     -----
@@ -115,7 +114,7 @@ class MatrixScaling(_LinearScaling):
 
     Examples
     --------
-    Logits in which a part of the third class has leaked into the second:
+    A part of the logit of the third class has leaked into the second:
 
     >>> from sklearn.metrics import log_loss
     >>> from skcalib import MatrixScaling, VectorScaling

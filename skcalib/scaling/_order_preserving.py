@@ -91,8 +91,8 @@ class OrderPreservingScaling(BaseCalibrator):
     Warns
     -----
     ConvergenceWarning
-        As :class:`TemperatureScaling`, but for separable rows only if ``alpha=0``; slopes are then
-        1. Also if Newton's method does not converge.
+        As :class:`TemperatureScaling`; for separable rows only if ``alpha=0``, when slopes are 1.
+        Also if Newton's method does not converge.
     UserWarning
         As for :class:`TemperatureScaling`.
 
@@ -198,8 +198,7 @@ class OrderPreservingScaling(BaseCalibrator):
 def _knots(rows: Rows, n_knots: int) -> Floats:
     """Equally spaced knots within the range of the log-probabilities of labels.
 
-    The labels are those that the probabilities themselves predict, so each log-probability counts
-    with its probability, and masked or all but impossible classes hardly count.
+    Each log-probability counts with its probability, as if the probabilities drew the labels.
     """
     shares = np.append(0, rows.sum(_histogram).cumsum())
     limits = np.linspace(LOWEST_KNOT, 0, N_CELLS + 1)
@@ -216,7 +215,7 @@ def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
 
 
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
-    """The best slopes; the search starts from those of a sample."""
+    """The best slopes. The search starts from the slopes of a sample."""
     p = len(knots) + 1
     sample = rows.sample(partial(_fit_slopes, knots, strength), ROWS_PER_SLOPE * p)
     start = np.ones(p) if sample is None else sample.x

@@ -12,7 +12,7 @@ from skcalib._rows import Floats, Rows, arrays as xa
 
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, finite_range, fit_maps
 
-# The unit of the slope is at least this: a class may have all but equal log-odds, in the rows.
+# Lower bound of the unit of the slope: the log-odds of a class may be nearly equal in all rows.
 NARROWEST = 0.1
 
 
@@ -126,11 +126,11 @@ class QuadraticScaling(_OneVsRestScaling):
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
         highest, lowest = odds.sum(finite_range, merge=np.maximum)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
-        # The parameter of this many squares is the change of the slope.
+        # In this unit of squares the parameter is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
         information, *moments = odds.sum(_information)
         centre, square = moments / np.maximum(information, np.finfo(float).tiny)
-        if self.alpha == 0:  # no prior, whose units separable rows would carry to rounding errors
+        if self.alpha == 0:  # without a prior its units must not magnify rounding errors
             centre, square = 0 * centre, 1 + 0 * square
         spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
         prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), self.alpha * np.eye(3))
@@ -159,7 +159,7 @@ def _square(limits: Floats, U: Floats) -> Floats:
 
 
 def _expand(limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats) -> list[Floats]:
-    """Features in units in which all parameters have the same prior precision."""
+    """Features in units that give all parameters the same prior precision."""
     V = (U - centre) / spread
     return [V, _square((limits - centre) / spread, V) / unit]
 

@@ -145,7 +145,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     Parameters
     ----------
     loss : {"log_loss", "brier"}, default="log_loss"
-        What the weights minimise. The temperature minimises the log loss in any case.
+        Loss that the weights minimise. The temperature always minimises the log loss.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the result, as for
         :class:`TemperatureScaling`. The share moves from the first two weights to the third. "auto"
@@ -191,9 +191,9 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     :func:`scipy.optimize.lsq_linear` minimises it after one pass. In [1]_ the temperature minimises
     the same loss as the weights, which is not convex for the Brier score.
 
-    With a temperature near 1 the first two members are nearly equal: the division of their weights
-    hardly matters. ``predict`` takes the class of the largest logit and never changes, even if
-    rounding makes probabilities equal.
+    With a temperature near 1 the first two members are nearly equal, and the division of their
+    weights matters little. ``predict`` takes the class of the largest logit and never changes, even
+    if rounding makes probabilities equal.
 
     References
     ----------
