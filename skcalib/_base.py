@@ -97,10 +97,10 @@ class BaseCalibrator(
         if type(X) is not np.ndarray or X.ndim != 2:
             inputs.check_not_swapped(y=y, X=X)
             X = as_array(X)
-        rows = self._checked(X, y, sample_weight)
-        return self._stored(X, rows.classes, self._fit(rows))
+        rows = self._validate_rows(X, y, sample_weight)
+        return self._set_fitted(X, rows.classes, self._fit(rows))
 
-    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
+    def _validate_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
         """Rows of logits, class indices and positive weights, with the classes."""
         check = partial(inputs.check_rows, estimator=type(self).__name__)
         rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
@@ -125,7 +125,7 @@ class BaseCalibrator(
         inputs.warn_of_small_weights(found.weight, found.n_rows)
         return rows
 
-    def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
+    def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         """Set the fitted attributes, and the number and the names of the columns of ``X``."""
         if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
             self.n_features_in_ = X.shape[1]

@@ -18,7 +18,7 @@ from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
 from skcalib._validation.labels import SEVERAL_LABELS, encode, shown
 from skcalib._warnings import Messages, give
 
-# What the methods of scikit-learn's CalibratedClassifierCV are here.
+# Calibrators for the methods of scikit-learn's CalibratedClassifierCV.
 METHODS = {
     "sigmoid": "PlattScaling()",
     "isotonic": "IsotonicCalibration()",
@@ -101,7 +101,7 @@ def takes_several_labels(calibrator: Any) -> bool:
 def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") -> dict[str, Floats]:
     """Arguments that hand weights, if any, to an estimator, or to the steps of a pipeline.
 
-    ``name`` is what a message calls it.
+    ``name`` is the name of the estimator in messages.
     """
     if w is None:
         return {}
@@ -118,7 +118,7 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
 
 
 def check_order(calibrator: Any, classes: Array) -> None:
-    """Raise a ValueError for a calibrator with ``classes`` in another order than that of logits."""
+    """Raise a ValueError for a calibrator with ``classes`` in another order than the logits."""
     for name, value in _classes_params(calibrator).items():
         if value is None:
             continue
@@ -133,7 +133,7 @@ def check_order(calibrator: Any, classes: Array) -> None:
 def _classes_params(estimator: Any) -> dict[str, Any]:
     """Parameters ``classes`` of an estimator and of the steps inside, by name.
 
-    Calibrators set those of what they contain, which may be given labels of another kind.
+    Calibrators set the classes of the estimators inside themselves.
     """
     params = estimator.get_params()
     held = [f"{name}__" for name, value in params.items() if isinstance(value, BaseCalibrator)]
@@ -158,7 +158,7 @@ def fit_calibrator(
 
 
 def given_for(calibrator: Any, features: Any) -> dict[str, Any]:
-    """Features of rows, if any, as an argument of a calibrator whose predictions depend on them."""
+    """Features, if any, as an argument of a calibrator with predictions that depend on them."""
     takes_features = "features" in signature(calibrator.predict_proba).parameters
     return {"features": features} if takes_features and features is not None else {}
 
@@ -215,9 +215,9 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
 
 
 def blockwise(calibrator: Any) -> list[BaseCalibrator]:
-    """The calibrator, or those of a pipeline in turn, if functions of blocks are all they compute.
+    """The calibrator, or the calibrators of a pipeline, if they only compute functions of blocks.
 
-    Those of skcalib, and of classes derived from them that do not replace public methods.
+    These are calibrators of skcalib, and subclasses that do not replace public methods.
     """
     if isinstance(calibrator, Pipeline):
         steps = [step for _, step in calibrator.steps if step not in (None, "passthrough")]
@@ -242,8 +242,7 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
 def output_of(calibrator: Any, method: str, Z: Any) -> Any:
     """A function of blocks of a calibrator, or of the last one of a pipeline, for logits ``Z``.
 
-    They are traced, or those of a module: where the calibrator would raise an error for masked
-    classes the outputs are NaN.
+    Outputs are NaN where the calibrator would raise an error for masked classes.
     """
     xp, members = namespace(Z), blockwise(calibrator)
     for i, member in enumerate(members):

@@ -20,9 +20,9 @@ class Split(NamedTuple):
 
 
 def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
-    """The splits of a splitter, of a number of folds, or of an iterable of whatever indexes arrays.
+    """The splits of a splitter, of a number of folds, or of an iterable of pairs of indices.
 
-    Raises a ValueError for a split that lacks training or test rows.
+    Raises a ValueError for a split without training or test rows.
     """
     every, found = np.arange(len(y)), []
     for i, pair in enumerate(check_cv(cv, y, classifier=True).split(X, y, **params)):
@@ -67,7 +67,7 @@ def presence(
 
 
 def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -> list[Split]:
-    """Splits whose training rows hold two classes, and whose test rows have some weight."""
+    """Splits with two classes in the training rows and positive weight in the test rows."""
     splits = made_splits(cv, X, y, **params)
     for i, present in enumerate(presence(splits, y, w_train=w, w_test=w)[2]):
         if not present.any():

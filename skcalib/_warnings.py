@@ -41,7 +41,7 @@ class ProbabilitiesWarning(UserWarning):
 
 
 class MissingClassesWarning(UserWarning):
-    """There are more columns than labels: no row has those of the columns ``missing``."""
+    """No row has the labels of the columns ``missing``."""
 
     def __init__(self, message: str, missing: Sequence[int] = (), n_columns: int = 0) -> None:
         super().__init__(message)
@@ -49,19 +49,19 @@ class MissingClassesWarning(UserWarning):
         self.n_columns = n_columns
 
 
-class ColumnOrderWarning(UserWarning):
-    """The columns may be in another order than the classes."""
-
-
 class FitWarning(UserWarning):
-    """A warning of a fit: those of many fits with one class and ``cause`` are merged into one.
+    """A warning of a fit. Warnings of many fits with one class and ``cause`` are merged into one.
 
-    Their messages may differ by the numbers of each fit.
+    The messages may differ by the numbers of each fit.
     """
 
     def __init__(self, message: str, cause: str = "") -> None:
         super().__init__(message)
         self.cause = cause
+
+
+class ColumnOrderWarning(FitWarning):
+    """The columns may be in another order than the classes."""
 
 
 class NoMinimumWarning(FitWarning, ConvergenceWarning):
@@ -91,10 +91,10 @@ class FewRowsWarning(UserWarning):
 
 @contextmanager
 def recorded(*ignored: type[Warning]) -> Iterator[Messages]:
-    """Record warnings in place of giving them, but for those of some classes.
+    """Record warnings instead of giving them, and ignore warnings of some classes.
 
-    The messages are there when the block is left. Without a cause a warning is one of its own, by
-    its message.
+    The messages are complete at the end of the block. The key of a warning is its cause, or its
+    message if it has none.
     """
     messages: Messages = {}
     with warnings.catch_warnings(record=True) as caught:
@@ -112,8 +112,8 @@ def give(
 ) -> None:
     """Give recorded warnings again, each once.
 
-    ``found`` are the messages of fits with their names, and ``whose`` says at the beginning of a
-    warning what it is of, by the names of its fits, each with their number.
+    ``found`` are the messages of fits with the names of the fits. ``whose`` makes the beginning of
+    a warning from these names and their counts.
     """
     texts: Messages = {}
     names: dict[tuple[type[Warning], str], Counter[Name]] = defaultdict(Counter)

@@ -303,11 +303,6 @@ def of_labels(S: Array, y: Array) -> Array:
     return S[np.arange(len(S)), y]
 
 
-def vecdot(A: Array, B: Array) -> Array:
-    """Scalar product of each row of ``A`` (m, K) with the same row of ``B``."""
-    return np.einsum("ij,ij->i", A, B)
-
-
 def weighted_sum(values: Array, w: Array | None = None) -> Any:
     """Weighted sum in double precision of one value per row, or of each column of several."""
     return values.sum(axis=0, dtype=np.float64) if w is None else w @ values

@@ -119,7 +119,8 @@ def _cycles(permutation: Indices) -> list[Indices]:
 def _excess(table: Array, columns: Indices) -> float:
     """Excess of the count of each row in its column over chance, in standard deviations.
 
-    Chance is a random permutation of the labels, so a bias towards a class has no excess.
+    Chance is a random permutation of the labels, so a bias towards a class has no excess. The
+    variance is increased by one, so a few rows are not significant.
     """
     n, r, c = table.sum(), table.sum(axis=1), table.sum(axis=0)[columns]
     expected = r * c / max(n, 1)
@@ -127,4 +128,4 @@ def _excess(table: Array, columns: Indices) -> float:
     pairs = expected.sum() ** 2 - (expected**2).sum()
     variance = (single + pairs) / max(n - 1, 1)
     excess = table[np.arange(len(table)), columns].sum() - expected.sum()
-    return float(excess / np.sqrt(variance)) if variance > 0 else 0.0
+    return float(excess / np.sqrt(variance + 1))

@@ -281,7 +281,7 @@ def resolve_classes(
         raise ValueError(
             f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
             f"If y lacks some, name all in column order with {name}=; leave out rows with labels "
-            "that mean no class, such as -100 or 255."
+            f"that mean no class, such as -100 or 255. The labels are [{shown(present)}]."
         )
     if hasattr(X, "columns"):
         check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
@@ -357,24 +357,26 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         step = -(-rows.n_rows // COMPARED_ROWS)
         compared = rows.thinned(step) if step > 1 else rows
         y, top = compared.y, largest_columns(compared.X)
-    remedy = f"Reorder the columns, or name the labels in their order with {param}=."
-    message = "" if named else _ignored_label(classes) or _other_order(classes, y, top)
-    if message:
-        warn(
-            f"Columns of {name} may belong to other classes: {message} {remedy}", ColumnOrderWarning
-        )
-        return
-    columns = suspect_columns(y, top, len(classes))
+    message, certainty = "", "may"
+    if not named:
+        message = _ignored_label(classes) or _other_order(classes, y, top)
+    columns = None if message else suspect_columns(y, top, len(classes))
     if columns is not None:
+        certainty = "probably"
         moved = np.flatnonzero(columns != np.arange(len(classes)))
         k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
         own, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
+        message = (
+            f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
+            f"{other:.0%}, and its own column {k} in {own:.0%}; {len(moved)} columns seem to be "
+            "exchanged."
+        )
+    if message:
         warn(
-            f"Columns of {name} probably belong to other classes: in rows of class "
-            f"{shown([classes[k]])} column {columns[k]} is the largest in {other:.0%}, and its own "
-            f"column {k} in {own:.0%}; {len(moved)} columns seem to be exchanged. "
-            f"{remedy}",
+            f"Columns of {name} {certainty} belong to other classes: {message} Reorder the "
+            f"columns, or name the labels in their order with {param}=.",
             ColumnOrderWarning,
+            "columns",
         )
 
 
@@ -413,9 +415,14 @@ def _other_order(classes: Labels, y: Indices, top: Indices) -> str:
     agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(place[y] == top)
     if agree > agree_other:
         return ""
+    message = (
+        f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]"
+    )
+    if not len(y):  # of Dask
+        return f"{message}."
     return (
-        f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}], "
-        f"and {agree} of {len(y)} rows agree with the first order, {agree_other} with the second."
+        f"{message}; {agree} of {len(y)} rows agree with the first order, {agree_other} with the "
+        "second."
     )
 
 

@@ -59,11 +59,11 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         whole groups if there are ``groups``; for several labels per row, folds have consecutive
         rows. Ignored for a frozen classifier.
     ensemble : bool or "auto", default="auto"
-        Which classifiers predict. "auto" averages those of all splits, with one calibrator, unless
-        the classifier is frozen or takes kernels, or the training rows of a split lack a class or
-        label: these are as with False, which fits another classifier to all rows, and predicts in
-        the time of one. True fits a calibrator for each split to its test rows only, as
-        scikit-learn does.
+        Which classifiers predict. "auto" averages the classifiers of all splits, with one
+        calibrator. False fits another classifier to all rows, which predicts alone; so does "auto"
+        if the classifier takes kernels, or if the training rows of a split lack a class or label.
+        True fits a calibrator for each split to its test rows only, as scikit-learn does. A frozen
+        classifier predicts alone.
     response_method : str, default="auto"
         Where logits come from, as in :class:`LogitTransformer`.
     min_proba : float or "auto", default="auto"
@@ -103,9 +103,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     --------
     LogitTransformer : The same as a step of a pipeline.
     MultiLabelCalibrator : The calibrator of several labels per row.
-    sklearn.calibration.CalibratedClassifierCV : For three methods of scikit-learn. What is
-        ``method="sigmoid"``, ``"isotonic"`` or ``"temperature"`` there is as ``calibrator`` here
-        ``PlattScaling()``, ``IsotonicCalibration()`` or ``TemperatureScaling()``.
+    sklearn.calibration.CalibratedClassifierCV : For three methods of scikit-learn. Its methods
+        "sigmoid", "isotonic" and "temperature" are the calibrators ``PlattScaling()``,
+        ``IsotonicCalibration()`` and ``TemperatureScaling()``.
 
     Notes
     -----
@@ -179,7 +179,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         sample_weight : array-like of shape (n_samples,), optional
             For the calibrator, and for the classifier if it takes weights.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            For a calibrator whose predictions depend on them, such as
+            For a calibrator with predictions that depend on features, such as
             :class:`ConditionalCalibrator`: some columns of ``X``, or others.
         **params
             Arguments of the classifier's ``fit``; ``groups`` goes to the splitter, and to a
@@ -198,8 +198,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             takes one label per row where there are several, if ``calibrator`` is not one, if ``y``
             holds fewer than two classes or fewer rows of each class than there are folds, if the
             splitter needs ``groups`` and there are none, if the training rows of a split hold a
-            single class, or if the test rows do that the calibrator is to be fitted to: with
-            ``ensemble=True`` those of each split; or if ``ensemble`` is something else.
+            single class, if the test rows hold a single class (with ``ensemble=True``, the test
+            rows of each split), or if ``ensemble`` has another value.
         """
         y = as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
@@ -246,7 +246,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """Raise a ValueError for features of other rows, or that the calibrator does not take."""
         if not has_fit_parameter(calibrator, "features"):
             raise ValueError(
-                "features are for a calibrator whose predictions depend on them, got "
+                "features are for a calibrator with predictions that depend on them, got "
                 f"{calibrator!r}. Leave them out, or use calibrator=ConditionalCalibrator(), for "
                 "one label per row."
             )
@@ -296,7 +296,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     def _calibration_sets(
         self, arguments: FitArguments, w: Floats | None
     ) -> tuple[list[CalibrationSet], Response]:
-        """What each calibrator is fitted to, and where its logits come from."""
+        """Held-out logits for each calibrator, and the source of the logits."""
         X, y, _, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
             [part], response = held_out(self.estimator, arguments, [], None, w)

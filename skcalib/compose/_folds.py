@@ -1,8 +1,8 @@
 """Held-out logits of classifiers, by cross-fitting.
 
 A classifier is usually over-confident on the rows that it was fitted to, so a calibrator must be
-fitted to *held-out logits*: those of the test rows of each split, from a copy of the classifier
-that was fitted to its training rows.
+fitted to *held-out logits*: the logits of the test rows of each split, from a copy of the
+classifier that was fitted to the training rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class HeldOut(NamedTuple):
 
 
 class CalibrationSet(NamedTuple):
-    """What a calibrator is fitted to."""
+    """Held-out logits that a calibrator is fitted to."""
 
     estimators: list[Any]  #: the fitted classifiers that are calibrated
     logits: Floats
@@ -63,10 +63,10 @@ class CalibrationSet(NamedTuple):
 def splits_of(
     cv: Any, arguments: FitArguments, *, w: Floats | None = None, each: bool | None = None
 ) -> list[Split]:
-    """The splits that ``cv`` stands for, checked.
+    """The splits of ``cv``, checked.
 
-    ``each`` says whether a calibrator is fitted to the test rows of each split, or with False one
-    to those of all of them, by weights ``w``.
+    With ``each=True``, a calibrator is fitted to the test rows of each split; with False, one
+    calibrator to the test rows of all splits. ``w`` are the weights of the rows.
     """
     if isinstance(cv, str) and cv == "prefit":
         raise ValueError(
@@ -112,9 +112,9 @@ def _group_folds(n_folds: int, groups: Array, *, multilabel: bool) -> Any:
 
 
 def _check_test_rows(classes: Array, known: Bools, *, each: bool) -> None:
-    """Raise a ValueError for test rows of fewer than two classes to fit a calibrator to.
+    """Raise a ValueError if a calibrator would be fitted to fewer than two classes.
 
-    Of each split the classes are known that its training rows and its test rows hold.
+    ``known`` (n_splits, n_classes) says which classes training and test rows of a split hold.
     """
     for i, present in enumerate(known):
         if each and present.sum() < 2:
@@ -141,8 +141,8 @@ def held_out(
 ) -> tuple[list[HeldOut], Response]:
     """A copy of the classifier for each split with the logits of its test rows, and their source.
 
-    A frozen classifier has one test set, of all rows. Rows of weight zero do not tell what the
-    least probability is.
+    A frozen classifier has one test set, of all rows. Rows of weight zero do not affect the lower
+    bound of probabilities.
     """
     if isinstance(estimator, FrozenEstimator):
         parts = [_of_frozen(estimator, arguments)]
@@ -162,7 +162,7 @@ def held_out(
 
 
 def _counted(part: HeldOut, w: Floats | None) -> Floats:
-    """Outputs of rows that weigh something, for labels that the training rows tell of."""
+    """Outputs of rows of positive weight, for labels that vary in the training rows."""
     outputs = part.logits if w is None else part.logits[w[part.rows] > 0]
     return outputs if part.known is None else outputs[:, part.known]
 
@@ -249,12 +249,10 @@ def averaged(parts: list[HeldOut], classes: Array, n_rows: int, response: Respon
 def calibration_set(
     estimators: list[Any], parts: list[HeldOut], y: Array, response: Response, w: Floats | None
 ) -> CalibrationSet:
-    """Held-out logits of all parts in the order of the rows, as fit_transform has them.
+    """Held-out logits of all parts in the order of the rows, for classifiers of the same classes.
 
-    The classifiers know the same classes.
-
-    Rows of classes that the training rows of their split lack are left out; of several labels, a
-    row has the weight 0 for those that are not known.
+    Rows of classes that the training rows of their split lack are left out. Unknown labels among
+    several have a weight of 0.
     """
     classes = np.arange(y.shape[1]) if response.multilabel else classes_of(estimators[0])
     least = response.least(parts[0].logits.dtype)
@@ -274,7 +272,7 @@ def calibration_set(
 
 
 def _known(part: HeldOut, y: Array) -> Bools:
-    """Whether training rows hold the class of each test row, or tell of each of several labels."""
+    """Whether the class of each test row is in the training rows, or each label varies there."""
     if part.known is None:
         return encode(y[part.rows], part.classes) >= 0
     return np.broadcast_to(part.known, (len(part.rows), len(part.known)))

@@ -28,9 +28,9 @@ from ._over_classifier import (
 class LogitTransformer(TransformerMixin, _OverClassifier):
     r"""A classifier as a transformer: features in, logits out.
 
-    Logits are what ``decision_function`` returns, the margins of an SVM or the raw scores of
-    boosted trees, or else the logarithm of ``predict_proba``, :math:`z_{ik} = \log p_{ik}`. The
-    next step of a pipeline can be a calibrator.
+    Logits are the output of ``decision_function``, such as the margins of an SVM or the raw scores
+    of boosted trees, or of ``predict_logits``, or the logarithm of ``predict_proba``,
+    :math:`z_{ik} = \log p_{ik}`. The next step of a pipeline can be a calibrator.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     def fit(self, X: Any, y: ArrayLike, **params: Any) -> Self:
         """Fit the classifier to all rows.
 
-        Where the logits are those of probabilities, ``min_proba="auto"`` fits it across folds as
-        well, as :meth:`fit_transform` does. For a single fit pass a number.
+        If the logits come from probabilities, ``min_proba="auto"`` also fits the classifier across
+        folds, as :meth:`fit_transform` does. For a single fit pass a number.
 
         Parameters
         ----------

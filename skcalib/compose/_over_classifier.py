@@ -78,7 +78,7 @@ def response_of(estimator: Any, method: str, min_proba: MinProba, *, fitted: boo
     if not fitted and any(may_have(estimator, name) for name in methods):
         return Response(method, least)
     remedy = (
-        " Its margins are those of pairs of classes: set decision_function_shape='ovr'."
+        " It gives margins of pairs of classes: set decision_function_shape='ovr'."
         if pairwise
         else " Logits cannot come from predictions of labels."
     )
@@ -87,7 +87,7 @@ def response_of(estimator: Any, method: str, min_proba: MinProba, *, fitted: boo
 
 
 def _is_one_versus_one(estimator: Any) -> bool:
-    """Whether a parameter of it, or of its last step, makes margins those of pairs of classes."""
+    """Whether the classifier, or its last step, gives margins of pairs of classes."""
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     return any(
         name.split("__")[-1] == "decision_function_shape" and value == "ovo"
@@ -180,7 +180,7 @@ class FitArguments(NamedTuple):
 
 
 class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
-    """What meta-estimators of a classifier share: its splits, its logits, and routing."""
+    """Base class of meta-estimators over a classifier: arguments, logits and routing."""
 
     estimator: Any
     cv: Any
@@ -217,7 +217,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         return FitArguments(X, y, response, *self._routed(caller, y, params))
 
     def _store_response(self, estimator: Any, response: Response) -> None:
-        """What predictions of a fitted classifier need to know."""
+        """Store the source of logits for predictions."""
         self.response_method_, least, self.multilabel_ = response.of_fitted(estimator)
         self.min_proba_ = LEAST_PROBA if least is None else least
 

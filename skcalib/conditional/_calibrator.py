@@ -216,7 +216,7 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         if features is None:
-            return self._stored(Z, rows.classes, self._fit_stack(rows, splits)[0])
+            return self._set_fitted(Z, rows.classes, self._fit_stack(rows, splits)[0])
         check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
@@ -228,7 +228,7 @@ class ConditionalCalibrator(AutoCalibrator):
                 "cv must put rows into at least two test sets to evaluate the effects of features, "
                 f"got {len(splits)} {'split' if len(splits) == 1 else 'equal splits'}. Use cv=5."
             )
-        return self._stored(Z, rows.classes, self._fit_to_features(held, columns, F, splits))
+        return self._set_fitted(Z, rows.classes, self._fit_to_features(held, columns, F, splits))
 
     def _fit_stack(
         self, rows: Rows, splits: list[Split] | None

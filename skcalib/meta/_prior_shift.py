@@ -217,7 +217,7 @@ class PriorShift(BaseCalibrator):
             )
         old, new = old / old.sum(), new / new.sum()
         fitted = _fitted(old, new, np.zeros(len(old)))
-        return cls(classes=classes)._stored(np.empty((0, width)), labels, fitted)  # noqa: SLF001
+        return cls(classes=classes)._set_fitted(np.empty((0, width)), labels, fitted)  # noqa: SLF001
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         n_classes = max(rows.n_columns, 2)
@@ -229,10 +229,10 @@ class PriorShift(BaseCalibrator):
         priors = before if self.priors is None else inputs.check_priors(self.priors, labels > 0)
         return _fitted(before, priors, labels)
 
-    def _stored(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
+    def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         for name in ADAPTED:
             self.__dict__.pop(name, None)
-        return super()._stored(X, classes, fitted)
+        return super()._set_fitted(X, classes, fitted)
 
     def adapt(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the class priors of a new population from its logits, without labels.

@@ -173,7 +173,7 @@ class AutoCalibrator(BaseCalibrator):
             does not take, and as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
-        return self._stored(X, rows.classes, self._fit_stack(rows, splits)[0])
+        return self._set_fitted(X, rows.classes, self._fit_stack(rows, splits)[0])
 
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
@@ -186,7 +186,7 @@ class AutoCalibrator(BaseCalibrator):
             for candidate in by_name(self.calibrators).values():
                 check_calibrator(candidate, None)
         X = as_array(X)
-        rows = self._checked(X, y, sample_weight)
+        rows = self._validate_rows(X, y, sample_weight)
         if groups is not None or not isinstance(self.cv, Integral):
             check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
