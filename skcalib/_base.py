@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, MemoryRows, Rows, arrays as xa
+from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays as xa
 from skcalib._rows.arrays import on_host
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.inputs import as_array, as_numpy, checked_rows
@@ -240,7 +240,8 @@ class BaseCalibrator(
         self._check_takes_masked(masked=inputs.check_finite(Z))
         if len(Z) > 1:
             inputs.warn_of_new_probabilities(Z)
-        return MemoryRows(Z).map(getattr(self, method))
+        # With many classes, blocks of fewer rows would not outweigh a loop over the classes.
+        return MemoryRows(Z).map(getattr(self, method), Plan(at_least=256))
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
         """Apply a method to a tensor, on its device if the calibrator can, or on the host."""

@@ -376,7 +376,7 @@ BAD_FITS = {
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
-    "few labels": (X3, Y3[:-1], None, r"X and y .* samples: \[30, 29\]. Pass those of the same"),
+    "few labels": (X3, Y3[:-1], None, r"X and y .* samples: \[30, 29\]. Pass the same rows"),
     "groups": (X3, Y3, ["a", "b"] * 15, "sample_weight must be numbers, got 'a'. Pass groups by"),
     "transposed": (X3.T, Y3, None, r"inconsistent numbers of samples: \[3, 30\]. Pass X.T, if"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),

@@ -44,6 +44,7 @@ from skcalib._optimize.minimize import PreconditionedLBFGS
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._optimize.temperature import log_mixture
 from skcalib._rows import Floats, Indices, Plan, Rows
+from skcalib._rows.arrays import weighted_sum
 from skcalib._rows.rows import PLAIN
 
 # Lower bound of log-probabilities: lower ones are zero probabilities in double precision, and no
@@ -92,6 +93,8 @@ class Objective:
     def __post_init__(self) -> None:
         self.n_classes = max(self.rows.n_columns, 2)
         self.few = self.rows.n_rows * self.n_classes <= FEW_ELEMENTS
+        # Passes over many single precision features are much faster than in double precision.
+        self.dtype = np.dtype(np.float64) if self.few else self.rows.dtype
         self.identity, self.ridge = self.map_.prior(self.regularization, self.n_classes)
 
     @property
@@ -119,37 +122,27 @@ class Objective:
         map_, scores = self.map_, self.scores_at(theta, dtype)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            S, each = scores(F), np.arange(len(y))
-            label, R = S[each, y], np.exp(S)
-            total = R.sum(axis=1)
-            R /= total[:, None]
-            R[each, y] -= 1
-            losses = np.log(total) - label
-            if w is None:
-                loss = losses.sum(dtype=np.float64)
-            else:
+            R, losses = softmax_and_losses(scores(F), y)
+            R[np.arange(len(y)), y] -= 1
+            if w is not None:
                 R *= w[:, None]
-                loss = w @ losses
-            return np.append(loss, map_.adjoint(R, F))
+            return np.append(weighted_sum(losses, w), map_.adjoint(R, F))
 
         # With fewer rows, adding the gradients of blocks would take as long as computing them.
-        plan = Plan(at_least=2 * len(theta) // self.n_classes)
-        loss, *gradient = self.mean(block, dtype, plan)
-        return self._penalized(theta, loss, np.array(gradient))
+        sums = self.mean(block, dtype, Plan(at_least=2 * len(theta) // self.n_classes))
+        return self._penalized(theta, sums[0], sums[1:])
 
     def second_order(self, theta: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (p,) and Hessian (p, p) at ``theta``: one pass over the rows."""
         p, map_, scores = len(theta), self.map_, self.scores_at(theta)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            S, each, w = scores(F), np.arange(len(y)), np.ones(len(y)) if w is None else w
-            label, P = S[each, y], np.exp(S)
-            total = P.sum(axis=1)
-            P /= total[:, None]
+            w = np.ones(len(y)) if w is None else w
+            P, losses = softmax_and_losses(scores(F), y)
             H = map_.hessian(P, F, w)
-            P[each, y] -= 1
+            P[np.arange(len(y)), y] -= 1
             gradient = map_.adjoint(P * w[:, None], F)
-            return np.concatenate([[w @ (np.log(total) - label)], gradient, H.ravel()])
+            return np.concatenate([[w @ losses], gradient, H.ravel()])
 
         sums = self.mean(block, plan=Plan(room=p // self.n_classes))
         hessian = sums[p + 1 :].reshape(p, p) + 2 * np.diag(self.ridge)
@@ -177,13 +170,13 @@ class Objective:
         """Whether the label has a larger score than all other classes in every row."""
         scores = self.scores_at(theta)
 
-        def block(F: Floats, y: Indices, _: Floats | None) -> Floats:
+        def block(F: Floats, y: Indices, _: Floats | None) -> Any:
             S, each = scores(F), np.arange(len(y))
             label = S[each, y]
             S[each, y] = -np.inf
-            return np.array([np.count_nonzero(label <= S.max(axis=1))], dtype=np.float64)
+            return np.float64(np.count_nonzero(label <= S.max(axis=1)))
 
-        return not self.mean(block)[0]
+        return not self.mean(block)
 
     def mean_of_curvatures(self, f: Callable[[Floats, Floats], Floats], theta: Floats) -> Floats:
         """Mean of ``f`` of features and of ``p (1 - p)``, on a sample of rows without weights.
@@ -226,12 +219,10 @@ class Objective:
         # A start next to the minimum needs one preconditioner.
         age = 0 if np.array_equal(x, self.identity) else 1
         method = PreconditionedLBFGS(partial(self.map_.blocks, self), age, blocks)
-        # Passes over many single precision features are much faster than in double precision.
-        double, nit = np.dtype(np.float64), 0
+        nit = 0
         may_change = self.ridge.all() and len(x) <= MANY_PARAMETERS
         limit = min(PATIENCE, max_iter) if may_change else max_iter
-        single = not self.few and self.rows.dtype != double
-        for dtype in [self.rows.dtype, double] if single else [double]:
+        for dtype in dict.fromkeys([self.dtype, np.dtype(np.float64)]):
             solution = optimize.minimize(
                 self.value_gradient,
                 x,
@@ -286,23 +277,29 @@ class Objective:
             inverse = np.linalg.pinv(hessian, 1e-14, hermitian=True)
             theta = theta - inverse @ gradient
             leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, K
-        scores = self.scores_at(theta)
+        scores = self.scores_at(theta, self.dtype)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            S, each = scores(F), np.arange(len(y))
-            P = np.exp(S)
-            P /= P.sum(axis=1, keepdims=True)
+            S = scores(F)
+            P, _ = softmax_and_losses(S, y)
             R = P.copy()
-            R[each, y] -= 1
+            R[np.arange(len(y)), y] -= 1
             A = leverages(F) / weight
             if w is not None:
                 A *= np.minimum(w, 1).reshape(-1, *[1] * (A.ndim - 1))
             S += change(A, P, R)
             S -= S.max(axis=1, keepdims=True)
-            losses = np.log(np.exp(S).sum(axis=1)) - S[each, y]
-            return np.array([losses.sum() if w is None else w @ losses])
+            return weighted_sum(softmax_and_losses(S, y)[1], w)
 
-        return float(self.mean(block, plan=Plan(room=room))[0])
+        return float(self.mean(block, self.dtype, Plan(room=room)))
+
+
+def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:
+    """Probabilities (m, K) and log losses (m,) of scores with a largest score of 0 in each row."""
+    P = np.exp(S)
+    total = P.sum(axis=1)
+    P /= total[:, None]
+    return P, np.log(total) - S[np.arange(len(y)), y]
 
 
 def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:

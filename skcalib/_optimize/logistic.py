@@ -20,7 +20,7 @@ from scipy.special import logit
 
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._rows import Bools, Floats, Indices, Rows
-from skcalib._rows.arrays import is_event
+from skcalib._rows.arrays import is_event, weighted_sum
 
 # Largest decrease of the mean loss of a class in the last step, relative to the variance of its
 # target.
@@ -31,9 +31,6 @@ MAX_PASSES = 100
 
 # Weight of a class without rows: penalties divided by it are finite.
 NO_WEIGHT = 1e-200
-
-# Upper bound of exponents: the exponential of twice this number is finite.
-LARGEST_EXPONENT = 350.0
 
 # Function of scores (m, K) and labels (m,). It returns the features except for the constant one,
 # each (m, K) in double precision, and which rows count for each class (m, K), or None if all do.
@@ -156,7 +153,7 @@ class RowSigmoids:
             target = np.where(is_event(y, len(theta)), high, low)
             losses = np.logaddexp(0, S) - target * S  # minus t log p + (1 - t) log(1 - p)
             losses = losses if counts is None else np.where(counts, losses, 0)
-            return losses.sum(axis=0) if w is None else w @ losses
+            return weighted_sum(losses, w)
 
         total = (self.rows.sum(block) / self.weight).sum()
         if self.prior is not None:
@@ -170,16 +167,19 @@ class RowSigmoids:
 
         def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(Z, y)
-            # scipy.special.expit takes four times as long.
-            P = 1 / (1 + np.exp(np.minimum(_scores(-theta, F), LARGEST_EXPONENT)))
-            R = P - low
-            R -= is_event(y, len(theta)) * (high - low)
+            with np.errstate(over="ignore"):  # scipy.special.expit takes four times as long
+                P = 1 / (1 + np.exp(_scores(-theta, F)))
             Q = P * (1 - P)
+            P -= low
+            if len(low) == 1:
+                P[y == 1] -= high - low
+            else:
+                P[np.arange(len(y)), y] -= (high - low)[y]
             if counts is not None:
-                R, Q = np.where(counts, R, 0), np.where(counts, Q, 0)
+                P, Q = np.where(counts, P, 0), np.where(counts, Q, 0)
             if w is not None:
-                R, Q = R * w[:, None], Q * w[:, None]
-            return _moments(R, Q, F)
+                P, Q = P * w[:, None], Q * w[:, None]
+            return _moments(P, Q, F)  # P are the residuals now
 
         sums = self.rows.sum(block).reshape(1 + d, d, -1) / self.weight
         gradient, hessian = sums[0].T, sums[1:].transpose(2, 0, 1)
@@ -201,7 +201,7 @@ class RowSigmoids:
             S = _scores(theta, F)
             wrong = np.where(is_event(y, len(theta)), S <= 0, S >= 0)
             wrong = wrong if counts is None else wrong & counts
-            return wrong.sum(axis=0, dtype=float) if w is None else w @ wrong
+            return weighted_sum(wrong, w)
 
         share: Floats = self.rows.sum(block) / self.weight
         return np.where(self.weight > NO_WEIGHT, share, 1.0)

@@ -74,7 +74,7 @@ def _logs_and_products(
     mixed = np.maximum(Q @ x, 1e-100)  # avoid division by zero
     S, logs = Q / mixed[:, None], np.log(mixed)
     products = (S if w is None else S * w[:, None]).T @ S
-    return np.append(logs.sum() if w is None else w @ logs, products)
+    return np.append(xa.weighted_sum(logs, w), products)
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:

@@ -118,14 +118,15 @@ class RowMeans(NamedTuple):
 
 def _row_means(Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Sums over a block of the five numbers of :class:`RowMeans`."""
-    Z = xa.both_columns(Z).astype(np.float64, copy=False)
+    Z = xa.both_columns(Z)
     distance = Z.max(axis=1, keepdims=True) - Z
     gap = distance[np.arange(len(y)), y]
     possible = np.isfinite(distance)
-    n, distance = possible.sum(axis=1), np.where(possible, distance, 0)
+    n = np.count_nonzero(possible, axis=1)
+    distance = np.where(possible, distance, 0)
     slope = gap - distance.sum(axis=1) / n
     terms = np.stack([gap == 0, gap, slope, np.log(n), distance.max(axis=1)])
-    return terms.sum(axis=1) if w is None else terms @ w
+    return xa.weighted_sum(terms.T, w)
 
 
 def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -154,7 +155,7 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
         A *= S
         m3 = A.sum(axis=1) / total
         terms = np.stack([m1 - label, m2 - m1**2, m3 - (3 * m2 - 2 * m1**2) * m1])
-    return terms.sum(axis=1, dtype=np.float64) if w is None else terms @ w
+    return xa.weighted_sum(terms.T, w)
 
 
 def _find_root(
@@ -169,8 +170,9 @@ def _find_root(
         """Slope with its derivatives, with ``start`` as the unit of ``b``."""
         if not 0 < t < np.inf:
             return np.nan, np.nan, np.nan  # root_scalar gives up
-        first, second, third = rows.sum(partial(scale_derivatives, t * start)).tolist()
-        first += t * start * penalty
+        b = float(t * start)  # a number of NumPy would make single precision double
+        first, second, third = rows.sum(partial(scale_derivatives, b)).tolist()
+        first += b * penalty
         second = max(second, 1e-6 * abs(first), np.finfo(float).tiny)
         return first / t, second / t**2, third / t**3
 
@@ -224,12 +226,13 @@ def _fit_mixture(
 def mixture_losses(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Summed log loss of ``softmax(b Z)`` mixed with a share of the uniform distribution."""
     Z = xa.both_columns(Z)
-    S = b * (Z - Z.max(axis=1, keepdims=True)).astype(np.float64, copy=False)
-    n_classes = np.isfinite(S).sum(axis=1)
+    S = b * (Z - Z.max(axis=1, keepdims=True))
+    S = S.astype(np.float64) if share else S  # the search compares losses that differ little
     log_p = S[np.arange(len(y)), y] - np.log(np.exp(S).sum(axis=1))
     if share:
+        n_classes = np.count_nonzero(np.isfinite(S), axis=1)
         log_p = np.logaddexp(np.log1p(-share) + log_p, np.log(share) - np.log(n_classes))
-    return -log_p.sum() if w is None else -(w @ log_p)
+    return -xa.weighted_sum(log_p, w)
 
 
 def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
@@ -241,8 +244,7 @@ def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
     distance = Z.max(axis=1, keepdims=True) - Z
     gap = np.where(distance > 0, distance, np.inf).min(axis=1)
     counts = np.isfinite(gap)
-    terms = np.stack([np.log(np.where(counts, gap, 1)), counts])
-    return terms.sum(axis=1) if w is None else terms @ w
+    return xa.weighted_sum(np.stack([np.log(np.where(counts, gap, 1)), counts], axis=1), w)
 
 
 def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: object) -> Floats:

@@ -18,6 +18,8 @@ from skcalib._rows import Array, Floats, Indices
 # standard deviations. Agreement less than by chance is bounded: among 100 classes it is rare.
 LEAST_BELOW, LEAST_ABOVE = 2.0, 4.0
 
+FEW_CLASSES, FEW_ROWS = 4, 5
+
 
 def without_shared_ends(names: list[str]) -> list[str]:
     """Names without their common prefix and suffix, as "a" and "b" for "p(a)" and "p(b)"."""
@@ -59,7 +61,7 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     """Columns that the classes have in the order that agrees best with the rows, or None.
 
     The best assignment of columns to classes is found in every second row and tested in the other
-    rows, each cycle of exchanged columns by itself.
+    rows, each cycle of exchanged columns by itself. For up to four classes, all rows serve both.
 
     Parameters
     ----------
@@ -74,17 +76,20 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     -------
     ndarray of shape (n_classes,) or None
         None unless the classes of some cycle agree less than by chance with their own columns, by
-        2 standard deviations, and more with the assigned columns, by 4 standard deviations.
+        2 standard deviations, and more with the assigned columns, by 4 standard deviations. Each
+        class of the cycle with 5 rows must agree more with its assigned column.
     """
     in_class, in_column, agree = (
         np.bincount(k, minlength=n_classes) for k in (y, top, y[y == top])
     )
     if not (agree * len(y) < in_class * in_column).any():
         return None  # no class agrees with its column less than by chance
-    cells = y * n_classes + top
+    # In another order, since labels may alternate.
+    cells = np.random.default_rng(0).permutation(y * n_classes + top)
+    # The best of few assignments is seldom significant by chance, so all rows find and test it.
+    halves = (cells, cells) if n_classes <= FEW_CLASSES else (cells[::2], cells[1::2])
     first, second = (
-        np.bincount(cells[k::2], minlength=n_classes**2).reshape(n_classes, n_classes)
-        for k in (0, 1)
+        np.bincount(half, minlength=n_classes**2).reshape(n_classes, n_classes) for half in halves
     )
     # Counts are whole, and this adds less than one: ties keep the present order.
     bonus = np.eye(n_classes) / (n_classes + 1)
@@ -93,6 +98,10 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     for cycle in _cycles(assigned):
         table = second[np.ix_(cycle, cycle)]
         own, other = np.arange(len(cycle)), np.searchsorted(cycle, assigned[cycle])
+        # A model that predicts one class too high has no rows in the column of the lowest class.
+        frequent = second[cycle].sum(axis=1) >= FEW_ROWS
+        if not (table[own, other] > table[own, own])[frequent].all():
+            continue
         if -_excess(table, own) > LEAST_BELOW and _excess(table, other) > LEAST_ABOVE:
             columns[cycle] = assigned[cycle]
     return None if (columns == places).all() else columns

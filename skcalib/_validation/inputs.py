@@ -1,7 +1,7 @@
-"""Checks of what users pass: parameters, logits, probabilities, weights, and rows of these.
+"""Checks of parameters, logits, probabilities and weights, and of rows of all three.
 
 scikit-learn's checks of arrays look for data frames of many kinds first, which takes longer than
-some fits and most of the time of one row. They are left out where they would change nothing.
+some fits. NumPy arrays of floats skip these checks, since they would change nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._rows import Array, ArrayLike, Bools, Floats, MemoryRows, Rows, arrays as xa, as_numpy
+from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
 from skcalib._validation.labels import (
     as_labels,
     distinct_labels,
@@ -47,9 +47,9 @@ def check_real(
     option: str | tuple[str, ...] = (),
     remedy: str = "",
 ) -> None:
-    """Raise a ValueError for a value that is not a finite real number between 0 and a limit.
+    """Raise a ValueError for a value that is not a finite real number between 0 and ``high``.
 
-    ``closed`` admits 0 itself, and ``option`` is a string that is admitted too, or several.
+    ``closed`` allows 0, and ``option`` is a string, or several strings, that are allowed too.
     """
     options = (option,) if isinstance(option, str) else option
     is_number = isinstance(value, Real) and not isinstance(value, bool)
@@ -65,20 +65,20 @@ def check_real(
 
 
 def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
-    """The share of the uniform distribution: the parameter, or for "auto" that of one row."""
+    """Weight of the uniform distribution: the parameter, or the weight of one row for "auto"."""
     check_real("smoothing", smoothing, high=1, closed=True, option="auto")
     return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)
 
 
 def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
-    """Raise a ValueError for a value that is none of the strings, or of a Literal of them."""
+    """Raise a ValueError for a value that is not among some strings, or in a Literal type."""
     known = get_args(options) or tuple(options)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
 
 
 def meant(name: str, known: Collection[str]) -> str:
-    """A sentence with the known name of which it is the beginning or has the initials, or none."""
+    """A sentence with the known name that begins with ``name`` or has these initials, or ""."""
     short = name.lower().replace(" ", "_").removeprefix("neg_")
     found = []
     for one in known:
@@ -90,7 +90,7 @@ def meant(name: str, known: Collection[str]) -> str:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise a ValueError for a value that is not a boolean, of Python or NumPy."""
+    """Raise a ValueError for a value that is not a boolean of Python or NumPy."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}.")
 
@@ -98,7 +98,7 @@ def check_flag(name: str, value: Any) -> None:
 def check_priors(priors: Any, present: Bools) -> Floats:
     """Priors (K,) that sum to one; a ValueError unless they are a distribution over the classes.
 
-    ``present`` (K,) says which classes have rows: others must have a prior of 0.
+    ``present`` (K,) says which classes have rows. The prior of other classes must be 0.
     """
     values = np.asarray(priors)
     if hasattr(priors, "keys") or values.shape != present.shape or values.dtype.kind not in "iuf":
@@ -119,31 +119,31 @@ def check_priors(priors: Any, present: Bools) -> Floats:
             f"positive ones in places [{shown(absent)}]. Set them to 0, or calibrate with rows of "
             "these classes."
         )
-    priors_of_one: Floats = values / values.sum(dtype=np.float64)
-    return priors_of_one
+    normalized: Floats = values / values.sum(dtype=np.float64)
+    return normalized
 
 
 # --------------------------------------------------------------------------------------
-# Arrays of floats, as logits and probabilities.
+# Logits and probabilities.
 
 FLOATS = [np.dtype(np.float64), np.dtype(np.float32)]
 
-# Rows of probabilities that were rounded still sum to one within it: bfloat16, which softmax of
-# networks is often in, changes each number by up to 2^-8 of it.
+# Sums of rows of probabilities may differ from one by this much. Networks often compute softmax in
+# bfloat16, which changes each number by up to 2^-8 of it.
 SUM_TOLERANCE = 5e-3
 
-# A probability may exceed one by what normalising in single precision can add.
+# A probability may exceed one by the rounding error of normalization in float32.
 ROUNDING = 1e-6
 
 # Fewer log-odds may all be between 0 and 1 by chance, and so may log-odds below this rate.
 FEW_LOG_ODDS, SMALLEST_RATE = 10, 1e-3
 
-# Logits are no larger in size, nor are weights; the largest weight is no less than its inverse.
+# Upper bound of the size of logits and of weights; the largest weight is at least its inverse.
 LARGEST = 1e100
 
 
 def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = None) -> Floats:
-    """An array in two dimensions, or also in one if ``flat``, whose values may be invalid."""
+    """Array in two dimensions, or also in one if ``flat``. Values may be invalid."""
     dimensions = (1, 2) if flat else (2,)
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
@@ -159,16 +159,13 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
 
 
 def check_fitted(estimator: Any) -> None:
-    """Raise a NotFittedError unless the estimator is fitted, and so has ``classes_``."""
+    """Raise a NotFittedError unless the estimator is fitted."""
     if "classes_" not in vars(estimator):
         check_is_fitted(estimator)
 
 
 def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
-    """Logits, which may be invalid, with the columns that the estimator was fitted to.
-
-    Predictions may be of no rows.
-    """
+    """Logits with the columns that the estimator was fitted to. Values may be invalid."""
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
     if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
         return as_floats(X, "X", estimator=type(estimator).__name__)
@@ -178,37 +175,33 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
 
 
 def check_finite(Z: Floats) -> bool:
-    """Whether some class is masked; a ValueError for logits that are invalid.
+    """Whether some class is masked; a ValueError for invalid logits.
 
-    Those are NaN and +inf, logits too large to take differences, and rows, or log-odds, of nothing
-    but -inf.
+    Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, and
+    log-odds of -inf.
     """
     xp = xa.namespace(Z)
     largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
     if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
         return False
-
-    Z = xa.on_host(Z)  # of a tensor, for the few that are masked or invalid
-
-    def count(Z: Floats) -> Array:
-        masked = np.isneginf(Z)
-        larger = ~(masked | np.isnan(Z) | (np.abs(Z) <= largest))
-        kinds = np.isnan(Z), larger, masked.all(axis=1)
-        return np.array([np.count_nonzero(kind) for kind in kinds])
-
-    nan, larger, rows = MemoryRows(Z).sum(count).tolist()
-    log_odds = Z.shape[1] == 1  # of which none is that of a masked class
-    if nan or larger or (rows and log_odds):
-        kinds = (nan, "NaN"), (larger, "larger"), (rows * log_odds, "-inf")
-        found = ", ".join(f"{n} {kind}" for n, kind in kinds if n)
+    Z = xa.on_host(Z)
+    masked, nan = np.isneginf(Z), np.isnan(Z)
+    counts = {
+        "NaN": np.count_nonzero(nan),
+        "larger": np.count_nonzero(~(masked | nan | (np.abs(Z) <= largest))),
+        "-inf": np.count_nonzero(masked) if Z.shape[1] == 1 else 0,
+    }
+    if any(counts.values()):
+        invalid = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
         raise ValueError(
             f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
-            f"for masked classes, got {found}. {_REMEDY}"
+            f"for masked classes, got {invalid}. {_REMEDY}"
         )
-    if rows:
+    n_rows = np.count_nonzero(masked.all(axis=1))
+    if n_rows:
         raise ValueError(
-            f"Each row of X must have a finite logit, got {rows} of {Z.shape[0]} rows of nothing "
-            f"but -inf. {_REMEDY}"
+            f"Each row of X must have a finite logit, got {n_rows} of {len(Z)} rows of nothing but "
+            f"-inf. {_REMEDY}"
         )
     return True
 
@@ -220,7 +213,7 @@ _REMEDY = (
 
 
 def check_labels_are_not_masked(rows: Rows) -> None:
-    """Raise a ValueError if the logit of some label is -inf."""
+    """Raise a ValueError if the class of some label is masked."""
     n = int(rows.sum(lambda Z, y, _: xa.namespace(Z).count_nonzero(-np.inf == xa.of_labels(Z, y))))
     if n:
         raise ValueError(
@@ -233,7 +226,7 @@ def check_labels_are_not_masked(rows: Rows) -> None:
 def are_probabilities(P: Floats) -> bool:
     """Whether rows (n, K) are non-negative and sum to one, or one column is between 0 and 1."""
     xp = xa.namespace(P)
-    # Logits fail in the first few rows, so that the full test costs nothing.
+    # Logits fail in the first rows, so the full test is rare.
     if xp.min(P[: min(100, P.shape[0]), ...]) < 0 or not xp.min(P) >= 0:
         return False
     if P.ndim == 1 or P.shape[1] == 1:
@@ -243,10 +236,7 @@ def are_probabilities(P: Floats) -> bool:
 
 
 def kinds_of_probabilities(X: Floats) -> frozenset[str]:
-    """Which of "probabilities", "percentages" and "sigmoids" all rows of logits may be.
-
-    A few log-odds, of one column, may be between 0 and 1 by chance.
-    """
+    """Names of what all rows of logits may be: "probabilities", "percentages", "sigmoids"."""
     first = X[: min(100, X.shape[0]), ...]
     xp = xa.namespace(X)
     if xp.min(first) < 0 or not xp.min(X) >= 0:  # logits fail in the first rows
@@ -309,9 +299,9 @@ def warn_of_new_probabilities(X: Floats) -> None:
 
 
 def check_not_swapped(**labels_and_scores: Any) -> None:
-    """Raise a ValueError if labels, the first, are numbers that scores, the second, should be.
+    """Raise a ValueError if the labels, the first argument, and the scores are exchanged.
 
-    Fractions are no labels, and scores without any are probably labels.
+    Fractions are no labels, and scores without fractions are probably labels.
     """
     (name_of_y, y), (name, x) = labels_and_scores.items()
     if _has_fractions(y, name_of_y) and not _has_fractions(x, name):
@@ -322,7 +312,7 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
 
 
 def _has_fractions(x: Any, name: str) -> bool:
-    """Whether it is in memory and holds a number that is not whole."""
+    """Whether an array in memory holds a number that is not whole."""
     values = as_numpy(x, name)
     if xa.is_dask(values) or issparse(values):
         return False
@@ -334,7 +324,7 @@ def _has_fractions(x: Any, name: str) -> bool:
 # --------------------------------------------------------------------------------------
 # Weights.
 
-# Weights whose mean is smaller are probably relative, as fractions of a total.
+# Weights with a smaller mean are probably relative.
 SMALL_SHARE = 0.02
 
 
@@ -343,7 +333,7 @@ def check_weights(
 ) -> Floats | None:
     """Weights as a float64 array of shape (n_rows,), or None if there are none.
 
-    Those of a part of the rows may all be zero.
+    Weights may all be zero if the rows are a ``part``.
     """
     if sample_weight is None:
         return None
@@ -384,7 +374,7 @@ def check_total_weight(weight: float) -> None:
 
 
 def warn_of_small_weights(weight: float, n_rows: int) -> None:
-    """Warn of weights that seem to be relative, where a weight of 2 is the row twice."""
+    """Warn if the weights sum to much less than the number of rows."""
     if weight < SMALL_SHARE * n_rows:
         warn(
             f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
@@ -395,7 +385,7 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
 
 
 def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
-    """Rows without those of weight 0, whose logits must not matter: 0 times infinity is NaN."""
+    """Rows of positive weight. Logits of other rows must not matter: 0 times infinity is NaN."""
     if w is None or w.all():
         return y, X, w
     kept = np.flatnonzero(w > 0)
@@ -403,19 +393,19 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
 
 
 # --------------------------------------------------------------------------------------
-# Rows of logits or probabilities, labels and weights, and findings about them.
+# Rows of logits or probabilities, labels and weights, and statistics of them.
 
 
 @dataclass(frozen=True)
 class Found:
-    """Findings of a check of rows; those of two sets of rows add up."""
+    """Statistics of rows; the sum of two is for all rows of both."""
 
-    labels: Array  #: the distinct ones of rows of positive weight, sorted
+    labels: Array  #: distinct labels of rows of positive weight, sorted
     weight: float  #: sum of the weights
     n_rows: int = 0  #: number of rows of positive weight
     like_probabilities: frozenset[str] = frozenset()  #: kinds that the rows of logits may be
     masked: bool = False  #: whether some logit is -inf
-    categories: Array | None = None  #: ordered categories of the labels, if they are such
+    categories: Array | None = None  #: ordered categories of the labels
 
     def __add__(self, other: Found) -> Found:
         return Found(
@@ -428,24 +418,12 @@ class Found:
         )
 
 
-def _raise_of_lengths(name: str, name_of_y: str, X: Any, n_labels: int, *, proba: bool) -> None:
-    # Labels are the first parameter of measures, and the second of calibrators.
-    pairs = [(name, X.shape[0]), (name_of_y, n_labels)][:: -1 if proba else 1]
-    names, lengths = " and ".join(pair[0] for pair in pairs), [pair[1] for pair in pairs]
-    across = X.ndim == 2 and X.shape[1] == n_labels
-    remedy = f"{name}.T, if it has a column for each row" if across else "those of the same rows"
-    raise ValueError(
-        f"{names} must be of the same rows, got inconsistent numbers of samples: {lengths}. "
-        f"Pass {remedy}."
-    )
-
-
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
 ) -> tuple[tuple[Floats, Array, Floats | None], Found]:
-    """Logits, labels and weights of the rows of positive weight, and the findings.
+    """Logits, labels and weights of the rows of positive weight, and statistics of them.
 
-    With ``proba`` they are ``y_proba``, probabilities (n, K) or (n,), and ``y_true`` of a measure.
+    With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure.
     """
     name, name_of_y = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, name_of_y, warns=not proba)
@@ -455,14 +433,21 @@ def check_rows(
             "y_proba must have one column per class, or one dimension for two classes, got "
             f"shape {tuple(X.shape)}."
         )
-    if len(labels) != X.shape[0]:
-        _raise_of_lengths(name, name_of_y, X, len(labels), proba=proba)
-    masked = False if proba else check_finite(X)
-    kinds: frozenset[str] = frozenset()
+    if len(labels) != len(X):
+        names, lengths = [name, name_of_y], [len(X), len(labels)]
+        if proba:  # labels are the first argument of measures
+            names, lengths = names[::-1], lengths[::-1]
+        is_transposed = X.ndim == 2 and X.shape[1] == len(labels)
+        remedy = f"{name}.T, if it has a column for each row" if is_transposed else "the same rows"
+        raise ValueError(
+            f"{' and '.join(names)} must have the same rows, got inconsistent numbers of samples: "
+            f"{lengths}. Pass {remedy}."
+        )
+    masked, kinds = False, frozenset[str]()
     if proba:
         check_probabilities(X)
     else:
-        kinds = kinds_of_probabilities(X)
+        masked, kinds = check_finite(X), kinds_of_probabilities(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)
@@ -476,7 +461,7 @@ def check_rows(
 def check_unlabelled(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, None, Floats | None], Found]:
-    """Logits and weights of rows for a fitted calibrator, and findings about them."""
+    """Logits and weights of rows for a fitted calibrator, and statistics of them."""
     Z = logits_for(estimator, X, least_rows=1)
     masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
     w = check_weights(sample_weight, len(Z), part=True)

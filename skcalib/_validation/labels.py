@@ -1,9 +1,9 @@
-"""Labels, one or several per row: the distinct ones, and the column of each of them.
+"""Labels, one or several per row, and the order of the columns that belong to them.
 
-Labels are integers, strings, booleans, or other things that can be sorted. Integers of any size
-are told apart, with two limits: NumPy makes floats, exact up to 2^53, of lists that hold small
-integers and some of 2^63 or more, and of integers that it compares with floats. Several labels
-per row are an indicator, a matrix of zeros and ones with a column for each label.
+Labels are integers, strings, booleans, or other objects that can be sorted. Integers of any size
+are distinct labels, except where NumPy converts them to floats, which are exact up to 2^53: in
+lists with small integers and integers of 2^63 or more, and in comparisons with floats. Several
+labels per row are an indicator, a matrix of zeros and ones with a column for each label.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from skcalib._warnings import ColumnOrderWarning, MissingClassesWarning, warn
 
 Labels = Array
 
-# Integer labels from 0 to less than this are counted, others sorted.
+# Upper bound of integer labels that are counted rather than sorted.
 MANY_LABELS = 1 << 16
 
 # Columns are compared with the labels of at most this many rows, and for at most this many classes:
 # more rows add nothing, and the assignment of more classes takes a second.
 COMPARED_ROWS, COMPARED_CLASSES = 20_000, 2000
 
-# Messages show no more labels than this.
+# Number of labels in messages.
 SHOWN_LABELS = 5
 
-# Wherever several labels per row are given and one is taken.
+# For functions of one label per row.
 SEVERAL_LABELS = (
     "Several labels per row are calibrated by MultiLabelCalibrator, and measured by functions of "
     "skcalib.metrics and ReliabilityDisplay with kind='multilabel'; all else takes one label at a "
@@ -64,19 +64,19 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
     y : array-like of shape (n_samples,) or (n_samples, 1)
         Labels.
     name : str
-        What the user calls it.
+        Name of the argument, for messages.
     warns : bool
-        Whether a column (n_samples, 1) leads to a warning, as in a fit.
+        Whether to warn of a column (n_samples, 1), as in a fit.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Objects that are all integers or booleans are in a type of these.
+        Labels. Objects become integers or booleans if all of them are.
 
     Raises
     ------
     ValueError
-        If a label is missing, if labels cannot be sorted, or if there are several in a row.
+        If a label is missing, if labels cannot be sorted, or if a row has several labels.
     """
     # scikit-learn looks for data frames of many kinds, which takes longer than some fits.
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
@@ -103,14 +103,14 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
 
 def exact(values: Any, name: str) -> Labels:
     """Labels as an array of any shape, each unchanged; a ValueError for invalid labels."""
-    values_or_parts = as_numpy(values, name)
-    if isinstance(values_or_parts, list | tuple):  # NumPy makes no array of them
+    array = as_numpy(values, name)
+    if isinstance(array, list | tuple):  # parts of different lengths, which are no array
         raise ValueError(
             f"{name} must hold one label per row, got a {type(values).__name__} of {len(values)} "
             f"parts of different lengths. Concatenate batches, as in np.concatenate({name})."
         )
-    labels = np.asarray(values_or_parts)
-    # NumPy makes strings of numbers, and of NaN, among strings.
+    labels = np.asarray(array)
+    # NumPy converts numbers and NaN in a list of strings to strings.
     became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
     if became_text and not all(isinstance(value, str) for value in values):
         labels = np.array(values, dtype=object)
@@ -124,7 +124,7 @@ def exact(values: Any, name: str) -> Labels:
 
 
 def _exact_objects(labels: Labels, name: str) -> Labels:
-    """Objects as integers or booleans if they all are; a ValueError if they cannot be sorted."""
+    """Labels as integers or booleans if all are; a ValueError for labels that cannot be sorted."""
     flat = labels.ravel().tolist()
     try:
         distinct = set(flat)
@@ -156,7 +156,7 @@ def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
 
 
 def shown(labels: Any) -> str:
-    """The first labels, and how many more there are, for messages."""
+    """Text of the first labels and of the number of other labels, for messages."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     first = [v.item() if isinstance(v, np.generic) else v for v in values[:SHOWN_LABELS]]
     more = len(values) - len(first)
@@ -164,7 +164,7 @@ def shown(labels: Any) -> str:
 
 
 def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
-    """Both arrays, as objects where NumPy would make integers floats, or numbers strings."""
+    """Both arrays, as objects if NumPy would convert integers to floats or numbers to strings."""
     kinds = {a.dtype.kind, b.dtype.kind}
     kind = np.result_type(a, b).kind
     if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
@@ -173,7 +173,7 @@ def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
 
 
 def not_among(labels: Labels, classes: Labels) -> Labels:
-    """Sorted distinct labels that are none of the classes, in the type of the labels."""
+    """Sorted distinct labels that are not among the classes."""
     known = set(classes.tolist())
     distinct = np.unique(labels)
     return distinct[[label not in known for label in distinct.tolist()]]
@@ -209,8 +209,9 @@ def encode(labels: Labels, classes: Labels) -> Indices:
 
 
 def ordered_categories(y: Any) -> Labels | None:
-    """Categories in their order, if ``y`` is a column of pandas or polars that has one."""
-    dtype = getattr(y, "dtype", None)
+    """Categories in their order, if ``y`` is an ordered column of pandas or polars."""
+    columns = column_names(y)
+    dtype = getattr(y[columns[0]] if len(columns) == 1 else y, "dtype", None)
     if getattr(dtype, "ordered", False):  # pandas
         return exact(dtype.categories, "categories")  # type: ignore[union-attr]
     if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):  # polars
@@ -232,7 +233,7 @@ def resolve_classes(
     Parameters
     ----------
     present : ndarray
-        The distinct labels of the rows of positive weight, sorted.
+        Sorted distinct labels of the rows of positive weight.
     n_columns : int
         Width of the logits or probabilities; 1 stands for two classes.
     classes : array-like or None
@@ -332,7 +333,7 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
 
 
 def _as_name(label: Any) -> str:
-    """Label as text; a whole number without the point of its type."""
+    """Label as text; a whole float without its decimal point."""
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
@@ -466,7 +467,7 @@ def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bo
 
 
 def names_of_labels(y: Any, n_labels: int) -> Array:
-    """Names of the columns of a data frame of indicators, or their numbers."""
+    """Names of the columns of a data frame of indicators, or column numbers."""
     names = column_names(y)
     return np.asarray(names) if names else np.arange(n_labels)
 
@@ -485,14 +486,15 @@ def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y"
     if columns != wanted and set(columns) == set(wanted):
         raise ValueError(
             f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
-            f"{shown(names_X)} and {shown(names_y)}. Reorder them, as in {name_X}[{name_y}.columns]."
+            f"{shown(names_X)} and {shown(names_y)}. Reorder them, as in "
+            f"{name_X}[{name_y}.columns]."
         )
 
 
 def as_columns(x: Any, name: str, remedy: str) -> Any:
-    """An array, on the host, with one column for each label; a ValueError for one with two.
+    """Array on the host with one column for each label; a ValueError for two columns for each.
 
-    Other objects, as data frames, are unchanged.
+    Data frames are unchanged.
     """
     if xa.is_tensor(x):
         xa.check_needs_no_gradients(xa.check_tensor(x, name), name)
@@ -508,9 +510,9 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
 
 
 def of_outputs(P: Any, classes: Any) -> Any:
-    """Probabilities (n, n_labels) from those of a classifier, which may be a list over the labels.
+    """Probabilities (n, n_labels) of a classifier, which may return a list over the labels.
 
-    ``classes`` are its ``classes_``, which tell the label of the columns in a list.
+    ``classes`` are its ``classes_``: the label of each column of the arrays in the list.
     """
     if not isinstance(P, list):
         return P

@@ -51,7 +51,7 @@ def net_benefit(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Net benefit of treating the rows whose risk is at least a threshold.
+    r"""Net benefit of treating the rows with a risk of at least a threshold.
 
     With the true and false positives at the threshold probability t, of N rows [1]_,
 
@@ -120,12 +120,12 @@ def net_benefit_curve(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> NetBenefitCurve:
-    r"""Decision curve: the net benefit at several thresholds, and that of treating everyone.
+    r"""Decision curve: the net benefit of a model and of treating everyone at several thresholds.
 
     With the event rate :math:`\bar y` the net benefit of treating everyone is
-    :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and that of treating none is 0. A model is of use
-    at the thresholds where it is above both. The intervals are normal: the net benefit is a mean
-    over the rows.
+    :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and the net benefit of treating none is 0. A model
+    is useful at the thresholds where it is above both. The intervals are normal: the net benefit is
+    a mean over the rows.
 
     Parameters
     ----------

@@ -89,16 +89,16 @@ def optimism_corrected(
     measure of the model fitted to these rows, on many new ones. With few rows for the number of
     features it is too narrow for some measures: in a simulation with 200 rows and 20 features 95 %
     intervals held the log loss, the Brier score and the calibration slope in 94 to 97 % of samples,
-    and the area under the ROC curve, whose optimism is underestimated, in 73 %.
+    and the area under the ROC curve in 73 %, since its optimism is underestimated.
 
     Parameters
     ----------
     estimator : classifier
         A classifier with ``predict_proba``, or a pipeline that ends with one. It stays as it is:
-        clones are fitted. What is in a ``FrozenEstimator`` is not, and adds nothing to the
-        optimism, so its own training rows must not be among these.
+        clones are fitted. A ``FrozenEstimator`` is not fitted and adds nothing to the optimism, so
+        its own training rows must not be among these rows.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-        What the classifier takes.
+        Features of the rows.
     y : array-like of shape (n_samples,)
         Labels, of any number of classes.
     scoring : str, list of str or dict, default="neg_brier_score"

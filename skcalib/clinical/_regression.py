@@ -166,7 +166,7 @@ def calibration_intercept(
 
     Examples
     --------
-    One half of the rows have the event, whose risk is said to be 0.2, with odds of 1 to 4:
+    Half of the rows have the event, for a predicted risk of 0.2 with odds of 1 to 4:
 
     >>> import numpy as np
     >>> from skcalib.clinical import calibration_intercept
@@ -267,7 +267,7 @@ def integrated_calibration_index(
     E50 and E90 are the median and the 90 % quantile of the distances, and Emax is the largest one,
     which a few rows far from all others may determine.
 
-    The curve is that of ``ReliabilityDisplay(style="smooth")``: a normal kernel smooths the
+    The curve is the curve of ``ReliabilityDisplay(style="smooth")``: a normal kernel smooths the
     residuals, with the smooth calibration error as the bandwidth, but no less than 0.01. So
     there is no span to choose, and the ICI is close to :func:`smooth_calibration_error`. The
     curves of other programs (loess, splines) differ somewhat, and so do their figures.

@@ -75,7 +75,7 @@ def splits_of(
     X, y, response, _, params = arguments
     groups = params.get("groups")
     if groups is not None and (cv is None or isinstance(cv, Integral)):
-        cv = _group_folds(5 if cv is None else cv, groups, multilabel=response.multilabel)
+        cv = _group_folds(5 if cv is None else int(cv), groups, multilabel=response.multilabel)
     splitter = check_cv(cv, y, classifier=True)
     if response.multilabel:
         return made_splits(splitter, X, y, **params)

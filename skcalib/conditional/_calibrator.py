@@ -1,4 +1,4 @@
-"""The default calibrator given features of the rows, such as a country or the length of a text."""
+"""Default calibrator given features of the rows, such as a country or the length of a text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skcalib._validation.features import Columns, fitted_columns
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import HeldOut, first_tests, random_splits
+from skcalib.selection._stacking import MANY_ROWS, HeldOut, first_tests, random_splits
 
 from ._parts import PARTS, Held, Parts, fit_parts, weigh
 
@@ -31,9 +31,9 @@ REPORTED = ("without features", "with features", "features alone")
 
 
 class ConditionalCalibrator(AutoCalibrator):
-    r"""The default calibrator, given features of the rows: right in every segment.
+    r"""Default calibrator that is also calibrated given features of the rows.
 
-    Probabilities that are right on average are wrong by subject, country, device, hospital or the
+    Probabilities that are right on average can be wrong by subject, country, device, hospital or
     length of an answer. With the log-probabilities :math:`l` of :class:`AutoCalibrator` for the
     logits :math:`z`, and features :math:`x` of the row, the calibrated probabilities
 
@@ -41,11 +41,11 @@ class ConditionalCalibrator(AutoCalibrator):
         \bigl(1 + \textstyle\sum_j a_{g_j}\bigr)\, l + \textstyle\sum_j b_{g_j}\Bigr)
         + \dots + \pi_3\, q_y(l, x)
 
-    are a mixture of those without features, of a map with a slope :math:`a` and intercepts
-    :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0, of the same on top of
-    temperature scaling, and of boosted trees :math:`q`. The weights :math:`\pi` have the least log
-    loss on held-out rows, and features that do not lower it count nothing: what is calibrated is
-    then what :class:`AutoCalibrator` gives.
+    are a mixture of four parts: the calibration without features; a map with a slope :math:`a` and
+    intercepts :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0; the same map on
+    top of temperature scaling; and boosted trees :math:`q`. The weights :math:`\pi` minimize the
+    log loss on held-out rows. If features do not lower it, the calibrator equals
+    :class:`AutoCalibrator`.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ class ConditionalCalibrator(AutoCalibrator):
         without features and of temperature scaling; the last row, of zeros, is for categories
         without a level.
     feature_temperature_, feature_smoothing_ : float
-        The temperature of the latter, and the share of the uniform distribution in each part with
-        features, :math:`1 / (N + 1)` for N rows.
+        The temperature of temperature scaling, and the share of the uniform distribution in each
+        part with features, :math:`1 / (N + 1)` for N rows.
     trees_ : list of HistGradientBoostingClassifier
         The boosted trees; none where they have no weight.
     feature_names_ : list of str
@@ -101,34 +101,26 @@ class ConditionalCalibrator(AutoCalibrator):
     Warns
     -----
     UserWarning
-        If the features alone predict the labels better than the calibrated logits do: then most of
-        the gain is not calibration, and the classifier should be fitted to them. If outputs are
-        asked for without features after a fit with them. And as for :class:`AutoCalibrator`.
+        If the features alone predict the labels better than the calibrated logits: fit the
+        classifier to the features. If a prediction after a fit with features has none. And as for
+        :class:`AutoCalibrator`.
 
     See Also
     --------
-    AutoCalibrator : The same without features.
+    AutoCalibrator : The calibration without features.
     TopLabelCalibration : Segments are the predicted classes.
 
     Notes
     -----
-    *Features* are a data frame or an array with a row for each row of ``X``. Numbers may be
-    missing, which is a level of its own, and are cut into ten intervals for the effects. A category
-    that ``fit`` did not see, that fewer than five rows are of, or that is missing has no effects;
-    rows that have no other features are calibrated as without any.
-    Text that is different in each row is refused.
+    *Features* are a data frame or an array with one row for each row of ``X``. Numbers are cut into
+    ten intervals for the effects, and missing numbers are a level. A category has no effect if
+    ``fit`` did not see it, if fewer than five rows have it, or if it is missing.
 
-    *Fits.* All parts with features are fitted to out-of-fold log-probabilities, so that they
-    correct what the calibration without features gets wrong on new rows. The strength of the
-    shrinkage is chosen among 100, 10, 3 and 1 rows by out-of-fold log loss, and the effects are
-    fitted by :func:`scipy.optimize.minimize`. Trees, for up to 20 classes, see the
-    log-probabilities, numbers, and the intercepts of categories. Features count only
-    if they lower the out-of-fold log loss by more than 2.5 standard errors of the difference.
-
-    From 50 000 rows on, weights come from 25 000 of them, and effects and trees are fitted to all.
-    Features are for rows in memory. Through a pipeline, features arrive by scikit-learn's metadata
-    routing, after ``set_fit_request(features=True)`` and
-    ``set_predict_proba_request(features=True)``.
+    *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is 100,
+    10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
+    log-probabilities, the numbers, and the intercepts of the categories. Features count only if
+    they lower the out-of-fold log loss by more than 2.5 standard errors. A row in several test sets
+    counts once, in the first one.
 
     References
     ----------
@@ -271,7 +263,7 @@ class ConditionalCalibrator(AutoCalibrator):
         held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
-        if len(test) < rows.n_rows:  # overfitting of many rows is negligible: use all of them
+        if rows.n_rows >= MANY_ROWS:  # the calibration hardly overfits: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
             held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)

@@ -83,6 +83,7 @@ class SegmentDisplay(drawing.Display):
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         n_resamples: int = 999,
         confidence_level: float = 0.95,
         random_state: Any = None,
@@ -108,7 +109,7 @@ class SegmentDisplay(drawing.Display):
             Features that define the segments; by default X.
         name : str, default=None
             Title; by default the name of the class of the estimator.
-        categorical_features, pairs, kind, sample_weight, pos_label, n_resamples, \
+        categorical_features, pairs, kind, sample_weight, pos_label, groups, n_resamples, \
 confidence_level, random_state, ax, n_segments, color
             As for :meth:`from_predictions`.
 
@@ -121,7 +122,8 @@ confidence_level, random_state, ax, n_segments, color
         return cls.from_predictions(
             y, P, X if features is None else features, categorical_features=categorical_features,
             pairs=pairs, kind=kind, sample_weight=sample_weight, labels=classes,
-            pos_label=pos_label, n_resamples=n_resamples, confidence_level=confidence_level,
+            pos_label=pos_label, groups=groups, n_resamples=n_resamples,
+            confidence_level=confidence_level,
             random_state=random_state, name=name or type(estimator).__name__,
             ax=ax, n_segments=n_segments, color=color,
         )  # fmt: skip
@@ -139,6 +141,7 @@ confidence_level, random_state, ax, n_segments, color
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        groups: ArrayLike | None = None,
         n_resamples: int = 999,
         confidence_level: float = 0.95,
         random_state: Any = None,
@@ -152,7 +155,7 @@ confidence_level, random_state, ax, n_segments, color
         Parameters
         ----------
         y_true, y_proba, features, categorical_features, pairs, kind, sample_weight, labels, \
-pos_label, n_resamples, confidence_level, random_state
+pos_label, groups, n_resamples, confidence_level, random_state
             As for :func:`skcalib.conditional.multicalibration_error`.
         name : str, default=None
             Title, with the p-value.
@@ -172,7 +175,8 @@ pos_label, n_resamples, confidence_level, random_state
         result = multicalibration_error(
             y_true, y_proba, features, categorical_features=categorical_features, pairs=pairs,
             kind=kind, sample_weight=sample_weight, labels=labels, pos_label=pos_label,
-            n_resamples=n_resamples, confidence_level=confidence_level, random_state=random_state,
+            groups=groups, n_resamples=n_resamples, confidence_level=confidence_level,
+            random_state=random_state,
         )  # fmt: skip
         return cls(result, name=name).plot(ax, n_segments=n_segments, color=color)
 

@@ -1,7 +1,7 @@
-"""Parts of a calibration given features, effects and boosted trees, and their weights.
+"""Parts of the calibration given features, effects and boosted trees, and their weights.
 
-All are fitted to log-probabilities that are out-of-fold as well, so that they correct what the
-calibration without features gets wrong on new rows.
+All parts are fitted to out-of-fold log-probabilities, so that they correct errors of the calibration
+without features on new rows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from skcalib.selection._stacking import NEGLIGIBLE, lowest_loss
 
 from ._effects import effect_scores, fit_effects
 
-# What is mixed: effects are on top of the calibration without features, and of temperature scaling.
+# Members of the mixture. Effects are fitted on top of the calibration without features, and of
+# temperature scaling.
 PARTS = ("without features", "effects", "effects on temperature scaling", "trees")
 
-# Strengths of effects that are compared, the strongest first: each fit starts from the one before.
+# Regularization strengths of effects, in decreasing order: each fit starts from the previous one.
 STRENGTHS = (100.0, 10.0, 3.0, 1.0)
 
 # Features count only if they lower the out-of-fold log loss by more than this many standard errors
@@ -35,35 +36,35 @@ LEAST_GAIN = 2.5
 class Held(NamedTuple):
     """Held-out rows: log-probabilities, labels, weights or None, features, and folds."""
 
-    L: Floats  #: (n, n_bases, K), -inf for masked classes: those that effects are on top of
+    L: Floats  #: (n, n_bases, K), -inf for masked classes; effects are fitted on top of each base
     y: Indices
     w: Floats | None
     F: Floats  #: numbers of the columns of features, (n, d)
     fold: Indices
 
-    def taken(self, some: Array) -> "Held":
+    def taken(self, some: Array) -> Held:
         """Some of the rows."""
         return Held(*[None if a is None else a[some] for a in self])  # type: ignore[arg-type]
 
 
 class Weighed(NamedTuple):
-    """What cross-validation says: strengths of effects, weights of parts, and mean log losses."""
+    """Results of cross-validation: strengths of effects, weights of parts, and mean log losses."""
 
     strengths: list[float]  #: by base
     weights: Floats  #: of PARTS
     without: float
-    given: float  #: the same, given features
+    given: float  #: mean log loss given features
 
 
 class Parts(NamedTuple):
-    """What is fitted to features."""
+    """Effects and trees that are fitted to features."""
 
     columns: Columns
     effects: list[Floats]  #: a table for each base
     trees: list[Any]  #: one classifier, or none
 
     def log_probabilities(self, L: Floats, F: Floats) -> Floats:
-        """Of rows (n_parts, n, K): without features, of effects, and of trees if any."""
+        """Log-probabilities (n_parts, n, K): without features, of effects, and of trees if any."""
         levels = self.columns.levels_of(F)
         parts = [L[:, 0]]
         for k, effects in enumerate(self.effects):
@@ -77,12 +78,12 @@ class Parts(NamedTuple):
         return np.stack(parts)
 
     def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
-        """The same, where those with features are mixed with the uniform distribution as well."""
+        """Log-probabilities; parts with features are mixed with the uniform distribution."""
         first, *others = self.log_probabilities(L, F)
         return np.stack([first, *(xa.log_softmax(xa.mix_logits(S, smoothing)) for S in others)])
 
     def for_trees(self, L: Floats, F: Floats) -> Floats:
-        """What trees see: log-probabilities, or log-odds of two classes, and features."""
+        """Input of the trees: log-probabilities, or log-odds of two classes, and features."""
         S, intercepts = np.maximum(L[:, 0], MISSING), self.effects[0][:, 1:]
         if S.shape[1] == 2:
             S, intercepts = S[:, 1:] - S[:, :1], intercepts[:, 1:] - intercepts[:, :1]
@@ -96,7 +97,7 @@ def weigh(
     n_jobs: int | None,
     strengths: Sequence[float] = STRENGTHS,
 ) -> Weighed:
-    """Strengths and weights by the log loss of parts that are fitted to the other folds."""
+    """Strengths and weights of lowest log loss, of parts that are fitted to the other folds."""
     tests = [held.fold == k for k in np.unique(held.fold)]
     run = Parallel(n_jobs=n_jobs)
     bases = [
@@ -122,9 +123,9 @@ def _best_effects(
     strengths: Sequence[float],
     run: Parallel,
 ) -> tuple[float, list[Floats]]:
-    """The strength of lowest out-of-fold log loss, and the effects of each fold.
+    """Strength of lowest out-of-fold log loss, and the effects of each fold.
 
-    Weaker ones, which take longer, are not tried once the loss is higher than with the one before.
+    The search stops at the first strength with a higher loss, since weaker strengths take longer.
     """
     L, levels, least = held.L[:, base], columns.levels_of(held.F), np.inf
     tables: list[Any] = [None] * len(tests)
@@ -164,13 +165,13 @@ def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
 def _effects(
     columns: Columns, held: Held, base: int, strength: float, start: Floats | None = None
 ) -> Floats:
-    """The table of effects on a base."""
+    """Table of effects on a base."""
     rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)
     return fit_effects(*rows, int(columns.first[-1]), strength, start)
 
 
 def fit_parts(columns: Columns, held: Held, found: Weighed) -> Parts:
-    """Parts of the strengths that were found; trees only if they have a weight."""
+    """Parts with the selected strengths; trees only if they have a weight."""
     bases = enumerate(found.strengths)
     parts = Parts(columns, [_effects(columns, held, *of_base) for of_base in bases], [])
     return with_trees(parts, held) if found.weights[len(parts.effects) + 1 :].any() else parts
@@ -185,7 +186,7 @@ def _of_fold(
 
 
 def with_trees(parts: Parts, held: Held) -> Parts:
-    """Parts with boosted trees, which there are none of for many classes."""
+    """Parts with boosted trees, except for many classes."""
     if held.L.shape[-1] > MOST_CLASSES_OF_TREES:
         return parts
     T = parts.for_trees(held.L, held.F)

@@ -108,7 +108,7 @@ class Cells(NamedTuple):
 
 
 def in_ranges(of_cells: Floats) -> Floats:
-    """Sums over the ranges of each segment, (n_segments, 7, ...), of those of cells."""
+    """Sums over the ranges of each segment, (n_segments, 7, ...), from sums over cells."""
     shape = (len(of_cells) // 4, 4, int(np.prod(of_cells.shape[1:])))
     sums: Floats = RANGES.astype(float) @ of_cells.reshape(shape)
     return sums.reshape(shape[0], len(RANGES), *of_cells.shape[1:])
@@ -191,10 +191,10 @@ def multicalibration_error(
     Notes
     -----
     The multicalibration error of MCGrad [1]_ is the maximum over segments of the range of
-    cumulative residuals, in standard deviations, for two classes. Its p-value is that of a single
-    segment, and a rule of thumb (5 standard deviations) stands for the choice of the worst; here
-    the p-value is that of the maximum, the ranges are few and nested, and there may be several
-    classes, and weights.
+    cumulative residuals, in standard deviations, for two classes. Its p-value is for a single
+    segment, with a rule of thumb (5 standard deviations) for the choice of the worst. Here the
+    p-value is for the maximum, the ranges are few and nested, and several classes and weights are
+    allowed.
 
     References
     ----------

@@ -12,9 +12,9 @@ from skcalib._validation.inputs import FLOATS, check_weights
 from skcalib._validation.labels import check_column_names, check_labels_of_columns
 from skcalib.metrics._input import check_input, position, unlabelled
 
-# Expected costs of two decisions that differ by less than it, relative to the expected sizes of
-# their costs, are equal but for rounding. Relative to the largest cost, all would be equal where
-# what is not allowed costs 1e15.
+# Expected costs of two decisions that differ by less, relative to the expected sizes of their
+# costs, are equal up to rounding. Relative to the largest cost, all decisions would be equal if a
+# decision that is not allowed costs 1e15.
 ROUNDING = 1e-12
 
 # Sums of costs up to this size are finite.
@@ -115,8 +115,8 @@ def expected_cost(
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
-        The class of one-dimensional probabilities. By default the second of ``labels``. The rows
-        of ``cost`` are in the order of ``labels``, whatever it is.
+        Class of one-dimensional probabilities; by default the second of ``labels``. The rows of
+        ``cost`` are always in the order of ``labels``.
 
     Returns
     -------

@@ -42,7 +42,7 @@ class RiskCoverageCurve:
 
     @property
     def excess_area(self) -> float:
-        """Area less that of the best ordering of the rows, with the same number of errors."""
+        """Area minus the area of the best ordering of the rows with the same number of errors."""
         wrong = self.risk[-1]
         return float(max(self.area - wrong - xlog1py(1 - wrong, -wrong), 0.0))
 
@@ -77,7 +77,7 @@ def risk_coverage_curve(
 ) -> RiskCoverageCurve:
     r"""Risk of the accepted rows, as a function of the share of rows that are accepted.
 
-    A classifier that may abstain accepts the rows whose score :math:`s_i` is at least a threshold
+    A classifier that may abstain accepts the rows with a score :math:`s_i` of at least a threshold
     t. Its coverage and its selective risk [1]_ are
 
     .. math:: \phi(t) = \frac 1N \sum_i w_i\, 1[s_i \ge t], \quad
@@ -127,7 +127,7 @@ def risk_coverage_curve(
 
 
 def curve_of(rows: Ranked) -> RiskCoverageCurve:
-    """The curve of ranked scores, whose hits are rows that are right."""
+    """The curve of ranked scores. Hits are rows that are right."""
     weight, wrong = _accepted(rows)
     return RiskCoverageCurve(rows.scores[::-1], weight / weight[-1], wrong / weight)
 
@@ -148,7 +148,7 @@ def area_under_risk_coverage(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Area under the risk-coverage curve (AURC), or its excess over that of the best ordering.
+    r"""Area under the risk-coverage curve (AURC), or its excess over the best ordering.
 
     With the selective risk r of :func:`risk_coverage_curve`, the area is the mean over the rows of
     the risk if their own score is the threshold,
@@ -264,10 +264,10 @@ def selective_threshold(
 
     Notes
     -----
-    There are no weights: the binomial distribution is that of independent rows. The guarantee is
-    exact for a single start, whatever the scores are, and for several ones if the true risk does
-    not fall as the threshold is lowered. ``benchmarks/simulate_selective.py`` counts violations,
-    also where it falls.
+    There are no weights: the binomial distribution is for independent rows. The guarantee is exact
+    for a single start and any scores, and for several starts if the true risk does not fall as the
+    threshold is lowered. ``benchmarks/simulate_selective.py`` counts violations, also for falling
+    risks.
 
     References
     ----------

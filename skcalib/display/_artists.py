@@ -114,7 +114,7 @@ def draw_intervals(
     ends = np.array(curve.interval(level)) - curve.accuracy
     return ax.errorbar(
         x[order], curve.accuracy[order], yerr=np.maximum([[-1], [1]] * ends[:, order], 0),
-        fmt="none", ecolor=colours, elinewidth=1,
+        fmt="none", ecolor=colours, elinewidth=1, capsize=0,
         label=label_once(ax, f"{100 * level:g} % interval"),
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.kernel import SmoothCurve, smooth_curve, weights_of
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
-from skcalib.metrics._curve import NBins
+from skcalib.metrics._curve import NBins, with_groups
 from skcalib.metrics._groups import uniform_numbers
 from skcalib.metrics._resampling import bootstrap_band
 
@@ -168,32 +168,6 @@ def confidence_band(
         return np.clip(x + above / np.maximum(density, 1e-9 * density.max()), 0, 1)
 
     return x, *bootstrap_band(rows, curve, level, n_resamples, seed, groups)
-
-
-def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> ReliabilityCurve:
-    """Return the bins with effective numbers of rows that account for dependence in groups.
-
-    The number is the variance of a single row over the variance of the accuracy, estimated from
-    the sums of residuals of the groups (Korn, Graubard 1998). It is at most the number of rows,
-    and at least the effective number of groups, which holds for full dependence.
-    """
-    w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    bins = np.searchsorted(curve.upper, rows.score)
-    cells, cell = np.unique(np.stack([bins, groups]), axis=1, return_inverse=True)
-    cell = cell.reshape(-1)
-
-    def squares(values: Floats) -> Floats:
-        """Return the sum over the groups of the squared sums of a bin."""
-        by_group = np.bincount(cell, values) ** 2
-        return np.bincount(cells[0], by_group, len(curve.upper)).astype(float)
-
-    n_groups = np.bincount(cells[0], minlength=len(curve.upper))
-    fewest = curve.weight**2 / squares(w)
-    variance = squares(w * (rows.event - curve.accuracy[bins])) / curve.weight**2
-    variance *= n_groups / np.maximum(n_groups - 1, 1)
-    spread = curve.accuracy * (1 - curve.accuracy)
-    n = np.divide(spread, variance, out=fewest.copy(), where=variance > 1e-12 * (spread + 1e-300))
-    return replace(curve, n_effective=np.clip(n, fewest, np.maximum(curve.n_effective, fewest)))
 
 
 BANDS: dict[str, Any] = {"consistency": consistency_band, "confidence": confidence_band}

@@ -61,24 +61,24 @@ def calibrated_mean(
 ) -> CalibratedMean:
     r"""Rate of an event in many scored rows, from few labels, with a confidence interval.
 
-    All N rows have a score, such as that of a language model as a judge, and n of them, drawn at
-    random, have a label y as well. The mean score is not the rate, unless the score is calibrated,
-    and the mean label leaves the scores unused. With calibrated scores f, by Platt scaling on the
-    labelled rows, the estimate [1]_ [2]_ is
+    All N rows have a score, such as the score of a language model as a judge, and n of them, drawn
+    at random, have a label y as well. The mean score is not the rate, unless the score is
+    calibrated, and the mean label leaves the scores unused. With calibrated scores f, by Platt
+    scaling on the labelled rows, the estimate [1]_ [2]_ is
 
     .. math:: \hat\theta = \bar y_n + \lambda (\bar f_N - \bar f_n) ,
 
     where :math:`\lambda` in [0, 1] is the slope of y on f in the labelled rows (power tuning [2]_).
-    It is consistent whatever the scores are. With the residuals
-    :math:`r_i = y_i - \lambda f_i`, its variance, and that of the mean label, are
+    It is consistent for any scores. With the residuals
+    :math:`r_i = y_i - \lambda f_i`, its variance and the variance of the mean label are
 
     .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c}{n (n - 2)} + \frac{\lambda^2 s_N^2(f)}{N} ,
         \qquad V_0 = \frac{\sum_i (y_i - \bar y)^2 + c}{n (n - 1)} ,
 
-    so that scores are worth :math:`n V_0 / V` labels. The interval is that of Clopper and Pearson
-    with this effective number of rows [3]_. The constant :math:`c = z^2 / 2`, with the normal
-    quantile z of the confidence level, stands for errors that few labels do not show: without it,
-    a judge that is right on all of 30 labels would have no error.
+    so that scores are worth :math:`n V_0 / V` labels. The interval is the interval of Clopper
+    and Pearson with this effective number of rows [3]_. The constant :math:`c = z^2 / 2`, with the
+    normal quantile z of the confidence level, represents errors that few labels do not show: without
+    it, a judge that is right on all of 30 labels would have no error.
 
     With groups, such as the questions that several answers belong to, the sums of squares of V are
     over sums of the residuals of whole groups.
@@ -86,7 +86,7 @@ def calibrated_mean(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels, 0 and 1 or booleans; the rate is that of 1.
+        Labels, 0 and 1 or booleans; the rate is the rate of 1.
     score_labelled : array-like of shape (n,) or (n, 1)
         Scores of the labelled rows. They may be in any unit, also negatively correlated
         with the labels; log-odds are best (:class:`~skcalib.judge.ScoreTransformer`).
@@ -127,7 +127,7 @@ def calibrated_mean(
     The fit of two parameters needs no cross-fitting [4]_: the degrees of freedom account for it.
     ``benchmarks/simulate_calibrated_mean.py`` has coverage and width for 30 to 1000 labels, rates
     of 0.01 to 0.5, and good, useless and misleading scores; the interval is at most a few percent
-    wider than that of the labels alone.
+    wider than the interval of the labels alone.
 
     References
     ----------

@@ -67,7 +67,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     Log-probabilities of options must be those that were returned: if they are normalised to sum
     to one, nothing is left over for missing ones, which then are next to impossible. Leave out or
     fill in rows without a score, or calibrate with the score as a feature of
-    :class:`~skcalib.conditional.ConditionalCalibrator`, whose features may be missing.
+    :class:`~skcalib.conditional.ConditionalCalibrator`, which allows missing features.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     >>> calibrator.fit(stated, [1, 1, 0, 1, 1, 0]).predict_proba(stated).shape
     (6, 2)
 
-    Options A, B and C of two questions, of which C was not returned for the first one:
+    Options A, B and C of two questions. C was not returned for the first question:
 
     >>> options = np.log([[0.7, 0.2, np.nan], [0.3, 0.3, 0.4]])
     >>> np.exp(ScoreTransformer("log-probability").transform(options)).round(2)
@@ -137,7 +137,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Returns
         -------
         ndarray of the shape of ``X``
-            Finite, but for options with -inf. float32 for float32 scores, else float64.
+            Finite, except for options with -inf. float32 for float32 scores, else float64.
         """
         scores, ends = self._checked(X)
         if hasattr(self, "n_features_in_"):  # not fitted, there are no names to compare

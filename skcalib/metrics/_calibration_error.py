@@ -298,7 +298,7 @@ def debiased_expected_calibration_error(
 
     The accuracy of a bin has a standard deviation of
     :math:`s_m = \sqrt{\mathrm{acc}_m (1 - \mathrm{acc}_m) / n_m}`, which biases the absolute gaps
-    upwards. The bias is estimated by that of adding the same noise to the observed gaps [1]_,
+    upwards. The estimate of the bias is the bias of the same noise added to the observed gaps [1]_,
 
     .. math:: \sum_m \frac{W_m}{N} \big( 2 |g_m| - \mathrm E |g_m + s_m Z| \big), \quad
         Z \sim \mathcal N(0, 1) ,

@@ -234,8 +234,8 @@ def reliability_curve(
           definition of [1]_, also for two classes).
         - ``"classwise"``: the probability of each class; the label is that class.
         - ``"binary"``: the probability of ``pos_label``; the label is that. Two classes only.
-        - ``"multilabel"``: the probability of each of several labels, of which a row may have any
-          number; the row has that label. Probabilities do not sum to one. Rows must be in memory.
+        - ``"multilabel"``: the probability of each of several labels; the row has that label. A row
+          may have any number of labels. Probabilities do not sum to one. Rows must be in memory.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
     labels : array-like of shape (n_classes,), default=None
@@ -243,8 +243,8 @@ def reliability_curve(
         default the sorted labels in ``y_true``; with ``kind="multilabel"`` the names of the columns
         of a data frame, or their numbers.
     pos_label : label, default=None
-        The class whose probability is the score of ``kind="binary"``, and the class of
-        one-dimensional probabilities. By default the second of ``labels``.
+        Class of the score of ``kind="binary"`` and of one-dimensional probabilities; by default the
+        second of ``labels``.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a week, for intervals: rows of a group may depend
         on one another.

@@ -36,7 +36,7 @@ def columns_of(
 ) -> Columns:
     """Scores and events, one column, or one for every class or label.
 
-    With ``average="micro"`` those of all labels are one column.
+    With ``average="micro"`` all labels are one column.
     """
     inputs.check_option("kind", kind, Kind)
     if average != "macro":
@@ -69,7 +69,7 @@ def columns_of(
 
 
 def check_kind(kind: Any, known: Any) -> None:
-    """Raise a ValueError for a kind that is none of a list, or Literal, of one label per row."""
+    """Raise a ValueError unless the kind is known, with advice for several labels per row."""
     if kind == "multilabel":
         names = ", ".join(map(repr, get_args(known) or known))
         raise ValueError(f"kind must be one of {names}, got 'multilabel'. {targets.SEVERAL_LABELS}")

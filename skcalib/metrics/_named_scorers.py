@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
-    """A fitted classifier for scorers, whose probabilities are computed once."""
+    """A fitted classifier for scorers, with probabilities that are computed once."""
 
     def __init__(self, classes_: Array, P: Floats) -> None:
         self.classes_ = classes_
@@ -76,12 +76,14 @@ class NamedScorer(NamedTuple):
 
     @property
     def takes_rows(self) -> bool:
-        """Whether it takes rows that were checked before, of any kind, for probabilities.
+        """Whether the measure takes checked rows in place of probabilities.
 
-        Scorers of several labels do not: they refuse what is no indicator matrix.
+        Scorers of several labels do not, and functions of users do not.
         """
-        params = self.scorer.params if isinstance(self.scorer, CalibrationScorer) else None
-        return params is not None and params.get("kind") != "multilabel"
+        if not isinstance(self.scorer, CalibrationScorer):
+            return False
+        own = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
+        return own and self.scorer.params.get("kind") != "multilabel"
 
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}
@@ -103,22 +105,22 @@ def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) 
 def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
     """The measures that ``scoring`` names, after the log loss, which is always included.
 
-    ``kind`` is that of calibration errors by name that have none. Raise a ValueError for a measure
-    that would load Dask collections into memory.
+    ``kind`` is passed to calibration errors by name. Raise a ValueError for a measure that would
+    load Dask collections into memory.
     """
     check_kind(kind, ["auto", "top-label", "binary", "classwise"])
     found = [_measure(LOG_LOSS, "neg_log_loss", kind)]
-    # Each call makes another object.
-    log_loss = sklearn.metrics.get_scorer("neg_log_loss")
+    log_losses = calibration_scorer("neg_log_loss"), sklearn.metrics.get_scorer("neg_log_loss")
     for name, scorer in named(scoring).items():
         if not isinstance(name, str):
             raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
-        is_object = type(scorer) is type(log_loss) and vars(scorer) == vars(log_loss)
-        is_log_loss = is_object or (isinstance(scorer, str) and scorer == "neg_log_loss")
+        is_log_loss = (isinstance(scorer, str) and scorer == "neg_log_loss") or any(
+            type(scorer) is type(one) and vars(scorer) == vars(one) for one in log_losses
+        )
         if name in {LOG_LOSS, FIT_TIME} and not (is_log_loss and name == LOG_LOSS):
             raise ValueError(
-                f"scoring must not give the name {name!r}, which every comparison has a column "
-                f"of, to another measure, got {scorer!r}. Choose another name."
+                f"{name!r} in scoring is the name of a column of every comparison, got "
+                f"{scorer!r} for it. Choose another name."
             )
         if name != LOG_LOSS:
             found.append(_measure(name, scorer, kind))

@@ -1,6 +1,6 @@
 """Proper scoring rules, and the decomposition of their mean.
 
-The log loss and the Brier score of each row are those of scikit-learn, in double precision. All
+The log loss and the Brier score of each row agree with scikit-learn, in double precision. All
 tables and figures use these functions, so that their values agree.
 """
 
@@ -26,7 +26,7 @@ Score = Literal["log_loss", "brier_score"]
 def bounded(p: Floats) -> Floats:
     """Probabilities in double precision, clipped to [eps, 1 - eps] so that logs are finite.
 
-    As scikit-learn does in the precision of ``p``, whose eps would bound the losses of float32.
+    scikit-learn uses the eps of the precision of ``p``, which bounds the losses of float32.
     """
     eps = np.finfo(np.float64).eps
     return np.clip(p, eps, 1 - eps, dtype=np.float64)
@@ -124,9 +124,9 @@ def score_decomposition(
         The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
         scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.
     kind, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`. The score is that of the probability of the event: that
-        the predicted class is correct, that the label is ``pos_label``, or that it is each class;
-        with ``kind="multilabel"`` that the row has each label.
+        As for :func:`reliability_curve`. The score is the score of the probability of the event:
+        the predicted class is correct, the label is ``pos_label`` or each class, or the row has
+        each label with ``kind="multilabel"``.
 
     Returns
     -------

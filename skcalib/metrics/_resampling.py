@@ -46,7 +46,7 @@ class Problem(NamedTuple):
 
     @property
     def units(self) -> Indices | None:
-        """Number of the unit of each row whose events may depend on one another.
+        """Number of the unit of each row: events of a unit may depend on one another.
 
         Several labels of a row depend on one another, so each row is a unit of its own.
         """

@@ -19,7 +19,8 @@ from skcalib._validation.labels import as_labels, in_one_type, not_among, of_out
 
 from . import _calibration_error
 from ._calibration_error import FORMULAS, expected_calibration_error, smooth_calibration_error
-from ._proper_scores import mean_brier_score, mean_log_loss, score_decomposition
+from ._input import Kind
+from ._proper_scores import Score, mean_brier_score, mean_log_loss, score_decomposition
 
 
 class CalibrationScorer(BaseEstimator):
@@ -115,19 +116,22 @@ def _in_sorted_order(y: Any, P: Floats, labels: Array) -> tuple[Any, Floats, Arr
     return (y, P, labels) if np.all(np.diff(order) > 0) else (y, P[:, order], labels[order])
 
 
-def _miscalibration(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
-    """Miscalibration of :func:`score_decomposition`; the mean over classes if there are several."""
-    return float(np.mean(score_decomposition(y_true, y_proba, **params).miscalibration))
+def _mean_part(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    part: str,
+    score: Score,
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Part of :func:`score_decomposition`; the mean over classes or labels if there are several."""
+    rows = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+    parts = score_decomposition(y_true, y_proba, score=score, kind=kind, **rows)
+    return float(np.mean(getattr(parts, part)))
 
-
-def _multilabel_score(y_true: ArrayLike, y_proba: ArrayLike, **params: Any) -> float:
-    """Mean over the labels of the log loss or the Brier score of several labels per row."""
-    return float(np.mean(score_decomposition(y_true, y_proba, **params).score))
-
-
-# Their arguments are the arguments of score_decomposition.
-for _function in (_miscalibration, _multilabel_score):
-    _function.__signature__ = signature(score_decomposition)  # type: ignore[attr-defined]
 
 _OF_LABELS = {"kind": "multilabel"}
 
@@ -136,13 +140,14 @@ _SCORERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "neg_smooth_calibration_error": (smooth_calibration_error, {}),
     "neg_log_loss": (mean_log_loss, {}),
     "neg_brier_score": (mean_brier_score, {}),
-    "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
-    "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
     "neg_multilabel_calibration_error": (expected_calibration_error, _OF_LABELS),
-    "neg_multilabel_log_loss": (_multilabel_score, {"score": "log_loss", **_OF_LABELS}),
-    "neg_multilabel_brier_score": (_multilabel_score, {"score": "brier_score", **_OF_LABELS}),
 }
+
+for _score in ("log_loss", "brier_score"):
+    _params = {"part": "miscalibration", "score": _score}
+    _SCORERS[f"neg_{_score}_miscalibration"] = _mean_part, _params
+    _SCORERS[f"neg_multilabel_{_score}"] = _mean_part, {**_params, "part": "score", **_OF_LABELS}
 
 # Measures by the parameter norm of other libraries.
 _NORMS = {

@@ -132,9 +132,9 @@ def calibration_error_interval(
     interval contains 0 if and only if the p-value of :func:`calibration_test` with the same
     ``random_state`` is above :math:`\alpha`, where :math:`1 - \alpha` is the ``confidence_level``.
     The *upper end* adds to :math:`e` the noise of the weighted sum of gaps, by Wilson's method with
-    a correction for continuity [2]_ at the level :math:`1 - \alpha/2`. If n rows of confidence 1 are
-    all classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the weight of
-    bins.
+    a correction for continuity [2]_ at the level :math:`1 - \alpha/2`. If n rows of confidence 1
+    are all classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the
+    weight of bins.
 
     A debiased error estimates the true error of the plain measure and has its upper end. In its
     lower end, the variance is subtracted from the square of the largest sum of gap and noise, since
@@ -215,8 +215,12 @@ def calibration_error_interval(
         )
     n, numbers = measured.problem.rows.n_rows, measured.problem.groups
     draws = np.array([measured.of_rows(draw_rows(n, random, numbers)) for _ in range(n_resamples)])
+    low, high = np.quantile(draws, [(1 - confidence_level) / 2, (1 + confidence_level) / 2])
+    if method != "percentile":
+        low, high = 2 * estimate - high, 2 * estimate - low
     least = 0.0 if isinstance(measure, str) else -np.inf  # calibration errors are non-negative
-    return interval_of(estimate, draws, confidence_level, method, least)
+    low, high = max(float(low), least), max(float(high), least)
+    return IntervalEstimate(estimate, low, high, confidence_level)
 
 
 def is_error(measured: Measured, measure: Measure, random: Random) -> bool:
@@ -252,7 +256,7 @@ def calibration_test(
 
     Even a calibrated model has a positive calibration error. Labels are drawn from the
     probabilities ``n_resamples`` times, as if the model were calibrated. The p-value is the
-    fraction of measures at least as large as that of the given labels, which are counted as well:
+    fraction of draws, with the given labels, that have a measure at least as large:
 
     .. math:: p = \frac{1 + \#\{ e^* \ge e \}}{1 + n_\text{resamples}} .
 
@@ -382,8 +386,8 @@ def calibration_difference(
     r"""Difference between the calibration errors of two models on the same rows, and its test.
 
     The difference :math:`d` of the measures is compared with differences :math:`d^*` of bootstrap
-    samples of the rows or groups, which are the same for both models. The distribution of :math:`d^* - d`
-    estimates that of :math:`d` around the true difference, so
+    samples of the rows or groups, which are the same for both models. The distribution of
+    :math:`d^* - d` estimates the distribution of :math:`d` around the true difference, so
 
     .. math:: p = \frac{1 + \#\{ |d^* - d| \ge |d| \}}{1 + n_\text{resamples}} ,
 
@@ -424,8 +428,8 @@ def calibration_difference(
     Returns
     -------
     CalibrationDifference
-        With ``estimate``, the measure of the first less that of the second, ``low``, ``high`` and
-        ``pvalue``.
+        With ``estimate``, the measure of the first model minus the measure of the second, ``low``,
+        ``high`` and ``pvalue``.
 
     Raises
     ------
@@ -506,7 +510,7 @@ def difference_of(
         sizes = sizes * few * np.sqrt(n_groups / max(n_groups - 1, 1))
     pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))
-    # Limits from those of both errors, as if these were independent, where they lie further out.
+    # Limits from the limits of both errors, as if the errors were independent, if further out.
     down = np.hypot(first.estimate - first.low, second.high - second.estimate)
     up = np.hypot(first.high - first.estimate, second.estimate - second.low)
     low, high = estimate - max(float(down), half), estimate + max(float(up), half)
@@ -514,13 +518,3 @@ def difference_of(
         return CalibrationDifference(estimate, min(low, 0.0), max(high, 0.0), pvalue)
     low, high = (estimate - half, high) if estimate > 0 else (low, estimate + half)
     return CalibrationDifference(estimate, low, high, pvalue)
-
-
-def interval_of(
-    estimate: float, draws: Floats, level: float, method: Method, least: float = 0.0
-) -> IntervalEstimate:
-    """The interval of a measure, which is not below ``least``, from those of bootstrap samples."""
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    if method != "percentile":
-        low, high = 2 * estimate - high, 2 * estimate - low
-    return IntervalEstimate(estimate, max(float(low), least), max(float(high), least), level)

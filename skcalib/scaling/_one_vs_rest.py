@@ -75,8 +75,8 @@ class _OneVsRestScaling(BaseCalibrator):
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
         unit = of_scale.SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
-        odds = rows.with_logits(rows.map(partial(_mixed_log_odds, temperature, smoothing)))
-        fitted = self._fit_maps(odds, temperature)
+        odds = rows.map(partial(_mixed_log_odds, temperature, smoothing), order="F")
+        fitted = self._fit_maps(rows.with_logits(odds), temperature)
         return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
     def _unmixed(self, Z: Floats) -> Floats:

@@ -104,19 +104,20 @@ class PlattScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_flag("smooth_targets", self.smooth_targets)
-        stored = rows.with_logits(rows.map(lambda Z, *_: margins(Z)))
+        stored = rows.with_logits(rows.map(lambda Z, *_: margins(Z), order="F"))
         highest, lowest = stored.sum(finite_range, merge=np.maximum)
         if max(highest.max(), lowest.max()) > FARTHEST:  # such as -1e9 instead of -inf
             limit = FARTHEST / fit_inverse_temperature(rows).value
-            stored = stored.with_logits(stored.map(partial(_without_far, limit)))
+            stored = stored.with_logits(stored.map(partial(_without_far, limit), order="F"))
             highest, lowest = stored.sum(finite_range, merge=np.maximum)
         # Centred margins: equal margins become zero and get no slope.
         total, weight = stored.sum(_finite_sums)
         centre = np.clip(total / np.maximum(weight, NO_WEIGHT), -lowest, highest)
         centre = np.where(weight > 0, centre, 0)
+        centred = stored.map(lambda M, *_: M.astype(np.float64) - centre, order="F")
         sigmoids, solution = fit_maps(
-            stored,
-            lambda M: [M - centre],
+            stored.with_logits(centred),
+            lambda M: [M],
             smooth_targets=self.smooth_targets,
             separator="a threshold",
             remedy="smooth_targets=True",

@@ -170,5 +170,4 @@ def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
     U = np.where(np.isfinite(U), U, FARTHEST)  # without information
     E = np.exp(-np.abs(U))
     Q = E / (1 + E) ** 2
-    terms = np.stack([Q, Q * U, Q * U * U])
-    return terms.sum(axis=1) if w is None else w @ terms
+    return np.stack([xa.weighted_sum(A, w) for A in (Q, Q * U, Q * U * U)])

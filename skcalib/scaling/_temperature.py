@@ -320,5 +320,5 @@ def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Fl
     each = np.arange(len(y))
     products = [np.einsum("ij,ij->i", *pair) for pair in ((P, P), (P, Q), (Q, Q))]
     values = np.stack([*products, P[each, y], Q[each, y], _uniform(Z)])
-    pp, pq, qq, p, q, u = values.sum(axis=1) if w is None else values @ w
+    pp, pq, qq, p, q, u = xa.weighted_sum(values.T, w)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

@@ -85,10 +85,10 @@ def stack(
     other folds.
     """
     if not splits:
-        first = next(iter(candidates))  # the simplest
-        weights = {name: float(name == first) for name in candidates}
-        fitted = fit_to_all_rows({first: candidates[first]}, rows)
-        return Stack(weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
+        simplest = next(iter(candidates))
+        fitted = fit_to_all_rows({simplest: candidates[simplest]}, rows)
+        all_weights = {name: float(name == simplest) for name in candidates}
+        return Stack(all_weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
 
     # Fit the candidates to each training part; predict the labels of its test part.
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
@@ -112,9 +112,8 @@ def stack(
     # too many rare events.
     kept = dict(zip(np.array(names)[weights > 0].tolist(), weights[weights > 0], strict=True))
     L = np.concatenate([fold_mixture(fold, rows, kept) for fold in folds])
-    intercept = np.zeros(L.shape[1])
-    if combine == "stack" and len(intercept) == 2:
-        intercept = fit_intercept(L, rows.y[test], shares)
+    has_intercept = combine == "stack" and len(rows.classes) == 2
+    intercept = fit_intercept(L, rows.y[test], shares) if has_intercept else np.zeros(L.shape[1])
 
     fitted = fit_to_all_rows({name: candidates[name] for name in kept}, rows)
     all_weights = {name: float(kept.get(name, 0)) for name in losses}

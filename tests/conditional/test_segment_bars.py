@@ -4,7 +4,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
@@ -56,14 +55,17 @@ def test_several_classes_and_long_names():
         SegmentDisplay(display.result).plot(Figure())
 
 
-def test_from_estimator():
+def test_estimators_are_drawn_as_their_predictions_with_groups():
     X = np.c_[P, RNG.integers(0, 3, size=N)]
     names = np.array(["no", "yes"])[Y.astype(int)]
     model = LogisticRegression().fit(X, names)
+    groups = np.arange(N) // 5
     for features in (None, CATEGORY):
-        display = SegmentDisplay.from_estimator(model, X, names, features=features, **DRAWN)
+        given = DRAWN | ({} if features is None else {"groups": groups})
+        display = SegmentDisplay.from_estimator(model, X, names, features=features, **given)
         of = X if features is None else features
-        expected = multicalibration_error(names, model.predict_proba(X), of, **DRAWN)
+        expected = multicalibration_error(names, model.predict_proba(X), of, **given)
+        np.testing.assert_array_equal(display.result.low, expected.low)
         np.testing.assert_array_equal(display.result.gap, expected.gap)
     assert display.ax_.get_title().startswith("LogisticRegression (p")
 

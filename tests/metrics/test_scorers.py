@@ -15,11 +15,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from skcalib import TemperatureScaling, metrics
+from skcalib import TemperatureScaling, compare_calibrators, metrics
 from skcalib.clinical import calibration_slope
 from skcalib.conditional import multicalibration_error
 from skcalib.decision import area_under_risk_coverage, expected_cost
-from skcalib.metrics._scorers import _miscalibration
+
+
+def miscalibration(y, P, **params):
+    return np.mean(metrics.score_decomposition(y, P, **params).miscalibration)
+
 
 OWN = {
     **{
@@ -32,8 +36,8 @@ OWN = {
             metrics.smooth_calibration_error,
         )
     },
-    "neg_log_loss_miscalibration": (_miscalibration, {"score": "log_loss"}),
-    "neg_brier_score_miscalibration": (_miscalibration, {"score": "brier_score"}),
+    "neg_log_loss_miscalibration": (miscalibration, {"score": "log_loss"}),
+    "neg_brier_score_miscalibration": (miscalibration, {"score": "brier_score"}),
     "neg_expected_calibration_error": (metrics.expected_calibration_error, {}),
     "neg_maximum_calibration_error": (metrics.maximum_calibration_error, {}),
     "neg_root_mean_squared_calibration_error": (metrics.root_mean_squared_calibration_error, {}),
@@ -283,3 +287,18 @@ def test_what_is_no_scorer():
         metrics.calibration_scorer("accuracy", greater_is_better=True)
     with pytest.raises(ValueError, match=r"'area_under_risk_coverage' takes the arguments .* bins"):
         metrics.calibration_scorer(area_under_risk_coverage, bins=3)
+
+
+def test_functions_in_a_comparison():
+    """Names share one check of the rows, functions take labels and probabilities."""
+    classifier = GaussianNB().fit(X, y)
+    Z = np.log(np.clip(classifier.predict_proba(X), 1e-6, 1))
+    scoring = {
+        "area": metrics.calibration_scorer(area_under_risk_coverage),
+        "segments": metrics.calibration_scorer(multicalibration_error),
+        "loss": metrics.calibration_scorer(log_loss),
+        "log loss": metrics.calibration_scorer("neg_log_loss"),
+    }
+    found = compare_calibrators(Z, y, calibrators=[TemperatureScaling()], cv=3, scoring=scoring)
+    assert all(np.isfinite(values).all() for values in found.scores.values())
+    np.testing.assert_allclose(found.scores["loss"], -found.scores["log loss"])

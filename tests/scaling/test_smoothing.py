@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from families import CALIBRATORS, quick
 from hypothesis import given, strategies as st
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
@@ -156,3 +156,22 @@ def test_small_weights_of_separable_rows_warn(kind):
     Z, y = separable(60, 3)
     with pytest.warns(SmallWeightsWarning):
         kind(smoothing=0).fit(Z, y, np.full(60, 1 / 60))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_smoothing_of_zero_gives_the_plain_map(columns):
+    """The formulas of the docstrings, without a mixture."""
+    Z, y = make_logits(300, max(columns, 2), temperature=2.0, random_state=0)
+    X = Z[:, 1:] - Z[:, :1] if columns == 1 else Z
+    both = np.hstack([0 * X, X]) if columns == 1 else X
+    c = TemperatureScaling(smoothing=0).fit(X, y)
+    np.testing.assert_allclose(
+        c.predict_proba(X), softmax(both / c.temperature_, axis=1), rtol=1e-13
+    )
+    c = VectorScaling(smoothing=0).fit(X, y)
+    L = log_softmax(both / c.temperature_, axis=1)
+    wanted = softmax(c.coef_ * L + c.intercept_, axis=1)
+    np.testing.assert_allclose(c.predict_proba(X), wanted, rtol=1e-12)
+    c = MatrixScaling(smoothing=0).fit(X, y)
+    wanted = softmax(L @ c.coef_.T + c.intercept_, axis=1)
+    np.testing.assert_allclose(c.predict_proba(X), wanted, rtol=1e-12)

@@ -112,7 +112,12 @@ def ordered(labels, names):
 
 
 ENUM = "polars"
-FORMS = [ordered, lambda y, names: pd.Categorical(np.array(names)[y], names, ordered=True), ENUM]
+FORMS = [
+    ordered,
+    lambda y, names: pd.Categorical(np.array(names)[y], names, ordered=True),
+    lambda y, names: ordered(y, names).to_frame("y")["y"],
+    ENUM,
+]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -196,11 +201,22 @@ def test_weak_and_biased_models_raise_no_false_alarm(rng):
         assert suspect_columns(y, Z.argmax(axis=1), n_classes) is None
 
 
-def test_a_model_that_gives_neighbouring_classes_raises_no_false_alarm():
+@pytest.mark.parametrize("n_classes", [3, 4, 10])
+def test_a_model_that_gives_neighbouring_classes_raises_no_false_alarm(n_classes, rng):
+    for y in (np.arange(600) % n_classes, rng.integers(n_classes, size=600)):
+        for steps in (1, 2, rng.integers(3, size=600)):
+            for top in (np.minimum(y + steps, n_classes - 1), np.maximum(y - steps, 0)):
+                assert suspect_columns(y, top, n_classes) is None
+        assert suspect_columns(y, np.zeros(600, int), n_classes) is None
+        assert suspect_columns(np.zeros(600, int), y, n_classes) is None
+
+
+def test_labels_may_alternate():
     y = np.arange(600) % 4
-    assert suspect_columns(y, np.minimum(y + 1, 3), 4) is None
-    assert suspect_columns(y, np.zeros(600, int), 4) is None
-    assert suspect_columns(np.zeros(600, int), y, 4) is None
+    assert suspect_columns(y, y, 4) is None
+    np.testing.assert_array_equal(suspect_columns(y, (y + 1) % 4, 4), [1, 2, 3, 0])
+    y = np.arange(600) % 10
+    np.testing.assert_array_equal(suspect_columns(y, y ^ 1, 10), np.arange(10) ^ 1)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
