@@ -10,7 +10,8 @@ MODULES = ["skcalib", "skcalib.datasets", "skcalib.export", "skcalib.metrics"]
 # Results that are not in the top level, as their functions are.
 RESULTS = {
     "skcalib.report": ["CalibrationReport"],
-    "skcalib.selection": ["CalibratorComparison", "OptimismCorrection"],
+    "skcalib.comparison": ["CalibratorComparison"],
+    "skcalib.clinical": ["OptimismCorrection"],
 }
 # No extended summary, example or see-also where there is nothing to say; a first line that says
 # what the thing is; parameters that are "as for" another function; named returns; docstrings that

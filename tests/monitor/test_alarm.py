@@ -123,6 +123,16 @@ def test_batches_of_few_groups_do_not_warn_of_the_order_of_columns():
     assert monitor.n_samples_ == 75
 
 
+def test_a_large_group_counts_as_much_as_a_single_row():
+    y, proba = over_confident(300)
+    times = np.where(np.arange(300) == 0, 100, 1)
+    rows = np.repeat(np.arange(300), times)
+    once = CalibrationMonitor(range(3)).update(y, proba).e_value_
+    grouped = CalibrationMonitor(range(3)).update(y[rows], proba[rows], groups=rows).e_value_
+    assert once > 10
+    assert grouped == pytest.approx(once, rel=0.3)
+
+
 def test_groups_of_another_length_are_refused():
     monitor = CalibrationMonitor([0, 1])
     with pytest.raises(ValueError, match=r"groups must have one entry for each of the 2 rows"):
