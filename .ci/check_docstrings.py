@@ -6,15 +6,15 @@ import sys
 
 from numpydoc.validate import validate
 
-MODULES = ["skcalib", "skcalib.datasets", "skcalib.export", "skcalib.metrics"]
-# Results that are not in the top level, as their functions are.
+SUBJECTS = ["clinical", "conditional", "datasets", "decision", "experimental", "export", "judge"]
+MODULES = ["skcalib", *(f"skcalib.{name}" for name in (*SUBJECTS, "metrics", "monitor"))]
+# Results of functions in the top level.
 RESULTS = {
     "skcalib.report": ["CalibrationReport"],
-    "skcalib.selection": ["CalibratorComparison", "OptimismCorrection"],
+    "skcalib.comparison": ["CalibratorComparison"],
 }
-# No extended summary, example or see-also where there is nothing to say; a first line that says
-# what the thing is; parameters that are "as for" another function; named returns; docstrings that
-# are put together.
+# Optional: extended summaries, examples and references to other names; first lines without a verb;
+# parameters "as for" another function; named returns.
 ALLOWED = {"ES01", "EX01", "GL01", "GL02", "PR04", "RT02", "SA01", "SS05", "SS06"}
 
 
@@ -31,7 +31,7 @@ def public_names():
 
 
 def is_result(name):
-    """Whether users are given it by a function, and its attributes are what is documented."""
+    """Whether a function returns it, so that the docstring has attributes but no parameters."""
     module, member = name.rsplit(".", 1)
     docstring = inspect.getdoc(getattr(sys.modules.get(module), member, None)) or ""
     return "\nAttributes\n" in docstring and "\nParameters\n" not in docstring

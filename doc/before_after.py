@@ -17,7 +17,7 @@ ENTRIES = ["Accuracy", "Over-confident", "Under-confident", "95 % interval", "Pe
 
 
 def draw():
-    """The figure, and what each of its two diagrams shows."""
+    """Return the figure and the numbers of its two diagrams."""
     digits = load_digits_logits()
     calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
     probabilities = {

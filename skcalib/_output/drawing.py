@@ -27,8 +27,8 @@ ResponseMethod = Literal["auto", "predict_proba", "decision_function"]
 # Markers of the models on the same axes, in this order.
 MARKERS = "os^DvPX<p>dh*8"
 
-# Attributes of a figure that a display created, and of the artist that tells which kind of diagram
-# its axes hold. Attributes of artists are pickled, and vanish if the axes are cleared.
+# Attributes of figures and legends that a display created, and of the artist that stores which kind
+# of diagram its axes hold. Attributes of artists are pickled, and vanish if the axes are cleared.
 _OWN, _DIAGRAM = "_skcalib_own", "_skcalib_diagram"
 
 
@@ -106,10 +106,11 @@ def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: Any) -> Any:
     if legend is True:
         legend = "outside upper center" if hasattr(figure, _OWN) else "best"
     if legend.startswith("outside"):
-        for outdated in [*figure.legends]:  # of fewer models
-            outdated.remove()
+        for outdated in [one for one in figure.legends if hasattr(one, _OWN)]:
+            outdated.remove()  # it has fewer models
         n_columns = max(1, int(figure.bbox.width / figure.dpi / 2.4))
         drawn = figure.legend(handles=handles, loc=legend, ncols=n_columns)
+        setattr(drawn, _OWN, True)
     else:
         drawn = ax.legend(handles=handles, loc=legend, fontsize="small")
     draw_as_written(*drawn.get_texts())

@@ -39,11 +39,11 @@ class NetBenefitDisplay(CurveDisplay):
         The curve.
     name : str, default=None
         Name of the model.
-    groups : ndarray of shape (n_samples,), default=None
-        Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
         Risks, events and weights (or None) of the rows as arrays of shape (n_samples,), for
         the band.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for the band.
 
     Attributes
     ----------

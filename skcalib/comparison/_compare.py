@@ -340,7 +340,7 @@ def _checked_test(
     unknown = not_among(found.labels, classes)
     if len(unknown):
         raise ValueError(
-            f"Labels of test must be among those of y, got {shown(unknown[:1])}. If y lacks "
+            f"Labels of test must be among the labels of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with labels=."
         )
     Z, labels, w = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)

@@ -30,7 +30,7 @@ BEST = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
 
 NOTE = (
     "Sorted by log loss, a proper scoring rule. A calibration error is the mean distance from\n"
-    "observed frequencies, which can be small for probabilities that hardly discriminate."
+    "observed frequencies, which can be small for probabilities that do not discriminate."
 )
 
 
@@ -294,7 +294,7 @@ def comparison_elements(found: CalibratorComparison) -> list[Element]:
         caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
         class_="comparison",
     )
-    scores = "the best log loss or Brier score, by which calibrators are chosen"
+    scores = "the best log loss or Brier score, the criteria for a choice"
     notes = [f"{BEST} and bold: {scores}.", *_notes(found)]
     return [made, *(element("p", note, class_="note") for note in notes)]
 

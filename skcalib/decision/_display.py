@@ -44,11 +44,11 @@ class RiskCoverageDisplay(CurveDisplay):
         The curve.
     name : str, default=None
         Name of the model.
-    groups : ndarray of shape (n_samples,), default=None
-        Number of the group of each row, for the band.
     rows : named tuple (label, score, event, weight), default=None
         Scores of the rows, whether they are right, and weights (or None) as arrays of shape
         (n_samples,), for the band.
+    groups : ndarray of shape (n_samples,), default=None
+        Number of the group of each row, for the band.
 
     Attributes
     ----------

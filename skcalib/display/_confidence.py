@@ -15,7 +15,7 @@ from skcalib.metrics._curve import NBins
 from skcalib.metrics._input import Kind, check_kind, columns_of
 
 from ._curves import curve_of_rows, with_weight
-from ._reliability import event_name
+from ._panels import event_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,16 +10,15 @@ import numpy as np
 
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ResponseMethod
-from skcalib._rows import ArrayLike, Indices, check_in_memory, on_host
+from skcalib._rows import ArrayLike, Indices, check_in_memory
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
-from skcalib._validation.labels import shown
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._curve import NBins, concatenated
 from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import OF_EACH, Kind, columns_of
 
-from . import _artists, _curves
+from . import _artists, _curves, _panels
 
 if TYPE_CHECKING:
     from matplotlib import collections, container, lines, patches
@@ -329,11 +328,11 @@ random_state, color, line_kw
         curve = replace(concatenated(curves) if each else curves[0], kind=kind)
         event = None
         if kind == "binary":
-            event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
+            event = _panels.event_name(columns.rows.classes[1] if pos_label is None else pos_label)
         of_rows = rows if each else rows[0]
         display = cls(curve, name=name, rows=of_rows, event=event, groups=numbers)
         if by is not None:
-            for value, part in split(found, by, kind, sample_weight):
+            for value, part in _panels.split(found, by, kind, sample_weight):
                 curve = replace(_curves.curve_of_rows(part, n_bins, strategy), kind=kind)
                 display._parts[value] = cls(curve, name=str(value), rows=part, event=event)
         return display.plot(
@@ -579,14 +578,11 @@ random_state, color, line_kw
     ) -> Self:
         """Draw a panel for each class."""
         drawing.check_legend(legend)
-        axes = _as_panels(ax)
+        axes = _panels.as_panels(ax)
         panels = self._panels(subset, None if axes is None else axes.size)
         n = len(panels)
         if axes is None:
-            n_columns = int(np.ceil(np.sqrt(n)))
-            shape = -(-n // n_columns), n_columns
-            figure = drawing.new_figure((2.3 * n_columns + 0.6, 2.4 * shape[0] + 1))
-            axes = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False)
+            axes = _panels.new_panels(n)
         for unused in axes.flat[n:]:
             unused.set_axis_off()
         self.axes_, self.displays_ = list(axes.flat[:n]), panels
@@ -607,7 +603,7 @@ random_state, color, line_kw
 
     def _legend_of_classes(self, name: str | None, legend: Any) -> Any:
         """Draw one legend for all panels, with the name of the model as its title."""
-        n_classes = len(dict.fromkeys(np.asarray(self.curve.label).tolist()))
+        n_classes = len(_panels.curves_by_class(self.curve))
         parts = [] if name is None else [name]
         if len(self.axes_) < n_classes:
             parts.append(f"{len(self.axes_)} of {n_classes} classes")
@@ -619,67 +615,24 @@ random_state, color, line_kw
 
     def _panels(self, subset: Any, n_axes: int | None) -> dict[Any, ReliabilityDisplay]:
         """Return the diagrams of the given classes, or of the classes with the largest ECE."""
-        curve, labels = self.curve, np.asarray(self.curve.label)
-        known = list(dict.fromkeys(labels.tolist()))
-        rows = {} if self.rows is None else dict(zip(known, self.rows, strict=True))
-        found = {}
-        for label in known:
-            arrays = {k: v for k, v in vars(curve).items() if isinstance(v, np.ndarray)}
-            fields: Any = {k: v[labels == label] for k, v in arrays.items()} | {"label": None}
-            bins = ReliabilityCurve(**fields, kind="binary")
-            found[label] = type(self)(
-                bins, name=event_name(label) or str(label), rows=rows.get(label),
-                groups=self.groups,
-            )  # fmt: skip
-            found[label]._is_panel = True  # noqa: SLF001
-        if np.ndim(subset) == 0 and not isinstance(subset, str):
-            check_integer("subset", subset)
-            worst = sorted(found, key=lambda label: -found[label].expected_calibration_error)
-            return {label: found[label] for label in worst[: min(subset, n_axes or subset)]}
-        chosen = list(dict.fromkeys(np.atleast_1d(np.asarray(subset)).tolist()))
-        unknown = [label for label in chosen if label not in found]
-        if unknown or not chosen:
-            got = repr(unknown[0]) if unknown else "none"
-            raise ValueError(f"subset must name classes among {shown(known)}, got {got}.")
-        if n_axes is not None and len(chosen) > n_axes:
-            raise ValueError(f"ax must hold {len(chosen)} axes, one per class, got {n_axes}.")
-        return {label: found[label] for label in chosen}
+        curves = _panels.curves_by_class(self.curve)
+        rows = dict.fromkeys(curves)
+        if self.rows is not None:
+            rows = dict(zip(curves, self.rows, strict=True))
+        panels = {}
+        for label in _panels.choose_classes(curves, subset, n_axes):
+            name = _panels.event_name(label) or str(label)
+            panels[label] = type(self)(
+                curves[label], name=name, rows=rows[label], groups=self.groups
+            )
+            panels[label]._is_panel = True  # noqa: SLF001
+        return panels
 
     def _title(self) -> str:
         """Return the name of a class, its number of rows and its ECE."""
         ece = f"ECE {briefly(self.expected_calibration_error)}"
         n = "" if self.rows is None else f"{int(self.rows.event.sum()):,} rows, "
         return f"{self.name}\n{n}{ece}"
-
-
-def event_name(label: Any) -> str | None:
-    """Return the name of an event, or None for True, which does not name it."""
-    if isinstance(label, bool | np.bool_):
-        return None
-    return str(label) if isinstance(label, str) else f"class {label}"
-
-
-def split(rows: list[Scored], by: Any, kind: str, sample_weight: Any) -> list[tuple[Any, Scored]]:
-    """Return the rows of each category, in the order of the names of the categories."""
-    if kind in OF_EACH:
-        raise ValueError(
-            f"by is for a single diagram, got kind={kind!r}, which has a panel for each class. "
-            "Pass kind='top-label', or 'binary' with y_true == label."
-        )
-    label, score, event, weight = rows[0]
-    values = np.asarray(by)
-    if sample_weight is not None and values.shape == np.shape(sample_weight):
-        values = values[np.asarray(on_host(sample_weight)) > 0]  # as are the scores
-    if values.shape != score.shape:
-        raise ValueError(
-            f"by must have one entry per row, shape {score.shape}, got shape {values.shape}."
-        )
-    parts = []
-    for value in sorted(set(values.tolist()), key=str):
-        chosen = values == value
-        w = None if weight is None else weight[chosen]
-        parts.append((value, Scored(label, score[chosen], event[chosen], w)))
-    return parts
 
 
 def _set_scale(ax: Axes, scale: str) -> None:
@@ -710,18 +663,3 @@ def _handles(axes: list[Axes]) -> list[Any]:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     return sorted(found.values(), key=lambda handle: handle.get_label() == "Perfect")
-
-
-def _as_panels(ax: Any) -> Any:
-    """Return an array of axes (n_rows, n_columns), or None for a new figure."""
-    from matplotlib.axes import Axes
-
-    if ax is None:
-        return None
-    panels = np.asarray(ax, dtype=object)
-    if panels.ndim == 0 or not all(isinstance(one, Axes) for one in panels.flat):
-        raise ValueError(
-            "With a panel for each class, ax must be an array of matplotlib Axes, got "
-            f"{type(ax).__name__}. Pass ax=figure.subplots(2, 3), or leave it out."
-        )
-    return panels.reshape(-1, panels.shape[-1])

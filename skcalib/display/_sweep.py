@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
 from skcalib._nested import check_takes_logits, given_for
 from skcalib._output import briefly, drawing
-from skcalib._rows import Floats, MemoryRows, as_numpy, both_columns, check_in_memory, on_host
+from skcalib._rows import Floats, as_numpy, both_columns, check_in_memory, on_host
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_not_swapped, check_probabilities, check_weights
 from skcalib._validation.labels import as_labels, encode
 from skcalib.metrics._curve import NBins
-from skcalib.metrics._proper_scores import log_losses, log_losses_of
+from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 
 from ._curves import curve_of_rows, ece_of
@@ -152,10 +153,16 @@ class TemperatureSweepDisplay(drawing.Display):
             As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as
             a classifier of features.
         """
-        params = {"n_bins": n_bins, "temperatures": temperatures}
-        sweep, reference = sweep_of(calibrator, X, y, sample_weight, features, **params)
-        name = type(calibrator).__name__ if name is None else name
-        return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
+        check_takes_logits(calibrator)
+        check_in_memory((X, y, sample_weight))
+        check_not_swapped(y=y, X=X)
+        classes = on_host(calibrator.classes_)
+        P = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
+        found = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
+        losses = log_losses(P, encode(column_or_1d(as_labels(y)), classes))
+        reference = float(np.average(losses, weights=check_weights(sample_weight, len(P))))
+        name = name or type(calibrator).__name__
+        return cls(*found, reference=reference, name=name).plot(ax, legend=legend)
 
     @classmethod
     def from_logits(
@@ -357,35 +364,16 @@ class TemperatureSweepDisplay(drawing.Display):
         (lower if is_pair else upper).set_xlabel("Temperature T")
 
 
-def sweep_of(
-    calibrator: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
-    features: Any = None,
-    **params: Any,
-) -> tuple[tuple[Floats, Floats, Floats, float], float]:
-    """Return the sweep of logits and labels, and the log loss of a fitted calibrator."""
-    check_takes_logits(calibrator)
-    check_in_memory((X, y, sample_weight))
-    check_not_swapped(y=y, X=X)
-    P = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
-    sweep = _sweep(X, y, sample_weight, on_host(calibrator.classes_), **params)
-    w = check_weights(sample_weight, len(P))
-    losses = log_losses(P, encode(column_or_1d(as_labels(y)), on_host(calibrator.classes_)))
-    return sweep, float(np.average(losses, weights=w))
-
-
 def _sweep(
-    logits: ArrayLike,
+    X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
     n_bins: NBins,
-    temperatures: ArrayLike | None = None,
+    temperatures: ArrayLike | None,
 ) -> tuple[Floats, Floats, Floats, float]:
     """Return temperatures, log losses, ECEs, and the temperature of the lowest log loss."""
-    logits, y = as_numpy(logits, "X"), on_host(y)
+    logits, y = as_numpy(X, "X"), on_host(y)
     scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
@@ -394,18 +382,13 @@ def _sweep(
     # Probabilities have the precision of the logits, as in calibrators.
     dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
     Z = both_columns(np.asarray(logits, dtype=np.float64))
-    # Logits less the largest logit of the row: the confidence is then one over a sum.
-    below = Z - Z.max(axis=1, keepdims=True)
-    of_label = below[np.arange(len(Z)), label]
-    event = label == 1 if Z.shape[1] == 2 else Z.argmax(axis=1) == label
+    is_binary = Z.shape[1] == 2  # the second class is then the event, as in measures
+    event = label == 1 if is_binary else Z.argmax(axis=1) == label
     losses, errors = np.empty_like(T), np.empty_like(T)
     for k, t in enumerate(T):
-        total = MemoryRows(below).map(lambda z, t=t: np.exp(z / t).sum(axis=1))
-        p = (np.exp(of_label / t) / total).astype(dtype)
-        losses[k] = np.average(log_losses_of(p), weights=w)
-        # The second of two classes is the event, as in measures.
-        score = np.exp(below[:, 1] / t) / total if Z.shape[1] == 2 else 1 / total
-        rows = Scored(None, score, event, w)
+        P = softmax(Z / t, axis=1)
+        losses[k] = np.average(log_losses(P.astype(dtype), label), weights=w)
+        rows = Scored(None, P[:, 1] if is_binary else P.max(axis=1), event, w)
         errors[k] = ece_of(curve_of_rows(rows, n_bins, "uniform"))
     return T, losses, errors, best
 

@@ -1,4 +1,4 @@
-"""Noisy labels: a calibrator of the true class, fitted to labels of which some are wrong."""
+"""Calibration with noisy labels: probabilities of the true class from labels with errors."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from skcalib.scaling import TemperatureScaling
 # Rows of a matrix sum to one to this precision; with a larger condition number it is singular.
 ROUNDING, SINGULAR = 1e-3, 1e6
 
-# With fewer rows for each entry of the matrix the estimate is one share of wrong labels. Else that
-# share is what rows of the matrix are shrunk towards, by so many rows of each class.
+# With fewer rows for each entry of the matrix, a single share of wrong labels is estimated. With
+# more rows, each row of the matrix is shrunk towards this share by this number of pseudo-rows.
 ROWS_PER_ENTRY, PSEUDO_ROWS = 30, 1.0
 
-# So many rows in all shrink the calibrator towards the probabilities as they are.
+# Total number of pseudo-rows that shrink the calibrator towards the uncalibrated probabilities.
 PRIOR_ROWS = 10.0
 
-# The share of wrong labels that an estimate begins with.
+# Initial share of wrong labels.
 FIRST_NOISE = 0.2
 
-# The fit ends where an iteration changes no posterior by more, or after as many fits. It has then
-# converged if the last changed none by more than the third: logits may be that inexact.
+# The fit ends if an iteration changes no posterior by more than the first number, or after this
+# many fits. It has converged if the last change is below the third number, the error of logits.
 TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
-# It ends as well where so many extrapolations came no nearer: before it has converged, and then.
+# The fit also ends after this many extrapolations without progress, before and after convergence.
 PATIENCE, LESS_PATIENCE = 10, 3
 
 # Copies of rows with a smaller share are left out.
 LEAST_SHARE = 1e-12
 
-# Logits of all copies, which take 4 gigabytes.
+# Largest number of logits in all copies, which need 4 gigabytes.
 LARGEST_COPIES = 5 * 10**8
 
-# No extrapolation is longer, in plain iterations.
+# Longest extrapolation, in plain iterations.
 LONGEST = 100.0
 
 
 class NoisyLabelCalibration(BaseCalibrator):
-    r"""A calibrator of the true class, fitted to labels of which some are wrong.
+    r"""Calibration with labels that are wrong in some rows.
 
     The label :math:`\tilde y` of a row of class :math:`k` is :math:`j` with probability
-    :math:`Q_{kj}`, whatever its logits. The calibrator's probabilities :math:`\hat p(z)` are those
-    of the true class, and the fit minimises the log loss of the labels as they are seen [1]_,
+    :math:`Q_{kj}`, independent of the logits. The calibrator gives probabilities
+    :math:`\hat p(z)` of the true class. The fit minimizes the log loss of the observed labels [1]_,
 
     .. math:: -\sum_i w_i \log \sum_k \hat p_k(z_i)\, Q_{k \tilde y_i} .
 
     Parameters
     ----------
     calibrator : calibrator, default=None
-        The calibrator, of which a clone is fitted. None stands for :class:`TemperatureScaling`
-        with ``smoothing=0``.
+        The calibrator, which is cloned. None means :class:`TemperatureScaling` with
+        ``smoothing=0``.
     noise_matrix : array-like of shape (n_classes, n_classes), default=None
         The matrix :math:`Q`: a row for each true class, a column for each label, in the order of
-        ``classes_``. Rows sum to one. None estimates it together with the calibrator: with fewer
-        than :math:`30 K^2` rows for K classes as one share of wrong labels, divided evenly among
-        the other labels, and else any matrix, with a row of such labels added to each class.
+        ``classes_``. Rows sum to one. None estimates the matrix together with the calibrator. With
+        fewer than :math:`30 K^2` rows for K classes the estimate is one share of wrong labels,
+        divided evenly among the other labels.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -95,32 +95,17 @@ class NoisyLabelCalibration(BaseCalibrator):
 
     Notes
     -----
-    *The fit* is expectation maximisation: each row is repeated for each class with its posterior
-    probability given the logits and the label, :math:`\hat p_k Q_{k \tilde y}` divided by the sum
-    over the classes, as a weight, and the calibrator fitted to these. Of calibrators that minimise
-    the log loss the observed log loss falls to a stationary point, of those with a penalty its sum
-    with the penalty; for others it is the same rule without that promise. Steps are extrapolated
-    [2]_. Each row needs memory for as many copies as there are classes. Calibrators with folds,
-    such as :class:`AutoCalibrator`, would divide the copies among these, and are refused.
+    The fit is expectation maximization with extrapolated steps [2]_: each row is repeated for each
+    class, weighted by the posterior probability of the class given the logits and the label. Ten
+    pseudo-rows with the uncalibrated probabilities keep fits to few rows stable.
 
-    *Few rows, or much noise.* Ten rows more, divided among all, have the classes as often as the
-    uncalibrated probabilities say. Without them a few hundred rows of two classes with 40 % wrong
-    labels, which say little, would give a temperature of almost zero now and then.
+    A matrix can be estimated if the calibrator has few parameters, or from rows that are almost
+    certain. Isotonic regression explains noise as uncertainty. Errors that depend on the logits
+    have no matrix. Pass the matrix if some rows were labelled twice.
 
-    *What can be estimated.* A matrix is identified by the calibrator's few parameters, or by rows
-    that are all but certain, whose labels tell the noise. A calibrator that takes any form, such as
-    isotonic regression, explains noise as uncertainty as well as by a matrix; and wrong labels that
-    depend on the logits have no matrix at all. Give the matrix, from rows that were labelled twice,
-    where there is one.
-
-    ``fit`` raises a ValueError for a matrix that has another shape or negative entries, is
-    singular, or has rows that do not sum to one, for a calibrator with folds, and for copies that
-    take over 4 gigabytes.
-
-    Dask collections of more than a million rows are represented by a random sample of a million
-    rows, with all rows of classes that have fewer than 1000.
-    With scikit-learn's ``array_api_dispatch`` outputs for tensors are computed on the host, and are
-    tensors like ``X``.
+    ``fit`` raises a ValueError for an invalid or singular matrix, for a calibrator with folds,
+    which would separate copies of a row, and for copies of over 4 gigabytes. Dask collections of
+    more than a million rows are represented by a random sample.
 
     References
     ----------
@@ -189,12 +174,12 @@ class NoisyLabelCalibration(BaseCalibrator):
 
 
 def _shifted(Z: Floats) -> Floats:
-    """Logits less the largest of their row, without a large constant; log-odds as they are."""
+    """Logits minus the maximum of their row, to avoid large constants; log-odds unchanged."""
     return Z - xa.namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
 
 
 def _checked(matrix: Any, K: int) -> Floats:
-    """A given noise matrix, whose rows sum to one."""
+    """The noise matrix that was passed, with rows that sum to one."""
     Q = np.asarray(matrix)
     condition, got = "", f"an array of shape {Q.shape} of {Q.dtype}"
     if Q.shape != (K, K) or Q.dtype.kind not in "iuf":
@@ -228,14 +213,14 @@ class _State(NamedTuple):
 
 
 class _Iteration(NamedTuple):
-    """An iteration of EM: from scores ``S`` (n, K), whose softmax are the posteriors."""
+    """An iteration of EM, from scores ``S`` (n, K): their softmax is the posterior."""
 
     calibrator: Any
     rows: MemoryRows
     given: Floats | None
 
     def start(self) -> Floats:
-        """Scores by the logits as they are, and the given matrix or one of symmetric noise."""
+        """Scores by the uncalibrated logits, and the matrix that was passed or symmetric noise."""
         L = xa.log_softmax(xa.both_columns(self.rows.X))
         Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.given is None else self.given
         return L + np.log(np.maximum(Q, xa.TINY)).T[self.rows.y]
@@ -270,15 +255,15 @@ class _Iteration(NamedTuple):
 
 
 def _symmetric(wrong: float, K: int) -> Floats:
-    """The noise matrix with the same share of wrong labels of every class, and of every kind."""
+    """The noise matrix with equal shares of wrong labels for all classes and labels."""
     Q: Floats = np.where(np.eye(K) > 0, 1 - wrong, wrong / (K - 1))
     return Q
 
 
 def _fixed_point(em: _Iteration) -> tuple[_State, int]:
-    """The state that an iteration does not change, and how many iterations it took.
+    """The state that an iteration does not change, and the number of iterations.
 
-    After two iterations scores are extrapolated, unless that raises the loss by more than a nat.
+    Two iterations are followed by an extrapolation, unless it raises the loss by more than a nat.
     """
     before, n, least, since = em(em.start()), 1, np.inf, 0
     while True:

@@ -42,8 +42,8 @@ class TopLabelCalibration(BaseCalibrator):
     Parameters
     ----------
     calibrator : calibrator, default=None
-        A binary calibrator, of which clones are fitted to the margins as one column of log-odds
-        and to labels that are 1 for right predictions and 0 for wrong ones. None stands for
+        A binary calibrator. Clones are fitted to the margins as one column of log-odds and to
+        labels that are 1 for right predictions and 0 for wrong predictions. None means
         :class:`PlattScaling`; [1]_ has ``HistogramBinning(strategy="quantile")``.
     shrinkage : float, default=20.0
         Weight of the pooled calibrator, in rows. With 0 each class has its own calibrator alone,
@@ -54,8 +54,8 @@ class TopLabelCalibration(BaseCalibrator):
     Attributes
     ----------
     calibrators_ : list of calibrators
-        The calibrator :math:`g_t` of each class; the pooled one for a class whose predictions in
-        the calibration rows are all right or all wrong, or which was never predicted.
+        The calibrator :math:`g_t` of each class. A class has the pooled calibrator if it was never
+        predicted, or if its predictions in the calibration rows are all right or all wrong.
     pooled_calibrator_ : calibrator
         The calibrator :math:`g` of all rows.
     shares_ : ndarray of shape (n_classes,)
@@ -79,19 +79,15 @@ class TopLabelCalibration(BaseCalibrator):
 
     Notes
     -----
-    *Predictions.* ``predict`` gives the top label of the logits, to which the confidence belongs.
-    Where a confidence falls below the probability of another class, ``predict_proba`` is largest
-    for that class: it is not raised to keep the order, which would undo the calibration of classes
-    that are predicted too often. Two classes have two calibrators, one for each prediction.
+    ``predict`` returns the top label of the logits, even if its calibrated confidence is below the
+    probability of another class. Two classes have two calibrators, one for each prediction.
 
-    *The other classes.* Only the confidence is calibrated. With over-confident logits the
-    probabilities of the other classes are too far apart, which scaling before it corrects, as in
-    ``make_pipeline(TemperatureScaling(smoothing="auto"), TopLabelCalibration())``. It changes no
-    top label.
+    Only the confidence is calibrated. For over-confident logits put temperature scaling before
+    it, as in ``make_pipeline(TemperatureScaling(smoothing="auto"), TopLabelCalibration())``.
 
-    *Few rows.* If all predictions of all rows are right, or all wrong, the pooled calibrator is
-    :class:`PlattScaling`, whose targets are smoothed, whatever ``calibrator`` is. Rows of which
-    all classes but one are masked are certain, and not counted.
+    If all predictions of all rows are right, or all are wrong, the pooled calibrator is
+    :class:`PlattScaling` with smoothed targets. Rows with a single class that is not masked are
+    certain, and do not count.
 
     Dask collections of more than a million rows are represented by a random sample of a million
     rows, with all rows of classes that have fewer than 1000.
@@ -150,7 +146,7 @@ class TopLabelCalibration(BaseCalibrator):
         with recorded(ProbabilitiesWarning) as messages:
             pooled = nested.fit_to_rows(PlattScaling() if one_sided else calibrator, margins)
         n_classes = max(rows.n_columns, 2)
-        # Classes without rows, or whose rows are all right or all wrong, have the pooled one.
+        # Classes without rows, or with rows that are all right or all wrong, have the pooled one.
         calibrators, weight = [pooled] * n_classes, np.zeros(n_classes)
         found: dict[Any, Messages] = {"all rows": messages}
         for some in _by_class(margins.groups):
@@ -179,7 +175,7 @@ class TopLabelCalibration(BaseCalibrator):
         if not isinstance(Z, np.ndarray) and all(type(c) is PlattScaling for c in members):
             return self._sigmoids(Z[:, 0], top)
         pooled = L = nested.log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
-        if not isinstance(L, np.ndarray):  # a graph that is built, for whichever classes
+        if not isinstance(L, np.ndarray):  # a graph that is built, for any classes
             for k in np.flatnonzero(self.shares_).tolist():
                 L = xa.namespace(L).where((top == k)[:, None], self._mixed(k, Z, pooled), L)
         else:
@@ -189,7 +185,7 @@ class TopLabelCalibration(BaseCalibrator):
         return L[:, 1] - L[:, 0]
 
     def _sigmoids(self, margin: Floats, top: Indices) -> Floats:
-        """The same in a graph that is built, which has a branch for each class otherwise."""
+        """Log-odds in a graph that is built, without a branch for each class."""
         of_all, xp = self.pooled_calibrator_, xa.namespace(margin)
         coef, intercept = (
             np.concatenate([getattr(c, name) for c in (*self.calibrators_, of_all)])
@@ -205,7 +201,7 @@ class TopLabelCalibration(BaseCalibrator):
         return L[:, 1] - L[:, 0]
 
     def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:
-        """Log-probabilities with a share of those of the calibrator of a class."""
+        """Log-probabilities, mixed with the log-probabilities by the calibrator of a class."""
         share = self.shares_[k]
         if not share > 0:
             return pooled

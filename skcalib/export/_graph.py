@@ -2,8 +2,8 @@
 
 A :class:`Traced` array follows the array API standard as far as the functions of blocks of this
 library use it, so that ``calibrator._probabilities(X)`` adds a node for each operation to a graph
-in place of computing it. Each array holds an example, a NumPy array of two rows, from which NumPy
-itself finds the shape and the type of what follows. Arrays of NumPy are constants.
+instead of computing it. Each array holds an example, a NumPy array of two rows, so that NumPy
+determines the shapes and types of all results. Arrays of NumPy are constants.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REDUCTIONS |= {"count_nonzero": "ReduceSum", "sum": "ReduceSum"}
 
 
 class Graph:
-    """Nodes and constants of a graph, whose names begin with the prefix.
+    """Nodes and constants of a graph, with names that begin with the prefix.
 
     ``classify`` gives probabilities of a classifier of scikit-learn for features in the graph.
     """
@@ -141,7 +141,7 @@ class Traced:
         )
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        """What functions of NumPy do with these arrays, which is the same."""
+        """Functions of NumPy, applied to these arrays."""
         name = getattr(function, "__name__", function)
         return getattr(Namespace(self.graph), RENAMED.get(name, name))(*args, **kwargs)
 
@@ -204,7 +204,7 @@ class Namespace:
         examples = [x.example if isinstance(x, Traced) else x for x in args]
         with np.errstate(all="ignore"):
             example = getattr(np, name)(*examples)
-        if not any(isinstance(x, Traced) for x in args):  # what is known is computed now
+        if not any(isinstance(x, Traced) for x in args):  # constants are computed now
             return example
         dtypes = [np.result_type(*examples[name == "where" :])] * len(args)
         if name == "where":
@@ -309,8 +309,8 @@ class Namespace:
     ) -> Traced:
         """Values of functions of the bins of scores, or of linear ones between knots.
 
-        Scores (m, n_maps) are log-odds, or the logits of more than two classes, whose probabilities
-        are computed in double precision.
+        Scores (m, n_maps) are log-odds, or logits of more than two classes. Probabilities are
+        computed in double precision.
         """
         dtype, wide = S.dtype, self.astype(S, np.float64)
         if len(edges[0]) == len(values[0]):  # steps have one edge more
@@ -338,7 +338,7 @@ def _bin_index(S: Traced, edges: Sequence[Floats]) -> Traced:
 
     ``edges`` are the inner edges of the bins of each map, in order; a bin is closed on the right.
     Those of the next map follow. By a binary search without a loop, so that no array is larger than
-    the scores whatever the number of edges.
+    the scores for any number of edges.
     """
     n_bins = np.array([len(of_map) + 1 for of_map in edges])
     # Entry i + 1 is the upper edge of bin i, for the last bin of a map one that no score is above.
@@ -376,7 +376,7 @@ def rounded_down(edges: Floats, dtype: np.dtype[Any]) -> Floats:
 
 
 def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:
-    """The largest log-odds of a dtype whose probability is no larger than each edge.
+    """The largest log-odds of a dtype with a probability of at most each edge.
 
     By bisection of the numbers of the dtype in their order, with the function that the calibrators
     use, so that log-odds are compared with these as exactly as probabilities with the edges.

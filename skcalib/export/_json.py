@@ -263,7 +263,7 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
 
 
 def _encode_scalar(value: Any, where: str) -> Any:
-    """A number or text as it is; infinite numbers, NaN, dates and bytes as objects."""
+    """A number or text unchanged; infinite numbers, NaN, dates and bytes as objects."""
     value = value.item() if isinstance(value, np.generic) else value
     if type(value) is float and not isfinite(value):
         return {"float": repr(value)}

@@ -25,13 +25,13 @@ from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 if TYPE_CHECKING:
     import onnx
 
-# What the outputs hold, by name.
+# Descriptions of the outputs by name.
 MEANINGS = {
     "probabilities": "Calibrated probability of each class, as of predict_proba.",
     "label": "The most probable class, as of predict.",
     "logits": "Calibrated logits, as of transform.",
 }
-# The same of several labels.
+# Descriptions for several labels.
 MEANINGS_OF_LABELS = {
     "probabilities": "Calibrated probability of each label, as of predict_proba.",
     "label": "Indicator of the labels with a probability above 0.5, as of predict.",
@@ -68,7 +68,7 @@ def to_onnx(
         ``predict``, "logits" as of ``transform``.
     metadata : dict, default=None
         Evidence that travels with the model, such as the name of the data, the date and the number
-        of labels, in ``metadata_props``: text as it is, other values as JSON.
+        of labels, in ``metadata_props``: text unchanged, other values as JSON.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
 
 
 def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
-    """Metadata as text: text as it is, other values as JSON."""
+    """Metadata as text: text unchanged, other values as JSON."""
     plain = checked_metadata(metadata)
     reserved = [name for name in plain if name.startswith("skcalib.")]
     if reserved:
@@ -241,7 +241,7 @@ def _as_tensor(classes: Array) -> Array:
 
 
 def _meanings(of_labels: bool, width: int, classes: Array) -> dict[str, str]:  # noqa: FBT001
-    """What the input and the outputs hold, by name."""
+    """Descriptions of the input and the outputs by name."""
     if of_labels:
         return MEANINGS_OF_LABELS
     of_input = "Logits, one column for each class; -inf for classes that are impossible in a row."

@@ -22,7 +22,7 @@ from ._onnx import _as_tensor, traced_outputs
 FLAG = [False, True]
 OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
 
-# What the parser of a calibrator leaves at its outputs for that of the next: its logits.
+# Attribute of outputs with the logits of a calibrator, for the parser of the next calibrator.
 LOGITS = "_skcalib_logits"
 
 
@@ -87,7 +87,7 @@ def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers:
 
 
 def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
-    """The same for a calibrator, which takes the logits of one before it, not its outputs."""
+    """The outputs of a calibrator, which takes the logits of a calibrator before it."""
     from skl2onnx import _parse
 
     check_fitted(model)
@@ -128,7 +128,7 @@ def _set_types(operator: Any) -> None:
 
 
 def _set_type_of_logits(operator: Any) -> None:
-    """Logits are in double precision, as those of scikit-learn's classifiers mostly are."""
+    """Set double precision, the usual precision of scikit-learn's classifiers."""
     from skl2onnx.common import data_types
 
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
@@ -219,7 +219,7 @@ def _dtype(variable: Any) -> np.dtype[Any]:
 
 
 def _add(graph: Graph, values: list[Traced], operator: Any, container: Any) -> None:
-    """Add to a model what leads to the values, as the outputs of an operator."""
+    """Add the nodes of the values to a model, as the outputs of an operator."""
     for value, variable in zip(values, operator.outputs, strict=True):
         dtype = _dtype(variable)
         graph.named(value if dtype.kind == "O" else xa.astype(value, dtype), variable.full_name)

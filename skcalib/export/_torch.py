@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
-    r"""A fitted calibrator, or a pipeline of calibrators, as a module of torch.
+    r"""Module of torch of a fitted calibrator, or of a pipeline of calibrators.
 
-    The module takes logits and returns calibrated logits, whose softmax are the probabilities, on
-    any device and with gradients. It can be put behind a network, as in
+    The module takes logits and returns calibrated logits; their softmax is the probabilities. It
+    works on any device and with gradients. It can be put behind a network, as in
     ``torch.nn.Sequential(network, to_torch(calibrator))``, compiled, and exported by
     ``torch.export`` as a program that needs neither skcalib nor scikit-learn.
 
@@ -60,7 +60,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
     Notes
     -----
     Temperatures and fitted arrays are parameters that need no gradient, so that training of a
-    network before the module leaves them as they are; ``module.requires_grad_()`` makes them
+    network before the module does not change them; ``module.requires_grad_()`` makes them
     trainable. Shares of the uniform distribution, weights of an ensemble and knots are constants.
     Logits of
     -inf, of masked classes, stay so, and the gradients of the others are finite. The module does

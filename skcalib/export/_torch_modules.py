@@ -32,7 +32,7 @@ class Module(nn.Module):
         if not logits.is_floating_point():
             raise TypeError("logits must be of a floating-point type. Convert them with float().")
         if logits.dim() == 0 or logits.shape[-1] != self.n_columns:
-            raise ValueError("logits must have a column for each class, as those of the fit.")
+            raise ValueError("logits must have a column for each class, as in the fit.")
         is_half = logits.dtype in (torch.float16, torch.bfloat16)
         Z = (logits.float() if is_half else logits).reshape(-1, self.n_columns)
         members: Any = self.members
@@ -42,7 +42,7 @@ class Module(nn.Module):
 
 
 class Fitted(nn.Module):
-    """What a calibrator needs for its outputs: arrays as parameters, calibrators as modules.
+    """Fitted attributes of a calibrator: arrays as parameters, calibrators as modules.
 
     ``used`` gives the names of the fitted attributes that these are.
     """

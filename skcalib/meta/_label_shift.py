@@ -73,7 +73,7 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
 def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:
     """Ratios of probabilities to calibration priors, with a maximum of 1 in each row.
 
-    A row in which all of these classes are masked has equal ratios: it carries no information.
+    A row with all of these classes masked has equal ratios: it carries no information.
     """
     L = xa.log_softmax(xa.double(Z))[:, present] - log_priors
     top = L.max(axis=1, keepdims=True)

@@ -40,7 +40,7 @@ class PriorShift(BaseCalibrator):
     itself.
 
     Pass the new priors as ``priors``, or let :meth:`adapt` estimate them from logits of the new
-    population, without labels. Without either, logits stay as they are. If there are no
+    population, without labels. Without either, logits do not change. If there are no
     calibration rows, :meth:`from_rates` makes a fitted shift from the rates of the classes.
 
     Parameters
@@ -159,9 +159,9 @@ class PriorShift(BaseCalibrator):
 
         A class that occurs at the rate :math:`a_k` where it was at the rate :math:`b_k` has
         :math:`\log(a_k / b_k)` added to its logits. Only ratios between classes matter: rates are
-        shares of classes, numbers of rows, or what sampling has made of them. Where a share of the
-        rows of each class was kept for training, or these had class weights, the shares or weights
-        are ``before``, and ``after`` is left out. So ``before=[1, w]`` takes back the
+        shares of classes or numbers of rows. If a share of the rows of each class was kept for
+        training, or if rows had class weights, pass the shares or weights as ``before`` and leave
+        out ``after``. So ``before=[1, w]`` takes back the
         ``scale_pos_weight`` w of a boosted classifier, and ``before=[0.1, 1]`` that one in ten
         negatives was kept.
 
@@ -174,7 +174,7 @@ class PriorShift(BaseCalibrator):
         before : array-like of shape (n_classes,)
             Positive rates in the rows that the logits are right for.
         after : array-like of shape (n_classes,), default=None
-            Rates in the new rows, of which some may be 0; by default 1 for each class.
+            Rates in the new rows, some of them perhaps 0; by default 1 for each class.
         classes : array-like of shape (n_classes,), default=None
             Labels in the order of the columns; by default 0, 1, ...
         n_columns : int, default=None
@@ -237,7 +237,7 @@ class PriorShift(BaseCalibrator):
     def adapt(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the class priors of a new population from its logits, without labels.
 
-        Behind a calibrator these are what it transforms: for a pipeline,
+        Pass calibrated logits: for a pipeline,
         ``pipeline[-1].adapt(pipeline[:-1].transform(X))``.
 
         Parameters
@@ -264,8 +264,8 @@ class PriorShift(BaseCalibrator):
         rows, weight = self._checked_unlabelled(X, sample_weight)
         if not self.label_weights_.any():
             raise ValueError(
-                "adapt compares rows with those of fit, got a shift by from_rates, which has none. "
-                "Call fit with calibrated logits and labels first."
+                "adapt compares rows with the rows of fit, got a shift by from_rates, which has no "
+                "rows. Call fit with calibrated logits and labels first."
             )
         estimate = most_likely_priors(rows, self.calibration_priors_, self.label_weights_)
         _warn_of(estimate, weight, int(np.count_nonzero(self.label_weights_)))

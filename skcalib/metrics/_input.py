@@ -19,8 +19,7 @@ Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
 # Kinds with a score for each column.
 OF_EACH = ("classwise", "multilabel")
 
-Mean = Literal["macro", "micro"]
-Average = Mean | None
+Average = Literal["macro", "micro"] | None
 
 Events = tuple[Floats, NDArray[np.bool_]]
 

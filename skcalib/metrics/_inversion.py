@@ -14,14 +14,13 @@ draws of shape (n_draws, n_columns, n_bins).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri
 
 from skcalib._rows import Bools, Floats, Indices
 
@@ -173,13 +172,17 @@ def least_true_error(
     if p_value(estimate, largest[0](0.0)) > 1 - level + ROUNDING:
         return 0.0
     places = np.sqrt(fractions)
-    for share in BETWEEN[1:-1]:
+
+    def reaches(share: float) -> bool:
+        """Whether noise raises the true error ``share**2 * estimate`` to the estimate."""
         error = share**2 * estimate
         k = int(np.searchsorted(places, share, side="right")) - 1
         near = [np.quantile(largest[i](error), level, method="higher") for i in (k, k + 1)]
-        if np.interp(share, places[k : k + 2], near) >= estimate:
-            return float(error)
-    return float(estimate)
+        return bool(np.interp(share, places[k : k + 2], near) >= estimate)
+
+    shares = BETWEEN[1:-1].tolist()
+    first = bisect_left(shares, x=True, key=reaches)
+    return float(shares[first] ** 2 * estimate) if first < len(shares) else float(estimate)
 
 
 def slopes(bins: BinsOfColumns, formula: Formula, gap: Floats) -> tuple[Floats, Floats]:
@@ -425,30 +428,3 @@ def flipped(
         noise = (signs @ sums.reshape(n_groups, -1)).reshape(draws.shape)
         draws[:] = noise / np.where(bins.weight > 0, bins.weight, np.inf)
     return out
-
-
-def mean_gap_ends(
-    confidence: Floats, hit: Floats | Bools, w: Floats, level: float
-) -> tuple[float, float]:
-    r"""Wilson's confidence interval of the mean confidence less the accuracy.
-
-    Its ends are the gaps g for which :math:`|\hat g - g| = z\, s(g)`, where
-    :math:`s(g)^2 = \sum_i w_i^2 p_i (1 - p_i) / W^2`, and the probabilities :math:`p_i` of being
-    right are the confidences, moved proportionally towards 0 or 1 until their mean is less by g.
-    """
-    c, share = confidence.astype(np.float64), w / w.sum()
-    mean, gap = float(share @ c), float(share @ (c - hit))
-    z = float(ndtri((1 + level) / 2))
-
-    def excess(g: float) -> float:
-        wrong = 1 - c + c * (g / mean) if g > 0 else (1 - c) * (1 + g / max(1 - mean, 1e-300))
-        return (g - gap) ** 2 - z**2 * float(share**2 @ (wrong * (1 - wrong)))
-
-    def end(bound: float) -> float:
-        # The variance, and with it the excess, may be 0 at the estimate itself.
-        start = gap + 1e-9 * (bound - gap)
-        if excess(start) >= 0 or excess(bound) <= 0:
-            return start if excess(start) >= 0 else bound
-        return float(brentq(excess, start, bound))
-
-    return end(min(mean - 1, gap)), end(max(mean, gap))

@@ -21,7 +21,7 @@ Scorer = Callable[..., float]
 
 LOG_LOSS, FIT_TIME = "log loss", "fit time"
 
-# Of these alone the best value is marked: calibrators should not be chosen by others.
+# The best value is marked for proper scores only, which should choose calibrators.
 PROPER_SCORES = {LOG_LOSS, "Brier", "brier_score"}
 
 EVERY_MEASURE = {

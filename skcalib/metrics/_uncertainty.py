@@ -215,8 +215,12 @@ def calibration_error_interval(
         )
     n, numbers = measured.problem.rows.n_rows, measured.problem.groups
     draws = np.array([measured.of_rows(draw_rows(n, random, numbers)) for _ in range(n_resamples)])
+    low, high = np.quantile(draws, [(1 - confidence_level) / 2, (1 + confidence_level) / 2])
+    if method != "percentile":
+        low, high = 2 * estimate - high, 2 * estimate - low
     least = 0.0 if isinstance(measure, str) else -np.inf  # calibration errors are non-negative
-    return interval_of(estimate, draws, confidence_level, method, least)
+    low, high = max(float(low), least), max(float(high), least)
+    return IntervalEstimate(estimate, low, high, confidence_level)
 
 
 def is_error(measured: Measured, measure: Measure, random: Random) -> bool:
@@ -514,13 +518,3 @@ def difference_of(
         return CalibrationDifference(estimate, min(low, 0.0), max(high, 0.0), pvalue)
     low, high = (estimate - half, high) if estimate > 0 else (low, estimate + half)
     return CalibrationDifference(estimate, low, high, pvalue)
-
-
-def interval_of(
-    estimate: float, draws: Floats, level: float, method: Method, least: float = 0.0
-) -> IntervalEstimate:
-    """The interval of a measure from bootstrap samples; its ends are not below ``least``."""
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    if method != "percentile":
-        low, high = 2 * estimate - high, 2 * estimate - low
-    return IntervalEstimate(estimate, max(float(low), least), max(float(high), least), level)

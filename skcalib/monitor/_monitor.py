@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
 from skcalib._validation.inputs import check_option, check_real, check_weights
 from skcalib._validation.labels import exact, resolve_classes
 from skcalib._version import Versioned
+from skcalib._warnings import ColumnOrderWarning
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_of
@@ -172,8 +174,8 @@ class CalibrationMonitor(Versioned):
         Raises
         ------
         ValueError
-            If the batch is invalid, as for :func:`skcalib.metrics.reliability_curve`, or has no
-            rows or no weight.
+            If the batch is invalid, as for :func:`skcalib.metrics.reliability_curve`, or has rows
+            but no weight.
 
         Examples
         --------
@@ -182,10 +184,11 @@ class CalibrationMonitor(Versioned):
         >>> monitor.update(["ham", "spam"], [0.1, 0.7]).update(["ham"], [0.2]).n_samples_
         3
         """
-        y_true, y_proba = on_host(y_true), on_host(y_proba)
         if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
             return self  # a batch without rows
-        sums = self._bin_sums(y_true, y_proba, sample_weight)
+        y_true, y_proba = on_host(y_true), on_host(y_proba)
+        # Few groups may have any largest columns, so that a warning would be a false alarm.
+        sums = self._bin_sums(y_true, y_proba, sample_weight, warns=groups is None)
         n = len(y_true)  # type: ignore[arg-type]
         if groups is not None and np.shape(groups) != (n,):
             raise ValueError(
@@ -196,7 +199,7 @@ class CalibrationMonitor(Versioned):
         bet_sums = sums
         if w is not None or groups is not None:
             w = bet_weights(np.ones(n) if w is None else w, groups)
-            bet_sums = self._bin_sums(y_true, y_proba, w)
+            bet_sums = self._bin_sums(y_true, y_proba, w, warns=False)
         n_before, bets = self.n_samples_, Bets(self._capital, self._reserve)
         # A new array, because a shallow copy of the monitor shares the old one.
         self._sums = self._sums + sums
@@ -207,9 +210,13 @@ class CalibrationMonitor(Versioned):
             self.n_samples_at_alarm_ = self.n_samples_
         return self
 
-    def _bin_sums(self, y_true: Any, y_proba: Any, sample_weight: Any) -> Floats:
+    def _bin_sums(self, y_true: Any, y_proba: Any, sample_weight: Any, *, warns: bool) -> Floats:
         """Sums of a batch as :class:`BinSums` (n_curves, 5, n_bins)."""
-        columns = columns_of(y_true, y_proba, self.kind, sample_weight, self.labels, self.pos_label)
+        rows = y_true, y_proba, self.kind, sample_weight, self.labels, self.pos_label
+        with warnings.catch_warnings():
+            if not warns:
+                warnings.simplefilter("ignore", ColumnOrderWarning)
+            columns = columns_of(*rows)
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
         # One-dimensional probabilities of the first label reverse the order of the two classes.

@@ -61,6 +61,7 @@ class Evaluation:
     after: Floats
     classes: Array
     sample_weight: Floats | None
+    groups: Indices | None  #: number of the group of each row
     n_bins: int
     kind: Kind  #: "binary" or "top-label"
     seed: int  #: of all resamples
@@ -83,10 +84,15 @@ class Evaluation:
         """Keyword arguments of measures and diagrams."""
         return {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
 
+    @property
+    def diagram_params(self) -> dict[str, Any]:
+        """Keyword arguments of reliability diagrams."""
+        return {**self.params, "groups": self.groups, "random_state": self.seed}
+
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
         n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))
-        return {"n_resamples": n_resamples, "random_state": self.seed}
+        return {"groups": self.groups, "n_resamples": n_resamples, "random_state": self.seed}
 
     def events(self, P: Floats) -> tuple[Floats, Floats]:
         """Score of each row, and 1 where its event happened, else 0."""
@@ -96,9 +102,9 @@ class Evaluation:
 
     @property
     def n_effective(self) -> float:
-        """Number of rows of equal weight with the same variance of means."""
-        share = self.weights / self.weights.max()
-        return float(share.sum() ** 2 / (share @ share))
+        """Number of rows, or groups, of equal weight with the same variance of means."""
+        share = sum_groups(self.weights / self.weights.sum(), self.groups)
+        return 1 / float(share @ share)
 
 
 def all_changes(rows: Evaluation) -> dict[str, Change]:
@@ -124,12 +130,13 @@ def mean_changes(rows: Evaluation) -> dict[str, Change]:
             gap: score - event,
         }
 
-    before, after, w = values(rows.before), values(rows.after), rows.weights
+    before, after, given = values(rows.before), values(rows.after), (rows.weights, rows.groups)
     found = {}
     for title in before:
         interval = proportion_interval if title == "accuracy" else mean_interval
-        difference = mean_difference(after[title] - before[title], w)
-        found[title] = Change(interval(before[title], w), interval(after[title], w), difference)
+        difference = mean_difference(after[title] - before[title], *given)
+        first, second = (interval(values[title], *given) for values in (before, after))
+        found[title] = Change(first, second, difference)
     return found
 
 
@@ -158,34 +165,41 @@ def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
     )
 
 
-def mean_and_error(values: Floats, w: Floats) -> tuple[float, float]:
-    """Weighted mean and its standard error, which is NaN for a single row."""
+def sum_groups(values: Floats, groups: Indices | None) -> Floats:
+    """Sum of the values of each group, or the values if there are no groups."""
+    return values if groups is None else np.bincount(groups, values).astype(np.float64)
+
+
+def mean_and_error(values: Floats, w: Floats, groups: Indices | None = None) -> tuple[float, float]:
+    """Weighted mean and its standard error, which is NaN for a single row or group."""
     mean = float(np.average(values, weights=w))
-    n = np.count_nonzero(w)
+    n = np.count_nonzero(sum_groups(w, groups))
     if n < 2:
         return mean, math.nan
-    variance = float(np.sum((w / w.sum() * (values - mean)) ** 2))
-    return mean, math.sqrt(variance * n / (n - 1))
+    residuals = sum_groups(w / w.sum() * (values - mean), groups)
+    return mean, math.sqrt(float(residuals @ residuals) * n / (n - 1))
 
 
-def mean_interval(values: Floats, w: Floats) -> IntervalEstimate:
+def mean_interval(values: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
     """Normal interval of a weighted mean."""
-    mean, error = mean_and_error(values, w)
+    mean, error = mean_and_error(values, w, groups)
     return IntervalEstimate(mean, mean - Z_LEVEL * error, mean + Z_LEVEL * error)
 
 
-def proportion_interval(hit: Floats, w: Floats) -> IntervalEstimate:
-    """Wilson interval of a weighted proportion, with the effective number of rows."""
-    share = w / w.sum()
-    p, n = float(share @ hit), 1 / float(share @ share)
+def proportion_interval(hit: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
+    """Wilson interval of a weighted proportion, with the effective number of rows or groups."""
+    share = sum_groups(w / w.sum(), groups)
+    p, n = float(np.average(hit, weights=w)), 1 / float(share @ share)
     centre, factor = p + Z_LEVEL**2 / (2 * n), 1 + Z_LEVEL**2 / n
     half = Z_LEVEL * math.sqrt(p * (1 - p) / n + (Z_LEVEL / (2 * n)) ** 2)
     return IntervalEstimate(p, (centre - half) / factor, (centre + half) / factor)
 
 
-def mean_difference(differences: Floats, w: Floats) -> CalibrationDifference:
+def mean_difference(
+    differences: Floats, w: Floats, groups: Indices | None = None
+) -> CalibrationDifference:
     """Normal interval and test of a weighted mean of paired differences."""
-    mean, error = mean_and_error(differences, w)
+    mean, error = mean_and_error(differences, w, groups)
     if error == 0:  # all differences are equal
         return CalibrationDifference(mean, mean, mean, float(mean == 0))
     pvalue, half = float(2 * ndtr(-abs(mean) / error)), Z_LEVEL * error
@@ -197,11 +211,13 @@ def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:
 
     Likelihoods count weights as rows, so the weights are scaled to sum to the effective rows.
     """
-    w = rows.weights * (rows.n_effective / rows.weights.sum())
+    share = rows.weights / rows.weights.sum()
+    w = share / float(share @ share)
+    given = {} if rows.groups is None else {"groups": rows.groups}
 
     def figure(function: Callable[..., Any], P: Floats) -> Any:
         try:
-            return function(rows.y, P, sample_weight=w, labels=rows.classes)
+            return function(rows.y, P, sample_weight=w, labels=rows.classes, **given)
         except ValueError:  # rows of one class, or separated by a threshold
             return None
 

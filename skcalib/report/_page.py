@@ -228,7 +228,9 @@ def subject(report: Any) -> Elements:
         ("Held-out rows", f"{rows.n_samples:,}{absent}"),
     ]
     if rows.sample_weight is not None:
-        facts.append(("Effective rows", f"{rows.n_effective:,.1f} of equal weight"))
+        facts.append(("Effective sample size", f"{rows.n_effective:,.1f}"))
+    if rows.groups is not None:
+        facts.append(("Groups", f"{rows.groups.max() + 1:,}"))
     if len(rare):
         facts.append(("Classes with fewer than 10 rows", shown([short(c) for c in rare])))
     if report.n_masked:

@@ -39,7 +39,9 @@ def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
     rows = report.evaluation
     axes = figure.subplots(2, 2, height_ratios=(2, 1))
     for (diagram, histogram), (title, P) in zip(axes.T, report.views, strict=True):
-        ReliabilityDisplay.from_predictions(rows.y, P, **rows.params, name=title, ax=diagram)
+        ReliabilityDisplay.from_predictions(
+            rows.y, P, **rows.diagram_params, name=title, ax=diagram
+        )
         ConfidenceDisplay.from_predictions(rows.y, P, **rows.params, ax=histogram)
     for ax in axes[1]:
         ax.set_ylim(0, max(ax.get_ylim()[1] for ax in axes[1]))
@@ -81,9 +83,14 @@ def reliability(report: Any, title: str, P: Floats) -> Element:
     ece = report.measures_["ECE"][0 if is_before else 1].estimate
     return picture(
         lambda figure: ReliabilityDisplay.from_predictions(
-            rows.y, P, **rows.params, name=title, ax=figure.subplots()
+            rows.y,
+            P,
+            **rows.diagram_params,
+            name=title,
+            ax=figure.subplots(),
+            legend="outside upper center",
         ),
-        (4.6, 5.0),
+        (5.0, 5.6),
         f"Reliability diagram {when}, with an ECE of {written(ece)}.",
         f"Observed frequency by predicted probability, {when}, with 95% intervals.",
     )
@@ -97,8 +104,9 @@ def smooth_curves(report: Any) -> Element:
         ax = figure.subplots()
         for title, P in report.views:
             ReliabilityDisplay.from_predictions(
-                rows.y, P, **rows.params, style="smooth", name=title, ax=ax
-            )
+                rows.y, P, **rows.diagram_params, style="smooth", name=title, ax=ax,
+                legend="outside upper center",
+            )  # fmt: skip
 
     before, after, _ = report.measures_["smooth ECE"]
     return picture(
@@ -122,7 +130,8 @@ def worst_classes(report: Any, worst: list[int]) -> Element:
         for k, ax in zip(worst, axes, strict=False):
             ReliabilityDisplay.from_predictions(
                 rows.index == k, rows.after[:, k], sample_weight=rows.sample_weight,
-                n_bins=rows.n_bins, kind="binary", name=short(rows.classes[k]), ax=ax,
+                n_bins=rows.n_bins, kind="binary", groups=rows.groups, legend=False,
+                name=short(rows.classes[k]), ax=ax,
             )  # fmt: skip
         for ax in axes[len(worst) :]:
             ax.set_axis_off()
@@ -146,7 +155,9 @@ def decision_curves(report: Any) -> Element:
         ax = figure.subplots()
         for title, P in report.views:
             curve = clinical.net_benefit_curve(rows.y, P, thresholds=thresholds, **rows.row_params)
-            clinical.NetBenefitDisplay(curve, name=title).plot(ax)
+            clinical.NetBenefitDisplay(curve, name=title).plot(
+                ax, legend="outside upper center", random_state=rows.seed
+            )
 
     return picture(
         draw,

@@ -215,6 +215,7 @@ def calibration_report(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     features: Any = None,
     n_bins: int = 15,
     kind: Kind = "auto",
@@ -241,6 +242,9 @@ def calibration_report(
         Labels.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+    groups : array-like of shape (n_samples,), default=None
+        Rows with the same value depend on one another, such as visits of one patient. Intervals and
+        tests take whole groups as independent.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
         Features of the rows, for a calibrator that takes them, such as
         :class:`~skcalib.conditional.ConditionalCalibrator`, and for a section on the worst
@@ -302,11 +306,12 @@ def calibration_report(
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     with recorded() as messages:
-        data = as_numpy(on_host(X), "X"), on_host(y), sample_weight, features
+        data = as_numpy(on_host(X), "X"), on_host(y), sample_weight, groups, features
         evaluation, Z = _evaluate(calibrator, *data, n_bins, kind, random_state)
     give([("", messages)])
     arguments = {
         "sample_weight=w_test": sample_weight is not None,
+        "groups=groups_test": groups is not None,
         "features=features_test": features is not None,
         f"n_bins={n_bins}": n_bins != 15,
         f"kind={kind!r}": kind != "auto",
@@ -350,6 +355,7 @@ def _evaluate(
     X: Any,
     y: Any,
     sample_weight: Any,
+    groups: Any,
     features: Any,
     n_bins: int,
     kind: Kind,
@@ -361,7 +367,7 @@ def _evaluate(
     Z = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
     before = softmax(both_columns(Z), axis=1)
     classes = np.array(on_host(calibrator.classes_))
-    params: Any = {"n_bins": n_bins, "kind": kind, "labels": classes}
+    params: Any = {"n_bins": n_bins, "kind": kind, "labels": classes, "groups": groups}
     metrics.reliability_curve(y, before, sample_weight=sample_weight, **params)  # checks them
     w = check_weights(sample_weight, len(Z))
     if features is not None:  # checked now, because segments are computed later
@@ -372,6 +378,7 @@ def _evaluate(
         after=np.array(after),
         classes=classes,
         sample_weight=None if w is None else w.copy(),
+        groups=None if groups is None else np.unique(on_host(groups), return_inverse=True)[1],
         n_bins=n_bins,
         kind=resolved(kind, classes),
         seed=int(check_random_state(random_state).randint(2**31 - 1)),

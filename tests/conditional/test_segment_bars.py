@@ -68,6 +68,7 @@ def test_estimators_are_drawn_as_their_predictions_with_groups():
         np.testing.assert_array_equal(display.result.low, expected.low)
         np.testing.assert_array_equal(display.result.gap, expected.gap)
     assert display.ax_.get_title().startswith("LogisticRegression (p")
+    assert repr(display).startswith("<SegmentDisplay of LogisticRegression: largest gap")
 
 
 def test_number_of_segments():

@@ -90,6 +90,7 @@ def test_from_estimator_is_from_predictions():
     one = RiskCoverageDisplay.from_estimator(model, Z, labels, sample_weight=W, n_resamples=2)
     other = drawn(labels, model.predict_proba(Z), sample_weight=W)
     assert one.name == "GaussianNB"
+    assert repr(one).startswith("<RiskCoverageDisplay of GaussianNB: AURC 0.")
     np.testing.assert_array_equal(one.line_.get_xydata(), other.line_.get_xydata())
 
 
@@ -175,4 +176,8 @@ def test_decision_curve_of_an_estimator():
     one = NetBenefitDisplay.from_estimator(model, Z, Y == 0, **given)
     expected = net_benefit_curve(Y == 0, model.predict_proba(Z)[:, 1], thresholds=[0.1, 0.3])
     np.testing.assert_allclose(one.curve.net_benefit, expected.net_benefit)
+    most = f"{expected.net_benefit.max():.3g}"
+    assert repr(one) == (
+        f"<NetBenefitDisplay of GaussianNB: net benefit up to {most} at thresholds from 0.1 to 0.3>"
+    )
     assert one.name == "GaussianNB"

@@ -192,4 +192,8 @@ def test_a_single_model_needs_no_name():
     one = ScoreDecompositionDisplay.from_estimator(model, Z, Y, ax=Figure().subplots())
     other = drawn(Y, model.predict_proba(Z))
     assert [*one.points_, *other.points_] == ["GaussianNB", "Model"]
+    loss = one.decompositions["GaussianNB"].score
+    assert repr(one) == (
+        f"<ScoreDecompositionDisplay: GaussianNB; least log loss {loss:#.3g} of GaussianNB>"
+    )
     assert one.decompositions["GaussianNB"] == other.decompositions["Model"]

@@ -143,12 +143,25 @@ def test_estimators_are_drawn_as_their_predictions(kind):
 def test_response_method_chooses_the_scores():
     X, y = P[:, :2], Y == "zoo"
     svc, logistic = LinearSVC().fit(X, y), LogisticRegression().fit(X, y)
-    make = partial(ReliabilityDisplay.from_estimator, X=X, y=y, ax=Figure().subplots())
+
+    def make(model, **params):
+        return ReliabilityDisplay.from_estimator(model, X, y, ax=Figure().subplots(), **params)
+
     expected = reliability_curve(y, expit(svc.decision_function(X)))
     np.testing.assert_allclose(make(svc).curve.accuracy, expected.accuracy)
     for method in ("auto", "predict_proba", "decision_function"):
-        found = make(logistic, response_method=method, ax=Figure().subplots()).curve
+        found = make(logistic, response_method=method).curve
         assert found.gap == pytest.approx(reliability_curve(y, logistic.predict_proba(X)).gap)
+
+    class Both(LogisticRegression):
+        """A classifier with probabilities that are not the softmax of its scores."""
+
+        def predict_proba(self, X):
+            return 0.5 + 0.1 * (super().predict_proba(X) - 0.5)
+
+    both = Both().fit(X, y)
+    assert make(both).curve.confidence.max() < 0.56
+    assert make(both, response_method="decision_function").curve.confidence.max() > 0.56
     with pytest.raises(ValueError, match="needs a classifier with predict_proba, got LinearSVC"):
         make(svc, response_method="predict_proba")
     with pytest.raises(ValueError, match="response_method must be one of 'auto'"):
@@ -384,6 +397,17 @@ def test_legends_stand_where_they_are_asked_for(legend):
     assert len(display.figure_.legends) == is_above
 
 
+def test_legends_of_the_user_stay():
+    figure = Figure(layout="constrained")
+    ax = figure.subplots()
+    own = figure.legend(ax.plot([0, 1]), ["mine"])
+    for _ in range(2):
+        draw(ax=ax, style="dots", legend="outside lower center")
+    assert len(figure.legends) == 2
+    assert figure.legends[0] is own
+    assert len(figure.legends[1].get_texts()) == 4
+
+
 def test_the_histogram_stays_within_the_place_of_the_axes():
     figure = Figure(figsize=(6, 4))
     ax = figure.subplots()
@@ -439,6 +463,7 @@ def test_colours_and_line_properties_are_passed_on(style):
     colour = artist.get_facecolor() if style == "bars" else artist.get_color()
     assert to_rgb(colour) == to_rgb("#123456")
     assert artist.get_linewidth() == 3.5
+    assert display.strokes_ is None
     assert to_rgb(draw(style=style, line_kw={"color": "red"}).ax_.get_facecolor()) == (1, 1, 1)
 
 

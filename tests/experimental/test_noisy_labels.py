@@ -1,9 +1,11 @@
-"""Noisy labels: the minimum of the log loss of labels as seen, simulated noise, bad matrices."""
+"""Noisy labels: the minimum of the observed log loss, simulated noise, invalid matrices."""
+
+from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,49 +25,53 @@ def noisy(n, Q, seed=0):
 
 
 def seen_loss(L, Q, labels, w):
-    """The log loss of the labels as they are seen, of log-probabilities of the true class."""
+    """Log loss of the observed labels, by log-probabilities of the true class."""
     return -np.average(
         np.log((np.exp(log_softmax(L, axis=1)) * Q.T[labels]).sum(axis=1)), weights=w
     )
 
 
 @pytest.mark.parametrize(
-    ("calibrator", "noise_matrix"),
-    [
-        pytest.param(skcalib.TemperatureScaling(smoothing=0), None, marks=pytest.mark.slow),
-        (skcalib.VectorScaling(**EXACT), Q3),
-        pytest.param(skcalib.VectorScaling(**EXACT), None, marks=pytest.mark.slow),
-    ],
+    "calibrator",
+    [skcalib.TemperatureScaling(smoothing=0), skcalib.VectorScaling(**EXACT)],
+    ids=repr,
 )
-def test_the_gradient_of_the_observed_loss_is_zero(calibrator, noise_matrix, monkeypatch):
-    for name in ("PSEUDO_ROWS", "PRIOR_ROWS"):
-        monkeypatch.setattr(skcalib.meta._noisy_labels, name, 0)
+def test_the_gradient_of_the_observed_loss_is_zero(calibrator):
+    """With ten pseudo-rows that have the uncalibrated probabilities."""
     Z, _, labels = noisy(3000, Q3)
     w = np.random.default_rng(1).uniform(0.5, 2, len(Z))
-    c = NoisyLabelCalibration(calibrator, noise_matrix=noise_matrix)
-    c.fit(Z, labels, w)
-    L, Q = c.predict_log_proba(Z), c.noise_matrix_
-    np.testing.assert_allclose(Q.sum(axis=1), 1)
-    one = np.eye(3)
+    c = NoisyLabelCalibration(calibrator, noise_matrix=Q3).fit(Z, labels, w)
+    uncalibrated = softmax(Z, axis=1)
+
+    def objective(L):
+        pseudo = -(uncalibrated * log_softmax(L, axis=1)).sum(axis=1)
+        return seen_loss(L, Q3, labels, w) + 10 * np.average(pseudo, weights=w) / w.sum()
+
+    L, one = c.predict_log_proba(Z), np.eye(3)
     moves = [L, *(np.tile(one[0], (len(Z), 1)), np.tile(one[2], (len(Z), 1)))]
     for move in moves[: 1 if type(calibrator) is skcalib.TemperatureScaling else 3]:
-        up, down = (seen_loss(L + h * move, Q, labels, w) for h in (1e-3, -1e-3))
+        up, down = (objective(L + h * move) for h in (1e-3, -1e-3))
         assert abs(up - down) / 2e-3 < 2e-6
-    if noise_matrix is None:  # moves within rows of the matrix that keep their sums
-        for k in range(3):
-            D = np.outer(one[k], Q[k] * (one[1] - Q[k, 1]))
-            up, down = (seen_loss(L, Q + h * D, labels, w) for h in (1e-3, -1e-3))
-            assert abs(up - down) / 2e-3 < 1e-5
-    else:
-        np.testing.assert_allclose(Q, Q3)
+    np.testing.assert_allclose(c.noise_matrix_, Q3)
 
 
-def test_no_noise_is_the_calibrator_itself(monkeypatch):
-    monkeypatch.setattr(skcalib.meta._noisy_labels, "PRIOR_ROWS", 0)
-    Z, y, _ = noisy(1000, Q3)
+def test_an_estimated_matrix_maximizes_the_likelihood():
+    """Up to a pseudo-row of each class."""
+    Z, _, labels = noisy(3000, Q3)
+    c = NoisyLabelCalibration(skcalib.TemperatureScaling(smoothing=0)).fit(Z, labels)
+    L, Q, one = c.predict_log_proba(Z), c.noise_matrix_, np.eye(3)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    for k in range(3):  # moves within rows of the matrix that keep their sums
+        D = np.outer(one[k], Q[k] * (one[1] - Q[k, 1]))
+        up, down = (seen_loss(L, Q + h * D, labels, None) for h in (1e-3, -1e-3))
+        assert abs(up - down) / 2e-3 < 1 / 3000
+
+
+def test_no_noise_is_the_calibrator_itself():
+    Z, y, _ = noisy(20_000, Q3)
     c = NoisyLabelCalibration(noise_matrix=np.eye(3)).fit(Z, y)
     expected = skcalib.TemperatureScaling(smoothing=0).fit(Z, y).predict_proba(Z)
-    np.testing.assert_allclose(c.predict_proba(Z), expected, rtol=1e-9)
+    np.testing.assert_allclose(c.predict_proba(Z), expected, atol=2e-4)
     assert c.n_iter_ == 3
 
 
@@ -120,13 +126,6 @@ def test_very_noisy_labels_do_not_lead_to_certainty():
         Z, _, labels = noisy(150, Q, seed)
         c = NoisyLabelCalibration(noise_matrix=Q).fit(Z, labels)
         assert c.calibrator_.temperature_ > 0.2
-
-
-def test_a_fit_that_does_not_converge_warns(monkeypatch):
-    monkeypatch.setattr(skcalib.meta._noisy_labels, "MAX_ITERATIONS", 3)
-    Z, _, labels = noisy(300, Q3)
-    with pytest.warns(skcalib._warnings.NotConvergedWarning, match="in 3 fits"):
-        assert NoisyLabelCalibration().fit(Z, labels).n_iter_ == 3
 
 
 @pytest.mark.parametrize(
@@ -197,9 +196,9 @@ def test_warnings_and_classes_of_the_calibrator_reach_the_user():
         other.fit(Z, labels)
 
 
-def test_copies_that_take_too_much_memory(monkeypatch):
-    monkeypatch.setattr(skcalib.meta._noisy_labels, "LARGEST_COPIES", 899)
-    Z, _, labels = noisy(100, Q3)
-    NoisyLabelCalibration().fit(Z[:99], labels[:99])
-    with pytest.raises(ValueError, match=r"899 logits .*got 300 of 100 rows"):
-        NoisyLabelCalibration().fit(Z, labels)
+def test_copies_that_take_too_much_memory_are_refused():
+    n_classes = 5000
+    Z = np.random.default_rng(0).normal(size=(50, n_classes))
+    calibrator = NoisyLabelCalibration(classes=range(n_classes))
+    with pytest.raises(ValueError, match=r"at most 5e\+08 logits in all.* Fit to fewer rows"):
+        calibrator.fit(Z, np.arange(50))

@@ -125,6 +125,7 @@ def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
     np.testing.assert_allclose(c.predict_proba(new)[:, 3], q)
 
 
+@pytest.mark.filterwarnings("ignore:Columns of X probably")  # all predictions may be wrong
 @pytest.mark.parametrize(
     "calibrator", [None, skcalib.BBQ(), skcalib.AutoCalibrator(), LogisticRegression()]
 )

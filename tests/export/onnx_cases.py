@@ -9,7 +9,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not inst
 
 
 def logits_of(n_columns, n_rows=300, dtype=np.float64):
-    """Logits of so many columns, one for two classes, and labels."""
+    """Logits with a number of columns, one for two classes, and labels."""
     Z, y = make_logits(n_rows, max(n_columns, 2), temperature=2.0, random_state=0)
     return (Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z).astype(dtype), y
 

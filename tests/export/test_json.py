@@ -1,4 +1,4 @@
-"""JSON: round trips bit for bit, metadata, what is refused, and damaged text."""
+"""JSON: round trips bit for bit, metadata, refused calibrators, and damaged text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MAPS = [kind for kind in CALIBRATORS if "EstimatorCalibration" not in kind.__nam
 
 
 def real(form):
-    """The calibrator that a stand-in of the tests stands for."""
+    """The calibrator of skcalib for a stand-in of the tests."""
     if isinstance(form, AutoCalibrator):
         return AutoCalibrator(FEW, cv=2)
     for module in (skcalib, skcalib.conditional, skcalib.experimental):
@@ -260,7 +260,7 @@ def test_metadata_that_are_not_plain_are_refused(wrong):
 
 
 # --------------------------------------------------------------------------------------
-# What cannot be written.
+# Calibrators that cannot be written.
 
 
 CLASSIFIER = CalibratedClassifier(LogisticRegression(), TemperatureScaling(), cv=2)
@@ -275,12 +275,12 @@ def with_classes(factor):
 
 
 @pytest.mark.parametrize("wrong", [TemperatureScaling(), make_pipeline(TemperatureScaling())])
-def test_what_is_not_fitted_is_refused(wrong):
+def test_calibrators_that_are_not_fitted_are_refused(wrong):
     with pytest.raises(NotFittedError, match="not fitted"):
         to_json(wrong)
 
 
-def test_what_is_no_calibrator_of_maps_and_bins_is_refused():
+def test_calibrators_with_other_parts_are_refused():
     trees = r"made of maps and bins, got a \w+Classifier for .*estimator.* skops.*joblib.*without"
     for wrong, words in [
         (LogisticRegression().fit(Z, Y), "to_json takes a fitted calibrator"),
@@ -323,7 +323,7 @@ def assert_is_sentence(message):
 
 
 def says(text, words):
-    """That the text raises a sentence with these words, and a remedy."""
+    """Check that the text raises a sentence with these words and a remedy."""
     with pytest.raises(ValueError, match=words) as error:
         from_json(text)
     assert_is_sentence(str(error.value))
@@ -360,7 +360,7 @@ def test_text_that_is_no_calibrator(text, words):
 
 
 @pytest.mark.parametrize("text", [b"{}", None, {}, 3])
-def test_what_is_no_text(text):
+def test_values_that_are_no_text_are_refused(text):
     with pytest.raises(TypeError, match="from_json takes text"):
         from_json(text)
 
@@ -440,7 +440,7 @@ def paths_of(value, path=()):
 
 
 def assert_says(text):
-    """That the text raises a sentence, or makes a calibrator that predicts."""
+    """Check that the text raises a sentence, or makes a calibrator that predicts."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", InconsistentVersionWarning)

@@ -34,7 +34,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 WITH_STEPS = _PerClass | skcalib.experimental.EstimatorCalibration | skcalib.AutoCalibrator
 SHARE = 1e-3
 
-# Parameters with which the calibrators that stand-ins stand for are fast.
+# Parameters that make the default calibrators fast.
 FAST = {
     "AutoCalibrator": {
         "calibrators": {
@@ -64,13 +64,13 @@ ALL = [real(kind()) for kind in CALIBRATORS]
 
 
 def relative(A, B):
-    """Differences of numbers of which some are equal infinities, relative to large ones."""
+    """Relative differences of large numbers; equal infinities have none."""
     with np.errstate(invalid="ignore"):
         return np.where(A == B, 0, np.abs(A - B) / (1 + np.abs(B)))
 
 
 def close_rows(calibrator, found, X, tolerance):
-    """Rows whose probabilities and logits are those of the calibrator but for rounding errors.
+    """Rows with the probabilities and logits of the calibrator, up to rounding errors.
 
     Where logits in single precision are not enough to compute them, the errors of the calibrator
     itself, four times, count as well.
@@ -84,7 +84,7 @@ def close_rows(calibrator, found, X, tolerance):
 
 
 def check_agreement(calibrator, X, *, optimized=(False, True)):
-    """That the model of a calibrator gives its probabilities, logits and labels."""
+    """Check the probabilities, logits and labels of the model of a calibrator."""
     model = to_onnx(calibrator, dtype=X.dtype, outputs=OUTPUTS)
     share = SHARE if isinstance(calibrator, WITH_STEPS) else 0
     wrong_by_trees = 1e-6 * isinstance(calibrator, skcalib.experimental.EstimatorCalibration)
@@ -125,9 +125,9 @@ def test_every_calibrator(form, dtype, widths, rng):
 
 @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
 def test_models_are_valid(calibrator):
-    """Of the versions of the documentation, for any number of rows, none of which changes others.
+    """Models have the documented versions and take any number of independent rows.
 
-    The calibrator stays as it is.
+    The calibrator does not change.
     """
     for n_columns in (1, 3):
         Z, y = logits_of(n_columns)
@@ -275,7 +275,7 @@ def test_top_labels_of_many_classes_have_one_formula():
 
 
 def test_predictions_where_probabilities_are_tied():
-    """Labels of calibrators that keep the order are those of the logits, as in ``predict``."""
+    """Calibrators that keep the order predict the labels of the logits."""
     Z, y = logits_of(3)
     X = np.array([[0, 1e-6, 0], [40, 41, 0], [0, 0, 1e-30]], np.float32)
     for kind in (skcalib.TemperatureScaling, skcalib.OrderPreservingScaling):
@@ -396,28 +396,28 @@ class Mine(skcalib.TemperatureScaling):
 
 
 class Sorted(skcalib.TemperatureScaling):
-    """One that computes what graphs cannot."""
+    """A calibrator with an operation that graphs do not have."""
 
     def _calibrate(self, Z):
         return np.sort(Z, axis=1)
 
 
 class Branching(skcalib.TemperatureScaling):
-    """One that depends on the numbers."""
+    """A calibrator that depends on the numbers."""
 
     def _calibrate(self, Z):
         return Z if np.max(Z) > 0 else -Z
 
 
 class Converting(skcalib.TemperatureScaling):
-    """One that wants an array of NumPy."""
+    """A calibrator that needs an array of NumPy."""
 
     def _calibrate(self, Z):
         return np.asarray(Z) / 2
 
 
 class Other(skcalib.TemperatureScaling):
-    """One that computes more than its functions of blocks."""
+    """A calibrator that replaces a public method."""
 
     def predict_proba(self, X):
         return 1 - super().predict_proba(X)
@@ -490,7 +490,7 @@ class TestErrors:
 
 
 def test_calibrators_of_tensors(monkeypatch):
-    """Their models are those of copies with arrays of NumPy."""
+    """Their models equal the models of fits to arrays."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from sklearn import config_context
 

@@ -138,7 +138,7 @@ def test_trees_in_double_precision(estimator):
 
 
 def test_trees_do_not_divide_ties(rng):
-    """Votes of a forest are equal but for the rounding errors of their logarithms."""
+    """Votes of a forest are equal up to rounding errors of their logarithms."""
     votes = rng.multinomial(10, [0.5, 0.3, 0.2], size=900) / 10
     with np.errstate(divide="ignore"):
         Z = np.log(np.maximum(votes, 1e-15))

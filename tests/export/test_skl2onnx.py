@@ -45,7 +45,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 from onnx_cases import onnxruntime, run  # noqa: E402  (after the skip)
 
-# Those of skl2onnx and what it imports.
+# Warnings of skl2onnx and its imports.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Attribute `prob[AB]_` was deprecated:FutureWarning"),
@@ -87,7 +87,7 @@ def converted(model, X, **options):
 
 
 def check_agreement(model, X, *, share=0.0):
-    """That labels and probabilities are those of the model, and their types those of the input."""
+    """Check labels and probabilities against the model, and types against the input."""
     label, P = run(converted(model, X), X).values()
     expected = model.predict_proba(X)
     close = np.abs(P - expected).max(axis=1) < TOLERANCE[X.dtype.name]
@@ -99,6 +99,7 @@ def check_agreement(model, X, *, share=0.0):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Columns of X probably")  # of a network with 30 iterations
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 def test_classifiers_with_scaled_features(classifier):
     is_boosting = isinstance(classifier, HistGradientBoostingClassifier)
@@ -347,7 +348,7 @@ class TestErrors:
             container.add_node("ArgMax", X, label, axis=1, keepdims=0)
             container.add_node("Softmax", X, P, axis=1)
 
-        options = {key: [True, False] for key in ["nocl", "zipmap", "raw_scores"]}
+        options = {name: [True, False] for name in ("nocl", "zipmap", "raw_scores")}
         shapes = calculate_linear_classifier_output_shapes
         skl2onnx.update_registered_converter(Margins, "Margins", shapes, convert, options=options)
         model = CalibratedClassifier(Margins(), PlattScaling(), cv=2).fit(self.X, self.Y)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.stats import beta, norm
+from scipy.stats import beta, binom, norm
 
 from skcalib import PlattScaling
 from skcalib.judge import calibrated_mean
@@ -147,3 +147,51 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
 def test_messages(args, params, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         calibrated_mean(*args, **params)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_scores_of_all_precisions(dtype):
+    """Half precision holds these scores exactly, and infinity is refused in all of them."""
+    scores = (np.arange(40) % 16 / 4 - 2).astype(dtype)
+    y = np.array(Y * 4)
+    found = calibrated_mean(y, scores[:16], scores)
+    assert fields(found) == pytest.approx(
+        fields(calibrated_mean(y, scores[:16] * 1.0, scores * 1.0))
+    )
+    for place, name in ((3, "score_labelled"), (30, "score_all")):
+        wrong = scores.copy()
+        wrong[place] = np.inf
+        with pytest.raises(ValueError, match=f"{name} must hold finite numbers"):
+            calibrated_mean(y, wrong[:16], wrong)
+
+
+def test_groups_and_categories_together():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(120), 5)
+    by = np.array(["left", "right"])[groups % 2]
+    y = rng.uniform(size=120)[groups] < 0.4
+    s = y + rng.normal(size=600)
+    few = slice(0, 300)
+    given = {"by": by[few], "by_all": by, "groups": groups[few], "groups_all": groups}
+    found = calibrated_mean(y[few], s[few], s, **given)
+    plain = calibrated_mean(y[few], s[few], s, by=by[few], by_all=by)
+    for name in ("left", "right"):
+        assert found.by[name].estimate == pytest.approx(plain.by[name].estimate)
+        assert found.by[name].n_effective < 0.6 * plain.by[name].n_effective
+    with pytest.raises(ValueError, match=r"groups must be among groups_all, got others: \[999\]"):
+        calibrated_mean(y[few], s[few], s, groups=np.full(300, 999), groups_all=groups)
+    with pytest.raises(ValueError, match=r"got groups only. Pass groups_all as well"):
+        calibrated_mean(y[few], s[few], s, groups=groups[few])
+
+
+@pytest.mark.slow
+def test_intervals_with_groups_cover():
+    """Four equal rows in each group."""
+    covered, rng = 0, np.random.default_rng(0)
+    groups = np.repeat(np.arange(1000), 4)
+    for _ in range(200):
+        y = (rng.uniform(size=1000) < 0.3)[groups]
+        s = 2 * y + rng.normal(size=1000)[groups]
+        found = calibrated_mean(y[:240], s[:240], s, groups=groups[:240], groups_all=groups)
+        covered += found.low <= 0.3 <= found.high
+    assert covered >= binom.ppf(1e-3, 200, 0.94)

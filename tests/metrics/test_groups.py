@@ -367,3 +367,34 @@ def test_differences_of_groups_cover():
         )  # fmt: skip
         covered += found.low <= true <= found.high
     assert covered >= binom.ppf(1e-3, 60, 0.93)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_groups", "equal"), [(60, True), (200, False)])
+def test_segments_of_groups_keep_the_level(n_groups, equal):
+    rejected, groups = 0, np.repeat(np.arange(n_groups), 6)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(1, 4, size=n_groups)[groups] if equal else rng.beta(1, 4, size=len(groups))
+        y = (rng.uniform(size=n_groups)[groups] < p).astype(int)
+        features = rng.integers(5, size=(n_groups, 2))[groups]
+        found = multicalibration_error(
+            y, p, features, categorical_features=[0, 1], groups=groups, n_resamples=39,
+            random_state=seed, labels=[0, 1],
+        )  # fmt: skip
+        rejected += found.pvalue <= 0.05
+    assert rejected <= binom.ppf(0.999, 60, 0.06)
+
+
+@pytest.mark.slow
+def test_promised_risks_are_kept_with_groups():
+    """Six equal rows in each group; independent rows would break the promise in 13 %."""
+    groups, broken = np.repeat(np.arange(200), 6), 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        s = rng.uniform(0.5, 1, size=200)[groups]
+        right = (rng.uniform(size=200)[groups] < s).astype(int)
+        given = {"risk": 0.1, "kind": "binary", "labels": [0, 1]}
+        found = selective_threshold(right, s, groups=groups, **given)
+        broken += np.isfinite(found.threshold) and (1 - found.threshold) / 2 > 0.1
+    assert broken <= binom.ppf(0.999, 200, 0.05)

@@ -117,6 +117,22 @@ def test_groups_change_the_test_and_no_measure():
     assert once.e_value_ / 3 < grouped.e_value_ < 3 * once.e_value_ < rows.e_value_
 
 
+def test_batches_of_few_groups_do_not_warn_of_the_order_of_columns():
+    y, proba = (np.repeat(each, 25, axis=0) for each in ([0, 1, 2], P[[3, 1, 2]]))
+    monitor = CalibrationMonitor(range(3)).update(y, proba, groups=np.repeat([1, 2, 3], 25))
+    assert monitor.n_samples_ == 75
+
+
+def test_a_large_group_counts_as_much_as_a_single_row():
+    y, proba = over_confident(300)
+    times = np.where(np.arange(300) == 0, 100, 1)
+    rows = np.repeat(np.arange(300), times)
+    once = CalibrationMonitor(range(3)).update(y, proba).e_value_
+    grouped = CalibrationMonitor(range(3)).update(y[rows], proba[rows], groups=rows).e_value_
+    assert once > 10
+    assert grouped == pytest.approx(once, rel=0.3)
+
+
 def test_groups_of_another_length_are_refused():
     monitor = CalibrationMonitor([0, 1])
     with pytest.raises(ValueError, match=r"groups must have one entry for each of the 2 rows"):

@@ -34,7 +34,7 @@ def hostile():
     names = np.array(HOSTILE, dtype=object)
     calibrator = skcalib.VectorScaling(classes=names).fit(Z[:500], names[y[:500]])
     compared = skcalib.compare_calibrators(
-        Z, names[y], calibrators={HOSTILE[0]: skcalib.TemperatureScaling()}, cv=2, classes=names
+        Z, names[y], calibrators={HOSTILE[0]: skcalib.TemperatureScaling()}, cv=2, labels=names
     )
     metadata = {HOSTILE[0]: HOSTILE[5]}
     params = {"name": "".join(HOSTILE), "comparison": compared, "metadata": metadata}

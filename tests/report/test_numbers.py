@@ -80,10 +80,16 @@ def test_risk_figures_equal_the_functions():
     calibrator = PlattScaling().fit(Z[:200], y[:200])
     found = calibration_report(calibrator, Z[200:], y[200:]).risk_
     P = calibrator.predict_proba(Z[200:])
-    assert found["calibration slope"][1] == clinical.calibration_slope(y[200:], P)
-    assert found["calibration in the large"][1] == clinical.calibration_intercept(y[200:], P)
-    assert found["ICI"][1] == clinical.integrated_calibration_index(y[200:], P)
-    assert found["Emax"][1] == clinical.integrated_calibration_index(y[200:], P, quantile=1)
+    for title, function in (
+        ("calibration slope", clinical.calibration_slope),
+        ("calibration in the large", clinical.calibration_intercept),
+    ):
+        want = function(y[200:], P)
+        assert found[title][1].low == pytest.approx(want.low), title
+        assert found[title][1].estimate == pytest.approx(want.estimate), title
+    index = clinical.integrated_calibration_index
+    assert found["ICI"][1] == pytest.approx(index(y[200:], P))
+    assert found["Emax"][1] == pytest.approx(index(y[200:], P, quantile=1))
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
@@ -123,6 +129,24 @@ def test_weights_of_two_are_rows_twice():
         if name == "debiased ECE":  # the bias is of the effective rows
             continue
         assert change.after.estimate == pytest.approx(repeated[name].after.estimate), name
+
+
+def test_groups_of_equal_rows_are_single_rows():
+    Z, y = make_logits(200, 3, random_state=0)
+    calibrator = report_of(plain).calibrator
+    fourfold = np.repeat(np.arange(200), 4)
+    grouped = calibration_report(
+        calibrator, Z[fourfold], y[fourfold], groups=fourfold, random_state=0
+    )
+    once = calibration_report(calibrator, Z, y, random_state=0)
+    for name in ("log loss", "Brier score", "accuracy"):
+        for found, want in zip(grouped.measures_[name], once.measures_[name], strict=True):
+            assert (found.low, found.high) == pytest.approx((want.low, want.high)), name
+    errors = [report.measures_["debiased ECE"].difference for report in (grouped, once)]
+    widths = [error.high - error.low for error in errors]
+    assert 0.7 < widths[0] / widths[1] < 1.4
+    assert grouped.evaluation.n_effective == pytest.approx(200)
+    assert "groups=groups_test" in grouped.code_
 
 
 def test_intervals_of_means_have_their_coverage(rng):
