@@ -186,6 +186,6 @@ def test_a_notebook_shows_verdict_measures_and_figure(logits3):
     texts = [element["text"] for element in shown.all("p")]
     assert texts[:2] == report.verdict_
     assert len(shown.all("table")) == len(shown.all("img")) == 1
-    left, _ = plt.figure(layout="constrained").subfigures(1, 2)
+    left, _ = plt.figure(figsize=(10, 5), layout="constrained").subfigures(1, 2)
     inner = skcalib.calibration_report(report.calibrator, *logits3, figure=left)
     assert len(Page(inner._repr_html_()).all("img")) == 1
