@@ -252,7 +252,9 @@ def test_metadata_come_back():
 
 
 @pytest.mark.parametrize(
-    "wrong", ["text", {1: "a"}, {"a": np.nan}, {"a": object()}, ["a"]], ids=["text", "number as key", "NaN", "object", "list"]
+    "wrong",
+    ["text", {1: "a"}, {"a": np.nan}, {"a": object()}, ["a"]],
+    ids=["text", "number as key", "NaN", "object", "list"],
 )
 def test_metadata_that_are_not_plain_are_refused(wrong):
     with pytest.raises(TypeError, match="metadata must"):
