@@ -66,6 +66,7 @@ def test_bands_resample_whole_groups(display):
     plt.close("all")
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_models_on_the_same_axes():
     first = drawn(name="A")
     second = drawn(p=softmax(-Z, axis=1), name="B", ax=first.ax_)

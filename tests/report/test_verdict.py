@@ -64,6 +64,7 @@ def test_few_rows_reveal_only_large_errors(n, words):
     assert words in verdict_on(calibrator, Z[:n], y[:n])[1]
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 @pytest.mark.parametrize(
     ("n_wrong", "words"),
     [
