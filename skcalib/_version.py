@@ -40,7 +40,7 @@ class Versioned:
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        plain = {name: _plain(value) for name, value in state.items()}
+        plain = {name: _as_plain(value) for name, value in state.items()}
         return {**plain, "_skcalib_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ def warn_of_version(name: str, written_by: str) -> None:
         )
 
 
-def _plain(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     """A range as a list, and array-likes such as a pandas index as NumPy arrays."""
     if isinstance(value, range):
         return list(value)

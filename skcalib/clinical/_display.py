@@ -177,8 +177,8 @@ n_resamples, random_state, color, line_kw
         check_flag("standardized", standardized)
         t = checked_thresholds(thresholds)
         rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
-        found = ranked(rows.score, rows.event, rows.weight)
-        curve = benefits_of(found, t, standardized=standardized)
+        ranks = ranked(rows.score, rows.event, rows.weight)
+        curve = benefits_of(ranks, t, standardized=standardized)
         numbers = group_numbers(groups, y_proba, sample_weight)
         return cls(curve, name=name, rows=rows, groups=numbers).plot(
             ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,

@@ -26,8 +26,8 @@ TOL, MAX_ITERATIONS, MEMORY = 3e-4, 500, 30
 def effect_scores(effects: Floats, L: Floats, levels: Indices) -> Floats:
     """Scores (n, K) of log-probabilities in levels (n, d) of a table of effects, slopes first."""
     centred, masked = _centred(L)
-    of_rows = effects[levels].sum(axis=1)
-    S = centred * (1 + of_rows[:, :1]) + of_rows[:, 1:]
+    sums = effects[levels].sum(axis=1)
+    S = centred * (1 + sums[:, :1]) + sums[:, 1:]
     return np.where(masked, -np.inf, S)
 
 
@@ -39,7 +39,9 @@ def _centred(L: Floats) -> tuple[Floats, Array]:
     return np.where(masked, 0, finite - mean), masked
 
 
-def _fitted(base: Floats, centred: Floats, A: Floats, y: Indices) -> tuple[Floats, Floats]:
+def _label_probabilities(
+    base: Floats, centred: Floats, A: Floats, y: Indices
+) -> tuple[Floats, Floats]:
     """Probabilities (K, n), and log-probabilities of labels, given sums of effects (1 + K, n)."""
     S = centred * A[0]
     S += A[1:]
@@ -76,22 +78,22 @@ def fit_effects(
 
     def loss(x: Floats) -> tuple[float, Floats]:
         A = np.ascontiguousarray((D @ x.reshape(n_levels, 1 + K)).T)
-        P, of_labels = _fitted(base, centred, A, y)
+        P, label_logs = _label_probabilities(base, centred, A, y)
         P[y, np.arange(n)] -= 1
         P = P if w is None else P * w
         gradient = D_t @ np.column_stack([np.sum(P * centred, axis=0), P.T])
-        value = strength / 2 * x @ x - (of_labels.sum() if w is None else w @ of_labels)
+        value = strength / 2 * x @ x - (label_logs.sum() if w is None else w @ label_logs)
         return float(value) / weight, (gradient.ravel() + strength * x) / weight
 
     options = {"gtol": TOL, "ftol": 0.0, "maxiter": MAX_ITERATIONS, "maxcor": MEMORY}
     if not n_levels:
         return np.zeros((1, 1 + K))
     x0 = np.zeros(n_levels * (1 + K)) if start is None else start[:-1].ravel()
-    found = optimize.minimize(loss, x0, jac=True, method="L-BFGS-B", options=options)
-    if np.abs(found.jac).max() > TOL:
+    result = optimize.minimize(loss, x0, jac=True, method="L-BFGS-B", options=options)
+    if np.abs(result.jac).max() > TOL:
         warn(
-            f"The effects of the features did not converge in {found.nit} iterations: their "
-            f"gradient is {np.abs(found.jac).max():.1g}. Leave out columns of far values.",
+            f"The effects of the features did not converge in {result.nit} iterations: their "
+            f"gradient is {np.abs(result.jac).max():.1g}. Leave out columns of far values.",
             NotConvergedWarning,
         )
-    return np.append(found.x, np.zeros(1 + K)).reshape(n_levels + 1, 1 + K)
+    return np.append(result.x, np.zeros(1 + K)).reshape(n_levels + 1, 1 + K)

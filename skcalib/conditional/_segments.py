@@ -85,15 +85,15 @@ class MulticalibrationResult:
     @property
     def worst(self) -> str:
         """The worst segment, in words."""
-        of_class = "" if self.label is None else f" of class {self.label[0]}"
+        name = "" if self.label is None else f" of class {self.label[0]}"
         return (
-            f"{self.segment[0]}, scores{of_class} from {self.lower[0]:.3g} to {self.upper[0]:.3g}: "
+            f"{self.segment[0]}, scores{name} from {self.lower[0]:.3g} to {self.upper[0]:.3g}: "
             f"{self.n_samples[0]} rows with mean score {self.confidence[0]:.3f} and event rate "
             f"{self.accuracy[0]:.3f}"
         )
 
 
-class Cells(NamedTuple):
+class SegmentCells(NamedTuple):
     """The scores of a column, and the cells of all segments."""
 
     label: Any
@@ -107,11 +107,11 @@ class Cells(NamedTuple):
         return np.abs(in_ranges(self.cells @ residuals)) / self.scale[:, :, None]
 
 
-def in_ranges(of_cells: Floats) -> Floats:
+def in_ranges(cell_sums: Floats) -> Floats:
     """Sums over the ranges of each segment, (n_segments, 7, ...), from sums over cells."""
-    shape = (len(of_cells) // 4, 4, int(np.prod(of_cells.shape[1:])))
-    sums: Floats = RANGES.astype(float) @ of_cells.reshape(shape)
-    return sums.reshape(shape[0], len(RANGES), *of_cells.shape[1:])
+    shape = (len(cell_sums) // 4, 4, int(np.prod(cell_sums.shape[1:])))
+    sums: Floats = RANGES.astype(float) @ cell_sums.reshape(shape)
+    return sums.reshape(shape[0], len(RANGES), *cell_sums.shape[1:])
 
 
 def multicalibration_error(
@@ -212,80 +212,75 @@ def multicalibration_error(
     >>> subject = rng.choice(["art", "law", "music"], size=3000)
     >>> p = rng.uniform(size=3000)
     >>> y = rng.uniform(size=3000) < np.where(subject == "law", 0.8 * p, p)
-    >>> found = multicalibration_error(y, p, subject, random_state=0)
-    >>> found.pvalue
+    >>> result = multicalibration_error(y, p, subject, random_state=0)
+    >>> result.pvalue
     0.001
-    >>> str(found.segment[0]), bool(found.gap[0] > 0.05)
+    >>> str(result.segment[0]), bool(result.gap[0] > 0.05)
     ('0 = law', True)
     """
     check_integer("n_resamples", n_resamples)
     check_real("confidence_level", confidence_level, high=1)
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
     numbers = group_numbers(groups, y_proba, sample_weight)
-    names, cells = cells_of(rows, features, categorical_features, pairs=pairs, groups=numbers)
+    names, cells = segment_cells(rows, features, categorical_features, pairs=pairs, groups=numbers)
     maxima = null_maxima(cells, n_resamples, check_random_state(random_state), numbers)
     critical = float(np.quantile(maxima, confidence_level, method="higher"))
     tables = zip(*(worst_ranges(names, one, critical) for one in cells), strict=True)
-    label, *found = map(np.concatenate, tables)
-    order = np.argsort(-found[GAPS], kind="stable")
-    found, statistic = [values[order] for values in found], float(found[GAPS].max())
-    of_class = None if cells[0].label is None else label[order]
-    return MulticalibrationResult(statistic, p_value(statistic, maxima), of_class, *found)
+    label, *arrays = map(np.concatenate, tables)
+    order = np.argsort(-arrays[GAPS], kind="stable")
+    arrays, statistic = [values[order] for values in arrays], float(arrays[GAPS].max())
+    classes = None if cells[0].label is None else label[order]
+    return MulticalibrationResult(statistic, p_value(statistic, maxima), classes, *arrays)
 
 
-def _gaps_of(cells: Cells) -> Floats:
-    """Sizes (n_segments, 7) of the standardized gaps."""
-    return cells.excess((cells.event - cells.score)[:, None])[:, :, 0]
-
-
-def cells_of(
-    given: tuple[Any, ...],
+def segment_cells(
+    arguments: tuple[Any, ...],
     features: Any,
     categorical_features: Any,
     *,
     pairs: bool,
     groups: Indices | None = None,
-) -> tuple[list[str], list[Cells]]:
+) -> tuple[list[str], list[SegmentCells]]:
     """Names of the segments, and the cells of each column of scores."""
-    check_in_memory([*given, features])
-    y_true, y_proba, kind, sample_weight, labels, pos_label = given
+    check_in_memory([*arguments, features])
+    y_true, y_proba, kind, sample_weight, labels, pos_label = arguments
     check_draws_labels(kind, "multicalibration_error")
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     n = np.shape(y_proba)[0]
     w = check_weights(sample_weight, n)
-    some = None if w is None else (w > 0).astype(float)
-    names, members = segments_of(features, n, some, categorical_features, pairs=pairs)
+    is_kept = None if w is None else (w > 0).astype(float)
+    names, members = find_segments(features, n, is_kept, categorical_features, pairs=pairs)
     scored = columns_of(None, rows, kind, None, None, pos_label).each()
-    return names, [_cells(len(names), members, column, groups) for column in scored]
+    return names, [_make_cells(len(names), members, column, groups) for column in scored]
 
 
-def segments_of(
-    features: Any, n_rows: int, some: Floats | None, categorical_features: Any, *, pairs: bool
+def find_segments(
+    features: Any, n_rows: int, is_kept: Floats | None, categorical_features: Any, *, pairs: bool
 ) -> tuple[list[str], list[Indices]]:
     """Names of the segments, and arrays (n,) of their numbers, with -1 for rows in no segment."""
-    n = n_rows if some is None else int(some.sum())
+    n = n_rows if is_kept is None else int(is_kept.sum())
     names, members = ["all rows"], [np.zeros(n, np.intp)]
     if features is None:
         return names, members
-    columns, numbers = fitted_columns(features, n_rows, some, categorical_features)
-    levels, of_levels = columns.levels_of(numbers), columns.names_of_levels()
-    n_levels = len(of_levels)
+    columns, numbers = fitted_columns(features, n_rows, is_kept, categorical_features)
+    levels, level_names = columns.levels_of(numbers), columns.names_of_levels()
+    n_levels = len(level_names)
     for size in (1, 2) if pairs else (1,):
         for chosen in combinations(range(levels.shape[1]), size):
             powers = (n_levels + 1) ** np.arange(size)
-            found, number, count = np.unique(
+            codes, number, count = np.unique(
                 levels[:, chosen] @ powers, return_inverse=True, return_counts=True
             )
-            parts = found[:, None] // powers % (n_levels + 1)
+            parts = codes[:, None] // powers % (n_levels + 1)
             kept = (count >= LEAST_WEIGHT) & (parts < n_levels).all(axis=1)
             members.append(np.where(kept, len(names) + np.cumsum(kept) - 1, -1)[number])
-            names += [" and ".join(of_levels[k] for k in levels) for levels in parts[kept]]
+            names += [" and ".join(level_names[k] for k in levels) for levels in parts[kept]]
     return names, members
 
 
-def _cells(
+def _make_cells(
     n_segments: int, members: list[Indices], column: Scored, groups: Indices | None
-) -> Cells:
+) -> SegmentCells:
     """The cells of a column of scores."""
     label, score, event, w = column
     w = np.ones(len(score)) if w is None else w / w.max()
@@ -296,14 +291,14 @@ def _cells(
     )
     shape = (4 * n_segments, len(score))
     cells = csr_array((w[row], (cell, row)), shape=shape)
-    of_rows = np.column_stack([score * (1 - score), np.ones(len(score))])
-    variance, squares = np.moveaxis(in_ranges(cells.power(2) @ of_rows), -1, 0)
+    statistics = np.column_stack([score * (1 - score), np.ones(len(score))])
+    variance, squares = np.moveaxis(in_ranges(cells.power(2) @ statistics), -1, 0)
     count = in_ranges(np.bincount(cell, minlength=shape[0]).astype(float))
     floor = np.where(count > 0, ratio(squares, count), 1.0)
     variance = np.maximum(variance, floor)
     if groups is not None:
         variance *= np.maximum(ratio(_squares_by_group(cells, groups), squares), 1.0)
-    return Cells(label, score, event, cells, np.sqrt(variance))
+    return SegmentCells(label, score, event, cells, np.sqrt(variance))
 
 
 def _squares_by_group(cells: Any, groups: Indices) -> Floats:
@@ -329,15 +324,15 @@ def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
         return reached[edges[number]], reached[edges[number + 1]]
 
     (low, high), (begin, end) = span(is_new), span(first)
-    found = np.empty(len(w), np.intp)
+    quarter = np.empty(len(w), np.intp)
     # Rounding must not decide for ranks between two quarters.
     share = ((low + high) / 2 - begin) / (end - begin) + ROUNDING
-    found[order] = np.minimum(4 * share, 3)
-    return found
+    quarter[order] = np.minimum(4 * share, 3)
+    return quarter
 
 
 def null_maxima(
-    cells: list[Cells], n_resamples: int, random: Random, groups: Indices | None = None
+    cells: list[SegmentCells], n_resamples: int, random: Random, groups: Indices | None = None
 ) -> Floats:
     """The largest standardized gap of each draw of labels from the probabilities."""
     P = np.column_stack([one.score for one in cells])
@@ -362,28 +357,31 @@ def null_maxima(
     return np.concatenate(maxima)
 
 
-def worst_ranges(names: list[str], of: Cells, critical: float) -> tuple[Array, ...]:
+def worst_ranges(names: list[str], column: SegmentCells, critical: float) -> tuple[Array, ...]:
     """The class, and the arrays of the result, of the worst range of each segment."""
-    gaps = _gaps_of(of)
+    gaps = column.excess((column.event - column.score)[:, None])[:, :, 0]
     worst = gaps.argmax(axis=1)
     each = np.arange(len(names)), worst
 
-    def sums(values: Floats, weights: Any = of.cells) -> Floats:
-        found: Floats = in_ranges(weights @ values)[each]
-        return found
+    def sums(values: Floats, weights: Any = column.cells) -> Floats:
+        in_worst: Floats = in_ranges(weights @ values)[each]
+        return in_worst
 
-    ones, entries = np.ones_like(of.score), of.cells.tocoo()
+    ones, entries = np.ones_like(column.score), column.cells.tocoo()
     weight = sums(ones)
-    mean, rate = sums(of.score) / weight, sums(of.event.astype(float)) / weight
+    mean, rate = sums(column.score) / weight, sums(column.event.astype(float)) / weight
     number = 4 * np.arange(len(names))[:, None] + np.arange(4)
-    lowest, highest = np.full(of.cells.shape[0], np.inf), np.full(of.cells.shape[0], -np.inf)
-    np.minimum.at(lowest, entries.row, of.score[entries.col])
-    np.maximum.at(highest, entries.row, of.score[entries.col])
+    lowest, highest = (
+        np.full(column.cells.shape[0], np.inf),
+        np.full(column.cells.shape[0], -np.inf),
+    )
+    np.minimum.at(lowest, entries.row, column.score[entries.col])
+    np.maximum.at(highest, entries.row, column.score[entries.col])
     lower = np.where(RANGES[worst], lowest[number], np.inf).min(axis=1)
     upper = np.where(RANGES[worst], highest[number], -np.inf).max(axis=1)
-    n_rows, reach = sums(ones, of.cells != 0), critical * of.scale[each] / weight
+    n_rows, reach = sums(ones, column.cells != 0), critical * column.scale[each] / weight
     gap = mean - rate
     return (
-        np.full(len(names), of.label), np.array(names), lower, upper, n_rows.astype(np.intp),
+        np.full(len(names), column.label), np.array(names), lower, upper, n_rows.astype(np.intp),
         mean, rate, gaps[each], gap - reach, gap + reach,
     )  # fmt: skip

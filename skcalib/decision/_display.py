@@ -190,10 +190,10 @@ random_state, color, line_kw
 
     def _line(self) -> Line:
         coverage = self.curve.coverage
-        some = np.unique(np.linspace(0, len(coverage) - 1, PLACES).astype(np.intp))
+        corners = np.unique(np.linspace(0, len(coverage) - 1, PLACES).astype(np.intp))
         # Corners of steps: rows of equal score are accepted together.
-        x = np.append(0.0, np.repeat(coverage[some], 2)[:-1])
-        t = np.repeat(self.curve.threshold[some], 2)
+        x = np.append(0.0, np.repeat(coverage[corners], 2)[:-1])
+        t = np.repeat(self.curve.threshold[corners], 2)
 
         def risks(curve: Any) -> Floats:
             at = np.searchsorted(-curve.threshold, -t, side="right") - 1

@@ -14,7 +14,7 @@ from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._curve import NBins
 from skcalib.metrics._input import Kind, check_kind, columns_of
 
-from ._curves import curve_of_rows, with_weight
+from ._curves import bin_rows, with_weight
 from ._panels import event_name
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class ConfidenceDisplay(drawing.Display):
         check_kind(kind, ["auto", "top-label", "binary"])
         check_in_memory((y_true, y_proba, sample_weight))
         columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-        curve = curve_of_rows(with_weight(next(columns.each())), n_bins, "uniform")
+        curve = bin_rows(with_weight(next(columns.each())), n_bins, "uniform")
         event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
         return cls(replace(curve, kind=columns.kind), name=name, event=event).plot(
             ax, legend=legend, color=color
@@ -242,8 +242,8 @@ class ConfidenceDisplay(drawing.Display):
             self.confidence, color=to_rgba("C1"), linestyle="--", linewidth=1.8,
             label=f"Average {score.lower()} {briefly(self.confidence)}",
         )  # fmt: skip
-        of_event = "" if self.event is None else f" of {self.event}"
-        xlabel = score if self.curve.kind == "top-label" else f"Predicted probability{of_event}"
+        event = "" if self.event is None else f" of {self.event}"
+        xlabel = score if self.curve.kind == "top-label" else f"Predicted probability{event}"
         drawing.draw_as_written(ax.set_xlabel(xlabel))
         ax.set_xlim(0, 1)
         if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger

@@ -31,7 +31,7 @@ NEAREST = 1e-6
 STEP, MARGIN = 32, 64
 
 # Smooth curves end where fewer effective rows are within reach of the kernel.
-FEWEST = 3
+LEAST_EFFECTIVE_ROWS = 3
 
 # Number of scores of a band.
 POINTS = 200
@@ -50,17 +50,17 @@ def with_weight(rows: Scored) -> Scored:
     return Scored(rows.label, rows.score[w > 0], rows.event[w > 0], w[w > 0])
 
 
-def _of_events(rows: Scored) -> dict[str, Any]:
+def _binary_arguments(rows: Scored) -> dict[str, Any]:
     """Return the arguments of measures for the events and scores of the rows."""
     weight = {"sample_weight": rows.weight, "labels": [False, True]}
     return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
 
 
-def curve_of_rows(
+def bin_rows(
     rows: Scored, n_bins: NBins, strategy: Any, groups: Indices | None = None
 ) -> ReliabilityCurve:
     """Return the bins of the rows, with the class of the rows if they have one."""
-    curve = reliability_curve(n_bins=n_bins, strategy=strategy, **_of_events(rows))
+    curve = reliability_curve(n_bins=n_bins, strategy=strategy, **_binary_arguments(rows))
     if rows.label is not None:
         curve = replace(curve, label=np.full(len(curve.gap), rows.label))
     return curve if groups is None else with_groups(curve, rows, groups)
@@ -73,7 +73,7 @@ def ece_of(curve: ReliabilityCurve) -> float:
 
 def miscalibration_of(rows: Scored) -> float:
     """Return the miscalibration component of the Brier score of the rows."""
-    return float(score_decomposition(score="brier_score", **_of_events(rows)).miscalibration)
+    return float(score_decomposition(score="brier_score", **_binary_arguments(rows)).miscalibration)
 
 
 def is_rare(rows: Scored) -> bool:
@@ -134,7 +134,11 @@ def consistency_band(
             hits: Floats = np.bincount(position, event * w, len(in_order.scores)).astype(float)
             return np.interp(x, *_corners(Ranked(in_order.scores, in_order.weight, hits)))
     else:
-        x, cells, places = drawn.score, _cells(score), _cells(np.nan_to_num(drawn.score))
+        x, cells, places = (
+            drawn.score,
+            _kernel_cells(score),
+            _kernel_cells(np.nan_to_num(drawn.score)),
+        )
 
         def curve(event: Bools) -> Floats:
             sums = np.bincount(cells, w * (event - score), kernel.N_CELLS)
@@ -160,23 +164,20 @@ def confidence_band(
     def curve(sample: Ranked) -> Floats:
         if drawn is None:
             return np.interp(x, *_corners(sample))
-        cells, w = _cells(sample.scores), sample.weight
+        cells, w = _kernel_cells(sample.scores), sample.weight
         values = (sample.hits - w * sample.scores, w)
         sums = np.array([np.bincount(cells, v, kernel.N_CELLS) for v in values])
-        above, density = kernel.smoothed(sums, drawn.bandwidth)[:, _cells(np.nan_to_num(x))]
+        above, density = kernel.smoothed(sums, drawn.bandwidth)[:, _kernel_cells(np.nan_to_num(x))]
         # Smaller densities are rounding errors.
         return np.clip(x + above / np.maximum(density, 1e-9 * density.max()), 0, 1)
 
     return x, *bootstrap_band(rows, curve, level, n_resamples, seed, groups)
 
 
-BANDS: dict[str, Any] = {"consistency": consistency_band, "confidence": confidence_band}
-
-
 def _points(scores: Floats) -> Floats:
     """Return scores for a band: half are quantiles of the scores, half are evenly spaced."""
-    some = np.linspace(0, len(scores) - 1, POINTS // 2).round().astype(np.intp)
-    return np.union1d(scores[some], np.linspace(scores[0], scores[-1], POINTS // 2))
+    ranks = np.linspace(0, len(scores) - 1, POINTS // 2).round().astype(np.intp)
+    return np.union1d(scores[ranks], np.linspace(scores[0], scores[-1], POINTS // 2))
 
 
 def _corners(rows: Ranked) -> tuple[Floats, Floats]:
@@ -191,14 +192,20 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     Pieces end where two neighbouring scores are more than two bandwidths apart, and where too few
     rows are within reach of the kernel.
     """
-    occupied = np.flatnonzero(np.bincount(_cells(scores), minlength=kernel.N_CELLS))
+    occupied = np.flatnonzero(np.bincount(_kernel_cells(scores), minlength=kernel.N_CELLS))
     breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * kernel.N_CELLS)
     starts, ends = occupied[np.append(0, breaks + 1)], occupied[np.append(breaks, -1)]
     is_near = np.zeros(kernel.N_CELLS, dtype=bool)
     for first, last in zip(starts, ends, strict=True):
         is_near[max(first - MARGIN, 0) : last + MARGIN + 1] = True
-    edges = np.flatnonzero(np.diff(is_near & (curve.n_rows >= FEWEST), prepend=False, append=False))
-    return [_between(first, end - 1) for first, end in edges.reshape(-1, 2)]
+    edges = np.flatnonzero(
+        np.diff(is_near & (curve.n_rows >= LEAST_EFFECTIVE_ROWS), prepend=False, append=False)
+    )
+    # Every 32nd cell of a piece, and both ends.
+    return [
+        np.union1d([first, end - 1], np.arange(first - first % -STEP, end, STEP))
+        for first, end in edges.reshape(-1, 2)
+    ]
 
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
@@ -212,11 +219,6 @@ def drawn_curve(rows: Scored) -> SmoothCurve:
     return SmoothCurve(score, value, density, n_rows, whole.bandwidth, whole.error)
 
 
-def _cells(scores: Floats) -> Indices:
+def _kernel_cells(scores: Floats) -> Indices:
     """Return the cell of each score."""
     return np.minimum(scores * kernel.N_CELLS, kernel.N_CELLS - 1).astype(np.intp)
-
-
-def _between(first: int, last: int) -> Indices:
-    """Return every 32nd cell from the first to the last cell, and these two."""
-    return np.union1d([first, last], np.arange(first - first % -STEP, last + 1, STEP))

@@ -29,17 +29,9 @@ Style = Literal["bars", "dots", "corp", "smooth"]
 Scale = Literal["linear", "logit"]
 Band = Literal["consistency", "confidence"]
 
-# Attributes that hold the artists of a model.
-ARTISTS = (
-    "bars_", "gaps_", "line_", "dots_", "strokes_", "intervals_", "band_", "counts_ax_", "counts_",
-)  # fmt: skip
-
-# Up to this many values of ``by`` have an entry in the legend.
-MANY = 9
-
 
 class Options(NamedTuple):
-    """How a model is drawn, as in the parameters of ``plot``."""
+    """Checked parameters of ``plot`` that determine how a model is drawn."""
 
     style: str
     scale: str
@@ -317,23 +309,24 @@ random_state, color, line_kw
         """
         check_in_memory((y_true, y_proba, sample_weight, groups))
         columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-        found, kind = list(columns.each()), columns.kind
-        rows = [_curves.with_weight(column) for column in found]
+        scored, kind = list(columns.each()), columns.kind
+        rows = [_curves.with_weight(column) for column in scored]
         if strategy is None:
             is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))
             strategy = "quantile" if is_rare else "uniform"
         numbers = group_numbers(groups, y_proba, sample_weight)
-        curves = [_curves.curve_of_rows(column, n_bins, strategy, numbers) for column in rows]
-        each = kind in OF_EACH
-        curve = replace(concatenated(curves) if each else curves[0], kind=kind)
+        curves = [_curves.bin_rows(column, n_bins, strategy, numbers) for column in rows]
+        has_panels = kind in OF_EACH
+        curve = replace(concatenated(curves) if has_panels else curves[0], kind=kind)
         event = None
         if kind == "binary":
             event = _panels.event_name(columns.rows.classes[1] if pos_label is None else pos_label)
-        of_rows = rows if each else rows[0]
-        display = cls(curve, name=name, rows=of_rows, event=event, groups=numbers)
+        display = cls(
+            curve, name=name, rows=rows if has_panels else rows[0], event=event, groups=numbers
+        )
         if by is not None:
-            for value, part in _panels.split(found, by, kind, sample_weight):
-                curve = replace(_curves.curve_of_rows(part, n_bins, strategy), kind=kind)
+            for value, part in _panels.split(scored, by, kind, sample_weight):
+                curve = replace(_curves.bin_rows(part, n_bins, strategy), kind=kind)
                 display._parts[value] = cls(curve, name=str(value), rows=part, event=event)
         return display.plot(
             ax, subset=subset, style=style, scale=scale, confidence_level=confidence_level,
@@ -417,8 +410,12 @@ random_state, color, line_kw
         if self.curve.kind in OF_EACH:
             return self._plot_classes(ax, subset, name, legend, options)
         drawing.check_axes(ax)
-        if ax is not None:
-            self._check_others(ax, options)
+        others = [] if ax is None else drawing.diagrams_on(ax)
+        if others and "bars" in (style, *others):
+            raise ValueError(
+                "Bars of two models would hide each other: ax must hold no other diagram, got "
+                "axes with one. Pass style='dots', 'corp' or 'smooth' for each, or other axes."
+            )
         ax = self._prepare(ax, (5.2, 6.2), legend)
         self.axes_, self.displays_ = [ax], self._parts
         self._draw(ax, name or ("All" if self._parts else None), options, counts=counts)
@@ -464,16 +461,6 @@ random_state, color, line_kw
                 "style='bars'. Pass style='dots', 'corp' or 'smooth'."
             )
 
-    def _check_others(self, ax: Axes, options: Options) -> None:
-        """Raise a ValueError if the model does not suit the models that the axes hold."""
-        others = drawing.diagrams_on(ax)
-        if others and "bars" in (options.style, *others):
-            raise ValueError(
-                "Bars of two models would hide each other: ax must hold no other diagram, got "
-                "axes with one. Pass style='dots', 'corp' or 'smooth' for each, or other axes."
-            )
-        drawing.check_same_diagram(ax, self._diagram(options))
-
     def _diagram(self, options: Options) -> str:
         """Describe the diagram, for the comparison with others on the same axes."""
         if options.style == "bars":
@@ -482,34 +469,29 @@ random_state, color, line_kw
 
     def _draw(self, ax: Axes, name: str | None, options: Options, *, counts: bool) -> None:
         """Draw the model on axes, without a legend."""
-        number, before = len(drawing.diagrams_on(ax)), ax.get_xlim()
+        number, others = drawing.check_same_diagram(ax, self._diagram(options)), ax.get_xlim()
         self.ax_, self.figure_ = ax, ax.figure
-        for attribute in ARTISTS:
-            setattr(self, attribute, None)
+        self.bars_ = self.gaps_ = self.line_ = self.dots_ = self.strokes_ = None
+        self.intervals_ = self.band_ = self.counts_ax_ = self.counts_ = None
         ax.set_autoscale_on(False)
         _set_scale(ax, "linear")  # adding artists at 0 and 1 overflows on logit axes
         self.diagonal_ = _artists.draw_diagonal(ax)
-        if options.style == "bars":
-            artist, colour = self._draw_bars(ax, name, options), drawing.foreground(ax)
-        else:
-            name = f"Model {number + 1}" if name is None and number else name
-            draw_line = self._draw_dots if options.style == "dots" else self._draw_curve
-            artist = self.line_ = draw_line(ax, name, number, options)
-            colour = artist.get_color()
+        if name is None and number:
+            name = f"Model {number + 1}"
+        artist, colour = self._draw_model(ax, name, number, options)
         if options.style in ("bars", "dots") and options.level is not None:
-            middle = options.style == "bars"
             self.intervals_ = _artists.draw_intervals(
-                ax, self.curve, options.level, colour, in_middle=middle
+                ax, self.curve, options.level, colour, in_middle=options.style == "bars"
             )
         drawing.mark_diagram(artist, self._diagram(options))
         limits = (0.0, 1.0)
         if options.scale == "logit":
             low, high = _curves.logit_limits(self.curve)
-            limits = (min(low, before[0]), max(high, before[1])) if number else (low, high)
+            limits = (min(low, others[0]), max(high, others[1])) if number else (low, high)
         if counts:
-            drawn = _curves.row_counts(self.curve, self.rows, limits, options.scale)
+            histogram = _curves.row_counts(self.curve, self.rows, limits, options.scale)
             self.counts_ax_, self.counts_ = _artists.draw_counts(
-                ax, drawn, colour, fill=options.style == "bars"
+                ax, histogram, colour, fill=options.style == "bars"
             )
         across, up = self._axis_labels()
         drawing.draw_as_written(ax.set_xlabel(across), ax.set_ylabel(up))
@@ -518,11 +500,29 @@ random_state, color, line_kw
             _set_ticks(ax, *limits)
         ax.set(xlim=limits, ylim=limits, box_aspect=1, anchor="N")
 
+    def _draw_model(
+        self, ax: Axes, name: str | None, number: int, options: Options
+    ) -> tuple[Any, Any]:
+        """Draw bars, dots or a curve; return an artist of the model, and its colour."""
+        ece = f"ECE {briefly(self.expected_calibration_error)}"
+        if options.style == "bars":
+            label = self._label(None, ece)
+            self.bars_, self.gaps_ = _artists.draw_bars(ax, self.curve, label, options.look)
+            drawing.draw_title(ax, name)
+            return self.bars_[0], drawing.foreground(ax)
+        if options.style == "dots":
+            label = self._label(name, ece)
+            line, self.dots_ = _artists.draw_dots(ax, self.curve, label, number, options.look)
+        else:
+            line = self._draw_curve(ax, name, options)
+        self.line_ = line
+        return line, line.get_color()
+
     def _axis_labels(self) -> tuple[str, str]:
         if self.curve.kind == "top-label":
             return "Confidence", "Accuracy"
-        of_event = "" if self.event is None else f" of {self.event}"
-        return f"Predicted probability{of_event}", "Observed frequency"
+        event = "" if self.event is None else f" of {self.event}"
+        return f"Predicted probability{event}", "Observed frequency"
 
     def _label(self, name: str | None, score: str) -> str:
         """Return the entry of the legend; several panels share one without a score."""
@@ -530,18 +530,7 @@ random_state, color, line_kw
             name = self._axis_labels()[1].split()[-1].capitalize()
         return drawing.legend_label(name) + f" ({score})" * (not self._is_panel)
 
-    def _draw_bars(self, ax: Axes, name: str | None, options: Options) -> Any:
-        label = self._label(None, f"ECE {briefly(self.expected_calibration_error)}")
-        self.bars_, self.gaps_ = _artists.draw_bars(ax, self.curve, label, options.look)
-        drawing.draw_title(ax, name)
-        return self.bars_[0]
-
-    def _draw_dots(self, ax: Axes, name: str | None, number: int, options: Options) -> Any:
-        label = self._label(name, f"ECE {briefly(self.expected_calibration_error)}")
-        line, self.dots_ = _artists.draw_dots(ax, self.curve, label, number, options.look)
-        return line
-
-    def _draw_curve(self, ax: Axes, name: str | None, number: int, options: Options) -> Any:  # noqa: ARG002
+    def _draw_curve(self, ax: Axes, name: str | None, options: Options) -> Any:
         """Draw an isotonic or a smooth curve, and its band."""
         rows, smooth, look = self.rows, None, options.look
         if options.style == "corp":
@@ -555,18 +544,20 @@ random_state, color, line_kw
             if "linewidth" not in look:
                 self.strokes_ = _artists.draw_strokes(ax, smooth, line)
         if options.level is not None:
-            what = "band if calibrated" if options.band == "consistency" else "confidence band"
-            ends = _curves.BANDS[options.band](
+            is_consistency = options.band == "consistency"
+            make_band = _curves.consistency_band if is_consistency else _curves.confidence_band
+            ends = make_band(
                 rows, smooth, options.level, options.n_resamples, options.random_state, self.groups
             )
-            label = f"{100 * options.level:g} % {what}"
+            band = "band if calibrated" if is_consistency else "confidence band"
+            label = f"{100 * options.level:g} % {band}"
             self.band_ = _artists.draw_band(ax, ends, line, label)
         return line
 
     def _draw_parts(self, ax: Axes, options: Options) -> None:
         """Draw the curves of the values of ``by``, thin and without bands."""
-        are_many, look = len(self._parts) > MANY, {"linewidth": 1.0}
-        if are_many:
+        are_many, look = len(self._parts) > 9, {"linewidth": 1.0}
+        if are_many:  # one entry of the legend for all
             look["color"] = drawing.foreground(ax, 0.4)
         for number, part in enumerate(self._parts.values()):
             part._draw(ax, part.name, options._replace(level=None, look=look), counts=False)  # noqa: SLF001
@@ -589,7 +580,9 @@ random_state, color, line_kw
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for k, (panel, one) in enumerate(zip(panels.values(), self.axes_, strict=True)):
             panel._draw(one, None, options, counts=False)  # noqa: SLF001
-            drawing.draw_title(one, panel._title())  # noqa: SLF001
+            ece = f"ECE {briefly(panel.expected_calibration_error)}"
+            rows = "" if panel.rows is None else f"{int(panel.rows.event.sum()):,} rows, "
+            drawing.draw_title(one, f"{panel.name}\n{rows}{ece}")
             is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
             one.set(xlabel=one.get_xlabel() * is_lowest, ylabel=one.get_ylabel() * is_first)
             one.tick_params(labelbottom=is_lowest, labelleft=is_first)
@@ -598,20 +591,15 @@ random_state, color, line_kw
             if options.scale == "logit":
                 _set_ticks(one, min(lows), max(highs))
             one.set(xlim=(min(lows), max(highs)), ylim=(min(lows), max(highs)))
-        self.legend_ = self._legend_of_classes(name, legend)
-        return self
-
-    def _legend_of_classes(self, name: str | None, legend: Any) -> Any:
-        """Draw one legend for all panels, with the name of the model as its title."""
+        self.legend_ = drawing.draw_legend(self.ax_, _handles(self.axes_), legend=legend)
         n_classes = len(_panels.curves_by_class(self.curve))
         parts = [] if name is None else [name]
-        if len(self.axes_) < n_classes:
-            parts.append(f"{len(self.axes_)} of {n_classes} classes")
-        drawn = drawing.draw_legend(self.ax_, _handles(self.axes_), legend=legend)
-        if drawn is not None and parts:
-            drawn.set_title(": ".join(parts))
-            drawing.draw_as_written(drawn.get_title())
-        return drawn
+        if n < n_classes:
+            parts.append(f"{n} of {n_classes} classes")
+        if self.legend_ is not None and parts:
+            self.legend_.set_title(": ".join(parts))
+            drawing.draw_as_written(self.legend_.get_title())
+        return self
 
     def _panels(self, subset: Any, n_axes: int | None) -> dict[Any, ReliabilityDisplay]:
         """Return the diagrams of the given classes, or of the classes with the largest ECE."""
@@ -627,12 +615,6 @@ random_state, color, line_kw
             )
             panels[label]._is_panel = True  # noqa: SLF001
         return panels
-
-    def _title(self) -> str:
-        """Return the name of a class, its number of rows and its ECE."""
-        ece = f"ECE {briefly(self.expected_calibration_error)}"
-        n = "" if self.rows is None else f"{int(self.rows.event.sum()):,} rows, "
-        return f"{self.name}\n{n}{ece}"
 
 
 def _set_scale(ax: Axes, scale: str) -> None:
@@ -658,8 +640,8 @@ def _set_ticks(ax: Axes, low: float, high: float) -> None:
 
 def _handles(axes: list[Axes]) -> list[Any]:
     """Return one handle of the legend per label, the line of perfect calibration last."""
-    found: dict[str, Any] = {}
+    by_label: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return sorted(found.values(), key=lambda handle: handle.get_label() == "Perfect")
+            by_label.setdefault(label, handle)
+    return sorted(by_label.values(), key=lambda handle: handle.get_label() == "Perfect")

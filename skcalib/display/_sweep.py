@@ -20,7 +20,7 @@ from skcalib.metrics._curve import NBins
 from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 
-from ._curves import curve_of_rows, ece_of
+from ._curves import bin_rows, ece_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,11 +158,11 @@ class TemperatureSweepDisplay(drawing.Display):
         check_not_swapped(y=y, X=X)
         classes = on_host(calibrator.classes_)
         P = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
-        found = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
+        sweep = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
         losses = log_losses(P, encode(column_or_1d(as_labels(y)), classes))
         reference = float(np.average(losses, weights=check_weights(sample_weight, len(P))))
         name = name or type(calibrator).__name__
-        return cls(*found, reference=reference, name=name).plot(ax, legend=legend)
+        return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
 
     @classmethod
     def from_logits(
@@ -213,8 +213,8 @@ class TemperatureSweepDisplay(drawing.Display):
         ConvergenceWarning
             As ``fit`` of :class:`~skcalib.TemperatureScaling`, if the log loss has no minimum.
         """
-        found = _sweep(X, y, sample_weight, labels, n_bins, temperatures)
-        return cls(*found).plot(ax, legend=legend)
+        sweep = _sweep(X, y, sample_weight, labels, n_bins, temperatures)
+        return cls(*sweep).plot(ax, legend=legend)
 
     @classmethod
     def from_predictions(
@@ -389,7 +389,7 @@ def _sweep(
         P = softmax(Z / t, axis=1)
         losses[k] = np.average(log_losses(P.astype(dtype), label), weights=w)
         rows = Scored(None, P[:, 1] if is_binary else P.max(axis=1), event, w)
-        errors[k] = ece_of(curve_of_rows(rows, n_bins, "uniform"))
+        errors[k] = ece_of(bin_rows(rows, n_bins, "uniform"))
     return T, losses, errors, best
 
 

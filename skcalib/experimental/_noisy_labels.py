@@ -10,13 +10,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
-from skcalib._rows import Floats, MemoryRows, Rows, arrays as xa
+from skcalib._rows import Floats, MemoryRows, Rows
+from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
 from skcalib._validation.labels import check_column_names
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.scaling import TemperatureScaling
 
 # Rows of a matrix sum to one to this precision; with a larger condition number it is singular.
-ROUNDING, SINGULAR = 1e-3, 1e6
+ROW_SUM_ERROR, SINGULAR = 1e-3, 1e6
 
 # With fewer rows for each entry of the matrix, a single share of wrong labels is estimated. With
 # more rows, each row of the matrix is shrunk towards this share by this number of pseudo-rows.
@@ -151,7 +152,7 @@ class NoisyLabelCalibration(BaseCalibrator):
         calibrator = TemperatureScaling(smoothing=0) if self.calibrator is None else self.calibrator
         n_classes = max(rows.n_columns, 2)
         matrix: Any = self.noise_matrix
-        given = None if matrix is None else _checked(matrix, n_classes)
+        Q = None if matrix is None else _check_noise_matrix(matrix, n_classes)
         if hasattr(matrix, "columns"):
             check_column_names(matrix, rows.classes, "noise_matrix")
             check_column_names(matrix.T, rows.classes, "noise_matrix.T")
@@ -163,22 +164,26 @@ class NoisyLabelCalibration(BaseCalibrator):
                 f"{type(calibrator).__name__}. Pass one such as VectorScaling()."
             )
         rows = rows.in_memory()
-        held = MemoryRows(_shifted(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes)
-        em = _Iteration(calibrator, held, given)
-        found, n_iter = _fixed_point(em)
-        give([("", found.messages)])
-        return {"calibrator_": found.calibrator, "noise_matrix_": found.Q, "n_iter_": n_iter}
+        held = MemoryRows(
+            _subtract_maxima(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes
+        )
+        em = _Iteration(calibrator, held, Q)
+        state, n_iter = _fixed_point(em)
+        give([("", state.messages)])
+        return {"calibrator_": state.calibrator, "noise_matrix_": state.Q, "n_iter_": n_iter}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return xa.in_columns_of(Z, log_probabilities(self.calibrator_, _shifted(Z), self.classes_))
+        return in_columns_of(
+            Z, log_probabilities(self.calibrator_, _subtract_maxima(Z), self.classes_)
+        )
 
 
-def _shifted(Z: Floats) -> Floats:
+def _subtract_maxima(Z: Floats) -> Floats:
     """Logits minus the maximum of their row, to avoid large constants; log-odds unchanged."""
-    return Z - xa.namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
+    return Z - namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
 
 
-def _checked(matrix: Any, K: int) -> Floats:
+def _check_noise_matrix(matrix: Any, K: int) -> Floats:
     """The noise matrix that was passed, with rows that sum to one."""
     Q = np.asarray(matrix)
     condition, got = "", f"an array of shape {Q.shape} of {Q.dtype}"
@@ -186,9 +191,9 @@ def _checked(matrix: Any, K: int) -> Floats:
         condition = f"numbers of shape {K, K}, a row for each class"
     elif not (np.isfinite(Q).all() and Q.min() >= 0):
         condition, got = "non-negative numbers", f"values from {Q.min():g} to {Q.max():g}"
-    elif (np.abs(Q.sum(axis=1) - 1) > ROUNDING).any():
+    elif (np.abs(Q.sum(axis=1) - 1) > ROW_SUM_ERROR).any():
         condition, got = "rows that sum to one", f"sums {Q.sum(axis=1)!s:.80}"
-        if (np.abs(Q.sum(axis=0) - 1) <= ROUNDING).all():
+        if (np.abs(Q.sum(axis=0) - 1) <= ROW_SUM_ERROR).all():
             got += (
                 ", and columns that do. Rows are true classes: pass its transpose, noise_matrix.T"
             )
@@ -217,19 +222,19 @@ class _Iteration(NamedTuple):
 
     calibrator: Any
     rows: MemoryRows
-    given: Floats | None
+    noise_matrix: Floats | None
 
     def start(self) -> Floats:
         """Scores by the uncalibrated logits, and the matrix that was passed or symmetric noise."""
-        L = xa.log_softmax(xa.both_columns(self.rows.X))
-        Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.given is None else self.given
-        return L + np.log(np.maximum(Q, xa.TINY)).T[self.rows.y]
+        L = log_softmax(both_columns(self.rows.X))
+        Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.noise_matrix is None else self.noise_matrix
+        return L + np.log(np.maximum(Q, TINY)).T[self.rows.y]
 
     def __call__(self, S: Floats) -> _State:
         rows = self.rows
         w = np.ones(len(rows.y)) if rows.w is None else rows.w
-        P = np.exp(xa.log_softmax(S))
-        uncalibrated = np.exp(xa.log_softmax(xa.both_columns(rows.X).astype(np.float64)))
+        P = np.exp(log_softmax(S))
+        uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64)))
         share = P + uncalibrated * PRIOR_ROWS / w.sum()
         i, k = np.nonzero(share > LEAST_SHARE)
         if len(i) * S.shape[1] > LARGEST_COPIES:
@@ -241,16 +246,16 @@ class _Iteration(NamedTuple):
         copies = MemoryRows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)
-        Q = self.given
+        Q = self.noise_matrix
         if Q is None:
             labels = np.eye(S.shape[1])[rows.y]
             counts = (P * w[:, None]).T @ labels
             Q = _symmetric(1 - np.trace(counts) / counts.sum(), len(counts))
             if counts.sum() >= ROWS_PER_ENTRY * counts.size:
                 counts += PSEUDO_ROWS * Q
-                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), xa.TINY)
+                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY)
         L = log_probabilities(fitted, rows.X, rows.classes)
-        S = L + np.log(np.maximum(Q, xa.TINY)).T[rows.y]
+        S = L + np.log(np.maximum(Q, TINY)).T[rows.y]
         return _State(fitted, Q, S, -float(w @ np.logaddexp.reduce(S, axis=1)), messages)
 
 
@@ -270,7 +275,7 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         first = em(before.S)
         second = em(first.S)
         n += 2
-        P, R = (np.exp(xa.log_softmax(state.S)) for state in (first, second))
+        P, R = (np.exp(log_softmax(state.S)) for state in (first, second))
         moved = float(np.abs(R - P).max())
         least, since = min(least, moved), 0 if moved < least else since + 1
         # Trees never repeat themselves to the last digit.
@@ -280,7 +285,7 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         seen = np.isfinite(second.S)  # without masked classes
         step = np.where(seen, first.S, 0) - np.where(seen, before.S, 0)
         change = np.where(seen, second.S, 0) - np.where(seen, first.S, 0) - step
-        size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), xa.TINY))
+        size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), TINY))
         size = np.clip(size, 1, LONGEST)
         far = em(np.where(seen, before.S + 2 * size * step + size**2 * change, -np.inf))
         n += 1

@@ -7,10 +7,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
+from skcalib._nested import (
+    check_calibrator,
+    check_order,
+    fit_to_rows,
+    log_probabilities,
+    warn_of_groups,
+)
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows, arrays as xa
+from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows
+from skcalib._rows.arrays import (
+    TINY,
+    astype,
+    at_most,
+    both_columns,
+    in_columns_of,
+    is_event,
+    log_softmax,
+    namespace,
+    take,
+)
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
@@ -138,24 +155,24 @@ class TopLabelCalibration(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         check_real("shrinkage", self.shrinkage, closed=True)
-        nested.check_calibrator(calibrator, rows.w)
-        nested.check_order(calibrator, WRONG_OR_RIGHT)
+        check_calibrator(calibrator, rows.w)
+        check_order(calibrator, WRONG_OR_RIGHT)
         tops = rows.with_logits(rows.map(_tops)).in_memory()
-        margins = _of_events(tops.X, tops.y, tops.w)
+        margins = _event_rows(tops.X, tops.y, tops.w)
         one_sided = (margins.y == margins.y[0]).all()
         with recorded(ProbabilitiesWarning) as messages:
-            pooled = nested.fit_to_rows(PlattScaling() if one_sided else calibrator, margins)
+            pooled = fit_to_rows(PlattScaling() if one_sided else calibrator, margins)
         n_classes = max(rows.n_columns, 2)
         # Classes without rows, or with rows that are all right or all wrong, have the pooled one.
         calibrators, weight = [pooled] * n_classes, np.zeros(n_classes)
-        found: dict[Any, Messages] = {"all rows": messages}
-        for some in _by_class(margins.groups):
-            part, k = margins.taken(some), int(margins.groups[some[0]])
+        warnings: dict[Any, Messages] = {"all rows": messages}
+        for members in _rows_by_class(margins.groups):
+            part, k = margins.taken(members), int(margins.groups[members[0]])
             if (part.y[1:] != part.y[:1]).any():
-                with recorded(ProbabilitiesWarning) as found[k]:
-                    calibrators[k] = nested.fit_to_rows(calibrator, part)
+                with recorded(ProbabilitiesWarning) as warnings[k]:
+                    calibrators[k] = fit_to_rows(calibrator, part)
                 weight[k] = part.weight
-        nested.warn_of_groups("Top label in column", range(n_classes), found)
+        warn_of_groups("Top label in column", range(n_classes), warnings)
         return {
             "calibrators_": calibrators,
             "pooled_calibrator_": pooled,
@@ -163,40 +180,40 @@ class TopLabelCalibration(BaseCalibrator):
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        top, margin, S = top_and_rest(xa.both_columns(Z))
+        top, margin, S = top_and_rest(both_columns(Z))
         confidence = self._confidence(margin, top)[:, None]
-        S = xa.namespace(S).where(xa.is_event(top, S.shape[1]), confidence, S)
-        return xa.in_columns_of(Z, S)
+        S = namespace(S).where(is_event(top, S.shape[1]), confidence, S)
+        return in_columns_of(Z, S)
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:
         """Calibrated log-odds of the top labels of a block of rows."""
-        Z = _bounded(margin)
+        Z = _clip_margins(margin)
         members = self.pooled_calibrator_, *self.calibrators_
         if not isinstance(Z, np.ndarray) and all(type(c) is PlattScaling for c in members):
             return self._sigmoids(Z[:, 0], top)
-        pooled = L = nested.log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
+        pooled = L = log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
         if not isinstance(L, np.ndarray):  # a graph that is built, for any classes
             for k in np.flatnonzero(self.shares_).tolist():
-                L = xa.namespace(L).where((top == k)[:, None], self._mixed(k, Z, pooled), L)
+                L = namespace(L).where((top == k)[:, None], self._mixed(k, Z, pooled), L)
         else:
-            for some in _by_class(top):
-                k = int(top[some[0]])
-                L[some] = self._mixed(k, Z[some], L[some])
+            for rows in _rows_by_class(top):
+                k = int(top[rows[0]])
+                L[rows] = self._mixed(k, Z[rows], L[rows])
         return L[:, 1] - L[:, 0]
 
     def _sigmoids(self, margin: Floats, top: Indices) -> Floats:
         """Log-odds in a graph that is built, without a branch for each class."""
-        of_all, xp = self.pooled_calibrator_, xa.namespace(margin)
+        pooled, xp = self.pooled_calibrator_, namespace(margin)
         coef, intercept = (
-            np.concatenate([getattr(c, name) for c in (*self.calibrators_, of_all)])
+            np.concatenate([getattr(c, name) for c in (*self.calibrators_, pooled)])
             for name in ("coef_", "intercept_")
         )
-        shares = np.maximum([self.shares_, 1 - self.shares_], xa.TINY)
+        shares = np.maximum([self.shares_, 1 - self.shares_], TINY)
         parts = []
         for share, k in zip(np.log(shares), (top, top * 0 + len(self.shares_)), strict=True):
-            S = log_odds(margin, xa.take(coef, k), xa.take(intercept, k))
-            log_share = xa.astype(xa.take(share, top), margin.dtype)
-            parts.append(xa.log_softmax(S[:, None]) + log_share[:, None])
+            S = log_odds(margin, take(coef, k), take(intercept, k))
+            log_share = astype(take(share, top), margin.dtype)
+            parts.append(log_softmax(S[:, None]) + log_share[:, None])
         L = mixture(xp.stack(parts), np.ones(2))
         return L[:, 1] - L[:, 0]
 
@@ -205,38 +222,44 @@ class TopLabelCalibration(BaseCalibrator):
         share = self.shares_[k]
         if not share > 0:
             return pooled
-        own = nested.log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
-        parts = xa.namespace(own).stack([own, pooled])
+        own = log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
+        parts = namespace(own).stack([own, pooled])
         return own if share == 1 else mixture(parts, np.array([share, 1 - share]))
 
 
 def _tops(Z: Floats, *_: Any) -> Floats:
     """Margin and number of the top label of each row of a block: (m, 2)."""
-    top, margin = top_and_rest(xa.both_columns(Z))[:2]
+    top, margin = top_and_rest(both_columns(Z))[:2]
     return np.column_stack([margin, top]).astype(Z.dtype)
 
 
-def _bounded(margin: Floats) -> Floats:
+def _clip_margins(margin: Floats) -> Floats:
     """Margins as one column of log-odds, as large as those that calibrators take."""
     largest = float(np.finfo(margin.dtype).max) / 4
-    return xa.at_most(margin, largest)[:, None]
+    return at_most(margin, largest)[:, None]
 
 
-def _of_events(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
+def _event_rows(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
     """Rows of margins in groups of top labels, with whether this is the label as the class.
 
     Without rows of a single possible class; if there are no others, one row stands for them.
     """
     margin, top = tops[:, 0], tops[:, 1].astype(np.intp)
-    some = np.isfinite(margin)
-    if not some.any():
-        margin, y, top, w, some = np.zeros(1, tops.dtype), top[:1], top[:1], None, np.array([True])
+    counts = np.isfinite(margin)
+    if not counts.any():
+        margin, y, top, w, counts = (
+            np.zeros(1, tops.dtype),
+            top[:1],
+            top[:1],
+            None,
+            np.array([True]),
+        )
     events = (y == top).astype(np.intp)
-    rows = MemoryRows(_bounded(margin), events, w, classes=WRONG_OR_RIGHT, groups=top)
-    return rows.taken(some)
+    rows = MemoryRows(_clip_margins(margin), events, w, classes=WRONG_OR_RIGHT, groups=top)
+    return rows.taken(counts)
 
 
-def _by_class(top: Indices) -> list[Indices]:
+def _rows_by_class(top: Indices) -> list[Indices]:
     """The numbers of the rows of each class that has some."""
     order = np.argsort(top, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(top[order])) + 1)

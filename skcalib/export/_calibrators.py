@@ -33,9 +33,9 @@ def known_calibrators() -> dict[str, type]:
     return {kind.__name__: kind for kind in (*own, MultiLabelCalibrator)}
 
 
-def chain_of(calibrator: Any, action: str) -> list[Any]:
+def fitted_chain(calibrator: Any, action: str) -> list[Any]:
     """The fitted calibrators of a pipeline in order; ``action`` names the caller in messages."""
-    chain = list(_members(calibrator, action))
+    chain = list(_iterate_chain(calibrator, action))
     if not chain:
         raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
     for member in chain:
@@ -43,12 +43,12 @@ def chain_of(calibrator: Any, action: str) -> list[Any]:
     return chain
 
 
-def _members(calibrator: Any, action: str, step: str | None = None) -> Iterator[Any]:
+def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Iterator[Any]:
     """The calibrator, or the members of a pipeline, which may be a step of another pipeline."""
     if isinstance(calibrator, Pipeline):
         for name, member in calibrator.steps:
             if member is not None and member != "passthrough":
-                yield from _members(member, action, name)
+                yield from _iterate_chain(member, action, name)
     elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator):
         yield calibrator
     else:
@@ -80,7 +80,7 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
             f"'n_labels': 5000}}, got {metadata!r:.80}."
         )
     try:
-        text = json.dumps(dict(metadata), default=_plain, allow_nan=False)
+        text = json.dumps(dict(metadata), default=_as_json_value, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"metadata must hold text, finite numbers, dates, lists and dicts, got {error}. "
@@ -90,7 +90,7 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _as_json_value(value: Any) -> Any:
     """A date as text, and numbers of NumPy as numbers of Python."""
     if isinstance(value, date):
         return value.isoformat()

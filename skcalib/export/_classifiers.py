@@ -19,7 +19,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._rows import Bools, Floats, Indices, arrays as xa
+from skcalib._rows import Bools, Floats, Indices
+from skcalib._rows.arrays import astype, concat, double, softmax
 
 from ._graph import Traced
 
@@ -43,31 +44,31 @@ class Features(NamedTuple):
     options: dict[Any, Any]  #: for converters of skl2onnx, by the identity of estimators
 
 
-def probabilities_of(classifier: Any, F: Any) -> Any:
+def classifier_probabilities(classifier: Any, F: Any) -> Any:
     """Probabilities (n_rows, K) of a fitted classifier for features in a graph."""
     return response(classifier, "predict_proba", Features({"X": F}, {}))
 
 
 def response(classifier: Any, method: str, X: Features) -> Any:
     """Probabilities (n_rows, K), or margins (n_rows, K) or (n_rows, 1), of a fitted classifier."""
-    steps, last = _steps(classifier)
+    steps, last = _split_pipeline(classifier)
     if steps:
         F: Any = _by_skl2onnx(Pipeline(steps), X)[0]
     else:  # columns side by side, in the common type of NumPy
         F, *others = X.values.values()
-        F = xa.concat([F, *others], axis=1) if others else F
+        F = concat([F, *others], axis=1) if others else F
     if hasattr(last, method) and (trees := _trees(last)) is not None:
-        return _response_of_trees(trees, method, F)
+        return _tree_response(trees, method, F)
     if type(last) in SINGLE:
-        F = xa.astype(F, np.float32)
+        F = astype(F, np.float32)
     elif F.dtype.kind != "f":
-        F = xa.astype(F, np.float64)
+        F = astype(F, np.float64)
     if sparse.issparse(getattr(last, "coef_", None)):  # which skl2onnx does not know
         last = copy(last).densify()
     return _converted_response(last, method, Features({"X": F}, X.options))
 
 
-def _steps(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
+def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
     """The steps before the last classifier in pipelines, and this classifier."""
     while isinstance(classifier, FrozenEstimator | SEARCHES):
         is_search = isinstance(classifier, SEARCHES)
@@ -75,7 +76,7 @@ def _steps(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
     if not isinstance(classifier, Pipeline):
         return [], classifier
     *before, (_, last) = classifier.steps
-    after, last = _steps(last)
+    after, last = _split_pipeline(last)
     real = [step for _, step in before if step not in (None, "passthrough")]
     return [(f"step{i}", step) for i, step in enumerate([*real, *(s for _, s in after)])], last
 
@@ -125,23 +126,23 @@ def _trees(classifier: Any) -> Trees | None:
     )  # fmt: skip
 
 
-def _response_of_trees(trees: Trees, method: str, F: Any) -> Any:
+def _tree_response(trees: Trees, method: str, F: Any) -> Any:
     """Probabilities or margins by trees with thresholds in double precision."""
     graph, is_leaf, n_scores = F.graph, trees.is_leaf, len(trees.baseline)
-    of_tree = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
+    tree_number = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
     number = np.concatenate([np.arange(size) for size in trees.sizes])  # within the tree
     leaf, column = np.indices(trees.value.shape).reshape(2, -1)
     # Leaves have values of all scores, or each iteration has a tree for each score.
-    target = column if trees.is_forest else of_tree[is_leaf] % n_scores
+    target = column if trees.is_forest else tree_number[is_leaf] % n_scores
     # scikit-learn rounds features of forests to single precision, and runtimes round all sums.
-    F = xa.astype(F, np.float32) if trees.is_forest else F
+    F = astype(F, np.float32) if trees.is_forest else F
     sums = graph.node(
         "TreeEnsembleRegressor",
         np.zeros((len(F.example), n_scores), np.float32),
-        xa.double(F),
+        double(F),
         domain="ai.onnx.ml",
         n_targets=n_scores,
-        nodes_treeids=of_tree.tolist(),
+        nodes_treeids=tree_number.tolist(),
         nodes_nodeids=number.tolist(),
         nodes_modes=np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
         nodes_featureids=trees.feature.tolist(),
@@ -149,15 +150,15 @@ def _response_of_trees(trees: Trees, method: str, F: Any) -> Any:
         nodes_truenodeids=trees.left.tolist(),
         nodes_falsenodeids=trees.right.tolist(),
         nodes_missing_value_tracks_true=trees.missing_left.tolist(),
-        target_treeids=of_tree[is_leaf][leaf].tolist(),
+        target_treeids=tree_number[is_leaf][leaf].tolist(),
         target_nodeids=number[is_leaf][leaf].tolist(),
         target_ids=target.tolist(),
         target_weights_as_tensor=graph.tensor(trees.value.ravel()),
     )
-    S = xa.double(sums) + trees.baseline
+    S = double(sums) + trees.baseline
     if trees.is_forest:
         return S / float(len(trees.sizes))
-    return S if method == "decision_function" else xa.softmax(S)
+    return S if method == "decision_function" else softmax(S)
 
 
 def _converted_response(classifier: Any, method: str, X: Features) -> Any:
@@ -175,8 +176,8 @@ def _converted_response(classifier: Any, method: str, X: Features) -> Any:
     model = _model_by_skl2onnx(classifier, X, {**options, "raw_scores": True})
     # Converters of other libraries may accept the option raw_scores, and ignore it.
     if hasattr(classifier, "predict_proba"):
-        of_probabilities = _model_by_skl2onnx(classifier, X, options)
-        if of_probabilities.graph.node == model.graph.node:
+        proba_model = _model_by_skl2onnx(classifier, X, options)
+        if proba_model.graph.node == model.graph.node:
             raise TypeError(
                 f"The converter of {kind} ignores the option raw_scores, so the ONNX model would "
                 "take probabilities for margins. Calibrate with response_method='predict_proba'."
@@ -193,7 +194,7 @@ def _by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = 
 
 def _outputs(model: Any, X: Features) -> list[Traced]:
     """The outputs of a model for features, in their graph."""
-    return next(iter(X.values.values())).graph.outputs_of(model, X.values)
+    return next(iter(X.values.values())).graph.add_model(model, X.values)
 
 
 def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None) -> Any:
@@ -209,8 +210,8 @@ def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | N
         ) from missing
     types = []
     for name, value in X.values.items():
-        ((_, of_example),) = data_types.guess_data_type(value.example)
-        types.append((name, type(of_example)([None, *value.shape[1:]])))  # of any number of rows
+        ((_, tensor_type),) = data_types.guess_data_type(value.example)
+        types.append((name, type(tensor_type)([None, *value.shape[1:]])))  # of any number of rows
     every = X.options if options is None else {**X.options, id(estimator): options}
     try:
         return skl2onnx.to_onnx(

@@ -78,7 +78,7 @@ class Graph:
             self.known[key] = Traced(self, name, np.asarray(example))
         return self.known[key]
 
-    def outputs_of(self, model: Any, inputs: Mapping[str, Traced]) -> list[Traced]:
+    def add_model(self, model: Any, inputs: Mapping[str, Traced]) -> list[Traced]:
         """The outputs of another model for inputs by name; its nodes are added."""
         from onnx import compose
 
@@ -230,10 +230,10 @@ class Namespace:
         example = getattr(np, name)(x.example, axis=axis, keepdims=keepdims)
         counted = self.astype(x, np.int64) if x.dtype == bool else x
         axes = [] if axis is None else [np.array([axis])]
-        found = self.graph.node(
+        reduced = self.graph.node(
             REDUCTIONS[name], np.asarray(example, counted.dtype), counted, *axes, keepdims=keepdims
         )
-        return self.astype(found, bool) if name in {"all", "any"} else found
+        return self.astype(reduced, bool) if name in {"all", "any"} else reduced
 
     def argmax(self, x: Traced, *, axis: int, keepdims: bool = False) -> Traced:
         """The first of the largest entries."""
@@ -319,9 +319,9 @@ class Namespace:
             P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
             return _interpolated(self.astype(P, np.float64), edges, values)
         if S.shape[1] == 1 or log_odds:
-            inner = [as_log_odds(of_map[1:-1], dtype) for of_map in edges]
+            inner = [as_log_odds(one[1:-1], dtype) for one in edges]
         else:
-            inner = [rounded_down(of_map[1:-1], dtype) for of_map in edges]
+            inner = [rounded_down(one[1:-1], dtype) for one in edges]
             S = self.astype(self.softmax(wide, axis=1), dtype)
         return self.take(np.concatenate(values), _bin_index(S, inner))
 
@@ -340,25 +340,25 @@ def _bin_index(S: Traced, edges: Sequence[Floats]) -> Traced:
     Those of the next map follow. By a binary search without a loop, so that no array is larger than
     the scores for any number of edges.
     """
-    n_bins = np.array([len(of_map) + 1 for of_map in edges])
+    n_bins = np.array([len(inner) + 1 for inner in edges])
     # Entry i + 1 is the upper edge of bin i, for the last bin of a map one that no score is above.
-    upper = np.concatenate([[np.inf], *(np.append(of_map, np.inf) for of_map in edges)])
+    upper = np.concatenate([[np.inf], *(np.append(inner, np.inf) for inner in edges)])
     xp, last = Namespace(S.graph), np.cumsum(n_bins)[None, :]
-    found: Any = last - n_bins
+    bins: Any = last - n_bins
     step = 1 << int(n_bins.max() - 1).bit_length()
     while step := step // 2:
         # A score above the upper edge of the bin before is in this one or in a later one.
-        trial = xp.minimum(found + step, last)
-        found = xp.where(xp.take(upper.astype(S.dtype), trial) < S, trial, found)
-    return found
+        trial = xp.minimum(bins + step, last)
+        bins = xp.where(xp.take(upper.astype(S.dtype), trial) < S, trial, bins)
+    return bins
 
 
 def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) -> Traced:
     """Linear interpolation between the knots of each map, and constant beyond them."""
     index, xp = _bin_index(S, knots), Namespace(S.graph)
     # Line i goes through the knot at its left end, the first one through that at its right end.
-    x = np.concatenate([np.append(of_map[:1], of_map) for of_map in knots])
-    y = np.concatenate([np.append(of_map[:1], of_map) for of_map in values])
+    x = np.concatenate([np.append(part[:1], part) for part in knots])
+    y = np.concatenate([np.append(part[:1], part) for part in values])
     slope = np.concatenate(
         [[0.0, *(np.diff(v) / np.diff(x)), 0.0] for x, v in zip(knots, values, strict=True)]
     )
@@ -387,11 +387,11 @@ def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:
     low = -high
     for _ in range(8 * dtype.itemsize):
         middle = (low >> 1) + (high >> 1) + (low & high & 1)  # the sum might overflow
-        below = expit(_of_order(middle, dtype)) <= edges
+        below = expit(_from_order(middle, dtype)) <= edges
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(edges >= 1, dtype.type(np.inf), _of_order(low, dtype))
+    return np.where(edges >= 1, dtype.type(np.inf), _from_order(low, dtype))
 
 
-def _of_order(order: Indices, dtype: np.dtype[Any]) -> Floats:
+def _from_order(order: Indices, dtype: np.dtype[Any]) -> Floats:
     """Numbers by their order: 1 is the smallest above 0, -1 its negative."""
     return np.copysign(np.abs(order).view(dtype), order).astype(dtype)

@@ -19,14 +19,14 @@ from skcalib._rows import Array
 from skcalib._version import __version__, warn_of_version
 from skcalib.monitor import CalibrationMonitor
 
-from ._calibrators import chain_of, checked_metadata, known_calibrators
+from ._calibrators import checked_metadata, fitted_chain, known_calibrators
 
 FORMAT, VERSION = "skcalib calibrator", 2
 
 # Attributes that are no fitted state: output containers, routing, versions, the kind of arrays.
 NOT_STATE = {"_sklearn_output_config", "_metadata_request", "_skcalib_version", "_fitted_to"}
 
-DTYPES = re.compile(
+DTYPE_PATTERN = re.compile(
     r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[SU][0-9]{1,6}|datetime64\[\w+\]"
 )
 SCALARS = {bool, int, float, str}
@@ -116,7 +116,7 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
         state = _encode_members(vars(calibrator), "monitor")
         content = {"class": "CalibrationMonitor", "state": state}
     else:
-        chain_of(calibrator, "to_json")
+        fitted_chain(calibrator, "to_json")
         content = _encode_estimator(calibrator, "calibrator")
     head = {"format": FORMAT, "version": VERSION, "skcalib": __version__}
     if evidence:
@@ -248,7 +248,7 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
     """An array as an object with its dtype, shape and values."""
     kind = array.dtype.kind
     name = array.dtype.str[1:] if kind in "SU" else array.dtype.name
-    if not DTYPES.fullmatch(name):
+    if not DTYPE_PATTERN.fullmatch(name):
         raise _refusal(array, where)
     flat = array.ravel().tolist()
     if kind == "M":
@@ -340,7 +340,7 @@ def _decode(raw: Any) -> Any:
 
 def _decode_array(raw: dict[str, Any]) -> Any:
     dtype, values = raw["dtype"], raw["values"]
-    if type(dtype) is not str or not DTYPES.fullmatch(dtype):
+    if type(dtype) is not str or not DTYPE_PATTERN.fullmatch(dtype):
         raise ValueError(f"the dtype {dtype!r:.40} must be one such as float64 or U9")
     if dtype[0] == "S":
         values = [x.encode("latin-1") for x in values]
@@ -372,12 +372,12 @@ def _decode_estimator(raw: dict[str, Any]) -> Any:
         return Pipeline([(name, step) for name, step in params["steps"]])
     calibrator = kind(**params)
     fitted = {name: _decode(x) for name, x in raw.get("fitted", {}).items()}
-    _check_names(kind, fitted)
+    _check_attribute_names(kind, fitted)
     vars(calibrator).update(fitted)
     return calibrator
 
 
-def _check_names(kind: type, names: Mapping[str, Any]) -> None:
+def _check_attribute_names(kind: type, names: Mapping[str, Any]) -> None:
     """Raise a ValueError for attributes that would replace methods of a class."""
     wrong = [name for name in names if hasattr(kind, name) or not name.isidentifier()]
     if wrong:
@@ -387,7 +387,7 @@ def _check_names(kind: type, names: Mapping[str, Any]) -> None:
 def _read_calibrator(raw: Any) -> Any:
     """A calibrator, or an error unless it predicts probabilities for trial logits."""
     calibrator = _decode(raw)
-    chain = chain_of(calibrator, "from_json")
+    chain = fitted_chain(calibrator, "from_json")
     n_columns, n_classes = chain[0].n_features_in_, len(chain[-1].classes_)
     if type(n_columns) is not int or not 0 < n_columns <= max(n_classes, 2):
         raise ValueError(f"n_features_in_ must be a number of columns, got {n_columns!r:.60}")
@@ -407,7 +407,7 @@ def _read_calibrator(raw: Any) -> Any:
 def _read_monitor(raw: dict[str, Any]) -> CalibrationMonitor:
     """A monitor with its state."""
     state = {name: _decode(x) for name, x in raw["state"].items()}
-    _check_names(CalibrationMonitor, state)
+    _check_attribute_names(CalibrationMonitor, state)
     monitor = object.__new__(CalibrationMonitor)
     vars(monitor).update(state)
     repr(monitor)  # reads the state

@@ -18,27 +18,27 @@ from skcalib._version import __version__
 from skcalib.meta import MultiLabelCalibrator
 from skcalib.scaling._platt import PlattScaling, log_odds
 
-from ._calibrators import chain_of, checked_metadata
-from ._classifiers import probabilities_of
+from ._calibrators import checked_metadata, fitted_chain
+from ._classifiers import classifier_probabilities
 from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 
 if TYPE_CHECKING:
     import onnx
 
 # Descriptions of the outputs by name.
-MEANINGS = {
+DESCRIPTIONS = {
     "probabilities": "Calibrated probability of each class, as of predict_proba.",
     "label": "The most probable class, as of predict.",
     "logits": "Calibrated logits, as of transform.",
 }
 # Descriptions for several labels.
-MEANINGS_OF_LABELS = {
+LABEL_DESCRIPTIONS = {
     "probabilities": "Calibrated probability of each label, as of predict_proba.",
     "label": "Indicator of the labels with a probability above 0.5, as of predict.",
     "logits": "Calibrated log-odds of each label, as of transform.",
     "X": "Log-odds of each label.",
 }
-DTYPES = "float32", "float64"
+PRECISIONS = "float32", "float64"
 
 
 def to_onnx(
@@ -131,48 +131,52 @@ def to_onnx(
         import onnx  # noqa: F401
     except ImportError as missing:
         raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
-    chain = chain_of(calibrator, "to_onnx")
+    chain = fitted_chain(calibrator, "to_onnx")
     dtype, names, evidence = _checked_dtype(dtype), _checked_outputs(outputs), _props(metadata)
-    graph = Graph(probabilities_of)
+    graph = Graph(classifier_probabilities)
     width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
-    of_labels = isinstance(chain[-1], MultiLabelCalibrator)
-    found = traced_outputs(chain, graph.input("X", dtype, width), names)
-    if "label" in names and not of_labels:
-        found["label"] = Namespace(graph).take(_as_tensor(classes), found["label"])
+    is_multilabel = isinstance(chain[-1], MultiLabelCalibrator)
+    traced = traced_outputs(chain, graph.input("X", dtype, width), names)
+    if "label" in names and not is_multilabel:
+        traced["label"] = Namespace(graph).take(_as_tensor(classes), traced["label"])
     for name in names:
-        graph.named(found[name], name)
-    meanings = _meanings(of_labels, width, classes)
+        graph.named(traced[name], name)
+    meanings = _meanings(is_multilabel, width, classes)
     inputs = [_tensor(graph, "X", dtype, [width], meanings["X"])]
     props = {
         "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
         "skcalib.classes": json.dumps(classes.tolist(), default=str),
     }
     described = [
-        _tensor(graph, name, found[name].dtype, found[name].shape[1:], meanings[name])
+        _tensor(graph, name, traced[name].dtype, traced[name].shape[1:], meanings[name])
         for name in names
     ]
     return _model(graph, inputs, described, props | evidence)
 
 
 # Functions of blocks by the names of outputs.
-METHODS = {"probabilities": "_probabilities", "label": "_most_probable", "logits": "_calibrated"}
+OUTPUT_METHODS = {
+    "probabilities": "_probabilities",
+    "label": "_most_probable",
+    "logits": "_calibrated",
+}
 
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
     """Outputs of calibrators that are applied one after the other; the label by its number."""
-    *before, last = [_numbered(member) for member in chain]
+    *before, last = [_with_class_numbers(member) for member in chain]
     for member in before:
         Z = output_of(member, "_calibrated", Z)
     if not isinstance(last, MultiLabelCalibrator):
-        return {name: output_of(last, METHODS[name], Z) for name in names}
-    methods = METHODS | {"label": "_probabilities"}
-    found = {name: _of_labels(last.calibrators_, methods[name], Z) for name in names}
+        return {name: output_of(last, OUTPUT_METHODS[name], Z) for name in names}
+    methods = OUTPUT_METHODS | {"label": "_probabilities"}
+    traced = {name: _multilabel_output(last.calibrators_, methods[name], Z) for name in names}
     if "label" in names:
-        found["label"] = Namespace(Z.graph).astype(found["label"] > 0.5, np.int64)
-    return found
+        traced["label"] = Namespace(Z.graph).astype(traced["label"] > 0.5, np.int64)
+    return traced
 
 
-def _numbered(calibrator: Any) -> Any:
+def _with_class_numbers(calibrator: Any) -> Any:
     """A copy with arrays of NumPy, and with the numbers of its classes as these."""
     calibrator = copy(calibrator)
     if not isinstance(calibrator, MultiLabelCalibrator):
@@ -180,7 +184,7 @@ def _numbered(calibrator: Any) -> Any:
     return calibrator
 
 
-def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
+def _multilabel_output(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
     """An output of the calibrators of several labels (n_rows, n_labels)."""
     xp = Namespace(Z.graph)
     if all(type(calibrator) is PlattScaling for calibrator in calibrators):  # the default
@@ -193,7 +197,7 @@ def _of_labels(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
     columns = [
         output_of(calibrator, method, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
     ]
-    return xp.concat([of_label[:, -1:] for of_label in columns], axis=1)
+    return xp.concat([column[:, -1:] for column in columns], axis=1)
 
 
 def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
@@ -209,18 +213,19 @@ def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
-    for known in map(np.dtype, DTYPES):
+    for known in map(np.dtype, PRECISIONS):
         if isinstance(dtype, str | type | np.dtype) and dtype in (known, known.type):
             return known
-    raise ValueError(f"dtype must be one of {', '.join(map(repr, DTYPES))}, got {dtype!r}.")
+    raise ValueError(f"dtype must be one of {', '.join(map(repr, PRECISIONS))}, got {dtype!r}.")
 
 
 def _checked_outputs(outputs: Any) -> list[str]:
     names = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-    known = {name for name in names if isinstance(name, str) and name in MEANINGS}
+    known = {name for name in names if isinstance(name, str) and name in DESCRIPTIONS}
     if not known or len(known) < len(names):
         raise ValueError(
-            f"outputs must be some of {', '.join(map(repr, MEANINGS))}, each once, got {outputs!r}."
+            f"outputs must be among {', '.join(map(repr, DESCRIPTIONS))}, each once, got "
+            f"{outputs!r}."
         )
     return names
 
@@ -240,14 +245,14 @@ def _as_tensor(classes: Array) -> Array:
     )
 
 
-def _meanings(of_labels: bool, width: int, classes: Array) -> dict[str, str]:  # noqa: FBT001
+def _meanings(is_multilabel: bool, width: int, classes: Array) -> dict[str, str]:  # noqa: FBT001
     """Descriptions of the input and the outputs by name."""
-    if of_labels:
-        return MEANINGS_OF_LABELS
-    of_input = "Logits, one column for each class; -inf for classes that are impossible in a row."
+    if is_multilabel:
+        return LABEL_DESCRIPTIONS
+    meaning = "Logits, one column for each class; -inf for classes that are impossible in a row."
     if width == 1:
-        of_input = f"Log-odds of the class {classes.tolist()[1]!r}."
-    return {**MEANINGS, "X": of_input}
+        meaning = f"Log-odds of the class {classes.tolist()[1]!r}."
+    return {**DESCRIPTIONS, "X": meaning}
 
 
 def _tensor(

@@ -9,18 +9,19 @@ import numpy as np
 
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_takes_logits, with_unknown_classes
-from skcalib._rows import Array, arrays as xa
+from skcalib._rows import Array
+from skcalib._rows.arrays import astype, at_least, double, namespace, take
 from skcalib._validation.inputs import check_fitted
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
 
-from ._calibrators import chain_of, known_calibrators
-from ._classifiers import Features, probabilities_of, response
+from ._calibrators import fitted_chain, known_calibrators
+from ._classifiers import Features, classifier_probabilities, response
 from ._graph import OPSETS, Graph, Traced
 from ._onnx import _as_tensor, traced_outputs
 
 FLAG = [False, True]
-OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
+CONVERTER_OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
 
 # Attribute of outputs with the logits of a calibrator, for the parser of the next calibrator.
 LOGITS = "_skcalib_logits"
@@ -68,13 +69,17 @@ def register_skl2onnx() -> None:
         ) from missing
     every = known_calibrators().values()
     calibrators = [kind for kind in every if issubclass(kind, BaseCalibrator)]
-    of_kinds: dict[type, Any] = dict.fromkeys(calibrators, (_convert_calibrator, _parse_calibrator))
-    of_kinds[CalibratedClassifier] = _convert_classifier, _parse_classifier
-    for kind, (convert, parse) in of_kinds.items():
+    converters: dict[type, Any] = dict.fromkeys(
+        calibrators, (_convert_calibrator, _parse_calibrator)
+    )
+    converters[CalibratedClassifier] = _convert_classifier, _parse_classifier
+    for kind, (convert, parse) in converters.items():
         name = f"Skcalib{kind.__name__}"
-        update_registered_converter(kind, name, _set_types, convert, parser=parse, options=OPTIONS)
+        update_registered_converter(
+            kind, name, _set_types, convert, parser=parse, options=CONVERTER_OPTIONS
+        )
     update_registered_converter(
-        LogitTransformer, "SkcalibLogitTransformer", _set_type_of_logits, _convert_transformer
+        LogitTransformer, "SkcalibLogitTransformer", _set_logit_type, _convert_transformer
     )
 
 
@@ -113,21 +118,21 @@ def _set_types(operator: Any) -> None:
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
     check_fitted(model)
     is_text = _labels(model).dtype.kind == "O"
-    of_labels = data_types.StringTensorType if is_text else data_types.Int64TensorType
+    LabelType = data_types.StringTensorType if is_text else data_types.Int64TensorType
     # Double precision for inputs in double precision, else single.
     is_double = isinstance(operator.inputs[0].type, data_types.DoubleTensorType)
-    of_floats = data_types.DoubleTensorType if is_double else data_types.FloatTensorType
+    FloatType = data_types.DoubleTensorType if is_double else data_types.FloatTensorType
     label, probabilities, *logits = operator.outputs
-    label.set_type(of_labels([n_rows]))
+    label.set_type(LabelType([n_rows]))
     # Dictionaries of probabilities, the default of skl2onnx, are in single precision only.
     zipmap = operator.scope_inst.get_options(model, {"zipmap": True})["zipmap"]
-    of_probabilities = data_types.FloatTensorType if zipmap is True else of_floats
-    probabilities.set_type(of_probabilities([n_rows, len(model.classes_)]))
+    ProbabilityType = data_types.FloatTensorType if zipmap is True else FloatType
+    probabilities.set_type(ProbabilityType([n_rows, len(model.classes_)]))
     for variable in logits:
-        variable.set_type(of_floats([n_rows, model.n_features_in_]))
+        variable.set_type(FloatType([n_rows, model.n_features_in_]))
 
 
-def _set_type_of_logits(operator: Any) -> None:
+def _set_logit_type(operator: Any) -> None:
     """Set double precision, the usual precision of scikit-learn's classifiers."""
     from skl2onnx.common import data_types
 
@@ -145,15 +150,15 @@ def _labels(model: Any) -> Array:
 
 def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
-    Z = xa.astype(_value(graph, operator.inputs[0]), _dtype(operator.outputs[2]))
-    found = traced_outputs([model], Z, ["label", "probabilities", "logits"])
-    found["label"] = xa.take(_labels(model), found["label"])
-    _add(graph, list(found.values()), operator, container)
+    Z = astype(_value(graph, operator.inputs[0]), _dtype(operator.outputs[2]))
+    traced = traced_outputs([model], Z, ["label", "probabilities", "logits"])
+    traced["label"] = take(_labels(model), traced["label"])
+    _add(graph, list(traced.values()), operator, container)
 
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
-    X = _features(graph, operator, container)
+    X = _operator_features(graph, operator, container)
     total: Any = 0.0
     # One calibrator is for all classifiers.
     for estimator, calibrator in zip(model.estimators_, cycle(model.calibrators_), strict=False):
@@ -163,28 +168,28 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
                 "several labels. Convert its classifier, and its calibrator_ with to_onnx."
             )
         check_takes_logits(calibrator)
-        chain = chain_of(calibrator, "skl2onnx")
-        found: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
+        chain = fitted_chain(calibrator, "skl2onnx")
+        traced: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
         known = np.asarray(chain[-1].classes_)
-        total = total + with_unknown_classes(found["probabilities"], known, model.classes_)
+        total = total + with_unknown_classes(traced["probabilities"], known, model.classes_)
     P = total / len(model.estimators_)
-    label = xa.take(_labels(model), xa.namespace(P).argmax(P, axis=1))
+    label = take(_labels(model), namespace(P).argmax(P, axis=1))
     _add(graph, [label, P], operator, container)
 
 
 def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
-    X = _features(graph, operator, container)
+    X = _operator_features(graph, operator, container)
     _add(graph, [_logits(model, model.estimator_, X)], operator, container)
 
 
 def _logits(model: Any, estimator: Any, X: Features) -> Any:
     """Logits of a fitted classifier, in double precision."""
-    found = xa.double(response(estimator, model.response_method_, X))
+    output = double(response(estimator, model.response_method_, X))
     if model.response_method_ == "decision_function":
-        return found
+        return output
     least = max(model.min_proba_, float(np.finfo(np.float64).tiny))
-    return xa.namespace(found).log(xa.at_least(found, least))
+    return namespace(output).log(at_least(output, least))
 
 
 def _graph(scope: Any, container: Any) -> Graph:
@@ -195,14 +200,16 @@ def _graph(scope: Any, container: Any) -> Graph:
             f"Calibrators need operators of versions {OPSETS} or later, got target_opset={opsets}. "
             "Leave target_opset out, or raise it."
         )
-    return Graph(probabilities_of, scope.get_unique_variable_name("skcalib") + "_", opsets)
+    return Graph(classifier_probabilities, scope.get_unique_variable_name("skcalib") + "_", opsets)
 
 
-def _features(graph: Graph, operator: Any, container: Any) -> Features:
+def _operator_features(graph: Graph, operator: Any, container: Any) -> Features:
     """Inputs of an operator."""
     values = {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
     # Those by the names of steps are there by the identity of the step as well.
-    options = {key: of for key, of in (container.options or {}).items() if not isinstance(key, str)}
+    options = {
+        key: value for key, value in (container.options or {}).items() if not isinstance(key, str)
+    }
     return Features(values, options)
 
 
@@ -222,7 +229,7 @@ def _add(graph: Graph, values: list[Traced], operator: Any, container: Any) -> N
     """Add the nodes of the values to a model, as the outputs of an operator."""
     for value, variable in zip(values, operator.outputs, strict=True):
         dtype = _dtype(variable)
-        graph.named(value if dtype.kind == "O" else xa.astype(value, dtype), variable.full_name)
+        graph.named(value if dtype.kind == "O" else astype(value, dtype), variable.full_name)
     nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
     for i, node in enumerate(nodes):
         node.name = f"{graph.prefix}{i}"

@@ -12,8 +12,8 @@ from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uniform
 
-from ._calibrators import chain_of
-from ._onnx import DTYPES
+from ._calibrators import fitted_chain
+from ._onnx import PRECISIONS
 
 if TYPE_CHECKING:
     import torch
@@ -81,12 +81,12 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
 
         model = torch.nn.Sequential(network, to_torch(calibrator), torch.nn.Softmax(-1))
     """
-    chain = chain_of(calibrator, "to_torch")
+    chain = fitted_chain(calibrator, "to_torch")
     try:
         import torch
     except ImportError as missing:
         raise ImportError("to_torch needs torch: pip install 'skcalib[torch]'.") from missing
-    if dtype not in DTYPES:
+    if dtype not in PRECISIONS:
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
     for member in chain:
         _check_is_smooth(member)

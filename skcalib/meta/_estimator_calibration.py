@@ -8,11 +8,22 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from skcalib import _nested as nested
 from skcalib._base import BaseCalibrator
+from skcalib._nested import check_classifier, may_have, weight_params, with_unknown_classes
 from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_openmp_thread
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, with_one_openmp_thread
+from skcalib._rows.arrays import (
+    astype,
+    at_least,
+    concat,
+    double,
+    in_columns_of,
+    log_softmax,
+    mix_logits,
+    namespace,
+    smallest_normal,
+)
 from skcalib._validation.inputs import fitted_smoothing
 
 # Features with more numbers than this are worth more than one OpenMP thread in a fit.
@@ -138,8 +149,8 @@ class EstimatorCalibration(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         estimator = self._default_estimator() if self.estimator is None else self.estimator
-        nested.check_classifier(estimator, type(self).__name__)
-        if not nested.may_have(estimator, "predict_proba"):
+        check_classifier(estimator, type(self).__name__)
+        if not may_have(estimator, "predict_proba"):
             raise ValueError(
                 f"estimator must have predict_proba, got {estimator!r}. Choose another classifier, "
                 "or wrap it as in CalibratedClassifier(estimator)."
@@ -153,11 +164,15 @@ class EstimatorCalibration(BaseCalibrator):
             )
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
-        L = rows.map(lambda Z, *_: _bounded(mixed_logits(temperature, smoothing, Z), smoothing))
-        order, some = canonical_orders(L, rows.y, rows.w)
-        F, y = _features(L[some], order), np.argsort(order)[rows.y[some]]
-        w = None if rows.w is None else rows.w[some]
-        weights = nested.weight_params(estimator, w, "estimator")
+        L = rows.map(
+            lambda Z, *_: _clip_log_probabilities(
+                mixed_logits(temperature, smoothing, Z), smoothing
+            )
+        )
+        order, in_order = canonical_orders(L, rows.y, rows.w)
+        F, y = _tree_features(L[in_order], order), np.argsort(order)[rows.y[in_order]]
+        w = None if rows.w is None else rows.w[in_order]
+        weights = weight_params(estimator, w, "estimator")
         fit = partial(clone(estimator).fit, F, y, **weights)
         return {
             "estimator_": fit() if F.size > MANY_NUMBERS else with_one_openmp_thread(fit),
@@ -169,19 +184,22 @@ class EstimatorCalibration(BaseCalibrator):
     def _unmixed(self, Z: Floats) -> Floats:
         scaled = mixed_logits(self.temperature_, 0.0, Z)
         # A graph rounds in another way than NumPy, which is not to move features over thresholds.
-        exact = scaled if isinstance(Z, np.ndarray) else xa.double(scaled)
-        return super()._unmixed(xa.astype(xa.mix_logits(exact, self.smoothing_), Z.dtype))
+        exact = scaled if isinstance(Z, np.ndarray) else double(scaled)
+        return super()._unmixed(astype(mix_logits(exact, self.smoothing_), Z.dtype))
 
     def _calibrate(self, Z: Floats) -> Floats:
-        F, xp = _features(_bounded(Z, self.smoothing_), self.order_), xa.namespace(Z)
+        F, xp = (
+            _tree_features(_clip_log_probabilities(Z, self.smoothing_), self.order_),
+            namespace(Z),
+        )
         if hasattr(xp, "predict_proba"):  # a graph of ONNX, which the classifier is converted to
             P = xp.predict_proba(self.estimator_, F)
         else:  # blocks are divided among threads already
             P = with_one_openmp_thread(self.estimator_.predict_proba, F)
         known = self.order_[self.estimator_.classes_]
-        P = nested.with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
-        L = xa.astype(xp.log(xa.at_least(P, xa.smallest_normal(Z))), Z.dtype)
-        return xa.in_columns_of(Z, L)
+        P = with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
+        L = astype(xp.log(at_least(P, smallest_normal(Z))), Z.dtype)
+        return in_columns_of(Z, L)
 
     @staticmethod
     def _default_estimator() -> Any:
@@ -205,14 +223,14 @@ def boosted_trees(learning_rate: float, n_iterations: int) -> Any:
     )
 
 
-def _bounded(Z: Floats, smoothing: float) -> Floats:
+def _clip_log_probabilities(Z: Floats, smoothing: float) -> Floats:
     """Log-probabilities, in double precision, of logits of the mixture by temperature scaling.
 
     None is lower than the mixture allows, and those of masked classes are as low.
     """
-    L = xa.log_softmax(xa.double(Z))
+    L = log_softmax(double(Z))
     lowest = max(np.log(smoothing / L.shape[1]), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE
-    return xa.at_least(L, lowest)
+    return at_least(L, lowest)
 
 
 def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, Indices]:
@@ -224,19 +242,19 @@ def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, 
     """
     L = np.round(L, 9)
     n, K = L.shape
-    of_logs, of_all = (np.round(np.average(A, axis=0, weights=w), 9) for A in (L, np.exp(L)))
-    classes = np.lexsort((of_all, np.bincount(y, w, K), of_logs))
+    mean_logs, means = (np.round(np.average(A, axis=0, weights=w), 9) for A in (L, np.exp(L)))
+    classes = np.lexsort((means, np.bincount(y, w, K), mean_logs))
     sums = (L[:, classes] * np.sqrt(np.arange(2, K + 2))).sum(axis=1)
     weights = np.zeros(n) if w is None else w
     return classes, np.lexsort((weights, np.argsort(classes)[y], sums))
 
 
-def _features(L: Floats, order: Indices) -> Floats:
+def _tree_features(L: Floats, order: Indices) -> Floats:
     """Features of log-probabilities (n, K), with the classes in that order."""
-    L, xp = L[:, order], xa.namespace(L)
+    L, xp = L[:, order], namespace(L)
     if len(order) == 2:
         return _rounded(L[:, 1:] - L[:, :1])
-    return _rounded(xa.concat([L, L - xp.sum(L, axis=1, keepdims=True) / len(order)], axis=1))
+    return _rounded(concat([L, L - xp.sum(L, axis=1, keepdims=True) / len(order)], axis=1))
 
 
 def _rounded(F: Floats) -> Floats:
@@ -244,4 +262,4 @@ def _rounded(F: Floats) -> Floats:
 
     Else trees might divide ties, such as equal votes of a forest, by these.
     """
-    return xa.namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT
+    return namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT

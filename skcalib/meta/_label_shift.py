@@ -15,7 +15,8 @@ from scipy.optimize import minimize
 
 from skcalib._optimize.mixture import MixtureLoss
 from skcalib._optimize.newton import parts_of
-from skcalib._rows import Bools, Floats, Plan, Rows, arrays as xa
+from skcalib._rows import Bools, Floats, Plan, Rows
+from skcalib._rows.arrays import double, log_softmax
 
 # Up to this many probability ratios are stored; otherwise each pass computes them again.
 STORED = 1 << 24
@@ -75,7 +76,7 @@ def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:
 
     A row with all of these classes masked has equal ratios: it carries no information.
     """
-    L = xa.log_softmax(xa.double(Z))[:, present] - log_priors
+    L = log_softmax(double(Z))[:, present] - log_priors
     top = L.max(axis=1, keepdims=True)
     return np.exp(np.where(top > -np.inf, L - np.where(top > -np.inf, top, 0), 0))
 
@@ -90,6 +91,6 @@ def _variances(
     """
     inverse = np.linalg.pinv(hessian, hermitian=True)
     along = inverse.sum(axis=0)
-    of_rows = np.diag(inverse) - along**2 / along.sum()
-    of_priors = (np.diag(x) - inverse) ** 2 @ (1 / before)
-    return np.maximum(of_rows / weight + of_priors / calibration_weight, 0)
+    row_part = np.diag(inverse) - along**2 / along.sum()
+    prior_part = (np.diag(x) - inverse) ** 2 @ (1 / before)
+    return np.maximum(row_part / weight + prior_part / calibration_weight, 0)

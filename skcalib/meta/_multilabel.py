@@ -13,10 +13,33 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from skcalib import _nested as nested
 from skcalib._base import accuracy
-from skcalib._rows import Array, Floats, MemoryRows, arrays as xa, as_numpy, check_in_memory
-from skcalib._validation import inputs, labels
+from skcalib._nested import (
+    check_calibrator,
+    check_order,
+    fit_to_rows,
+    log_probabilities,
+    warn_of_groups,
+    with_fitted,
+)
+from skcalib._rows import Array, Floats, MemoryRows, as_numpy, check_in_memory
+from skcalib._rows.arrays import following, on_host
+from skcalib._validation.inputs import (
+    FEW_LOG_ODDS,
+    FLOATS,
+    check_finite,
+    check_fitted,
+    check_weights,
+    warn_of_small_weights,
+    with_weight_only,
+)
+from skcalib._validation.labels import (
+    as_columns,
+    as_indicator,
+    check_labels_of_columns,
+    names_of_labels,
+    shown,
+)
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.scaling import PlattScaling
@@ -31,24 +54,24 @@ def fit_label(
 ) -> tuple[Any, Messages]:
     """The calibrator of the label of that number, and messages of its warnings."""
     y = e.astype(np.intp)
-    y, z, w = inputs.with_weight_only(y, z, w)
+    y, z, w = with_weight_only(y, z, w)
     rows = MemoryRows(z[:, None], y, w, classes=CLASSES)
     if not len(y) or (y == y[0]).all():
-        return _shifted(rows), {}
+        return _shift_to_base_rate(rows), {}
     try:
         with recorded(ProbabilitiesWarning) as messages:
-            return nested.fit_to_rows(calibrator, rows), messages
+            return fit_to_rows(calibrator, rows), messages
     except Exception as error:
         error.add_note(f"Label {number} failed.")
         raise
 
 
-def _shifted(rows: MemoryRows) -> Any:
+def _shift_to_base_rate(rows: MemoryRows) -> Any:
     """The log-odds as they are, up to a constant, for rows that all have the label, or lack it."""
     sign = 1.0 if rows.n_rows and rows.y[0] else -1.0
     shift = _shift_below(-sign * rows.X[:, 0].astype(np.float64), rows.w)
     fitted = {"coef_": np.ones(1), "intercept_": np.array([-sign * shift]), "n_iter_": 0}
-    return nested.with_fitted(PlattScaling(), fitted, rows)
+    return with_fitted(PlattScaling(), fitted, rows)
 
 
 def _shift_below(z: Floats, w: Floats | None) -> float:
@@ -67,15 +90,17 @@ def _shift_below(z: Floats, w: Floats | None) -> float:
     return float(brentq(excess, min(logit(rate) - z.max(), 0.0) - 1.0, 0.0, xtol=1e-12))
 
 
-def outputs_of(calibrator: Any, method: str, z: Floats) -> Floats:
+def label_outputs(calibrator: Any, method: str, z: Floats) -> Floats:
     """What a method of blocks gives for log-odds (n,) of a label that rows have: (n,)."""
-    lacks, has = nested.log_probabilities(calibrator, z[:, None], CLASSES).T
+    lacks, has = log_probabilities(calibrator, z[:, None], CLASSES).T
     if method == "_calibrated":
         return has - lacks
     return np.exp(has) if method == "_probabilities" else has
 
 
-def warn_of_labels(E: Array, W: Floats | None, messages: dict[int, Messages], names: Array) -> None:
+def warn_about_labels(
+    E: Array, W: Floats | None, messages: dict[int, Messages], names: Array
+) -> None:
     """Warn of labels that all rows have or lack, and of those whose fits warned."""
     known = np.ones(E.shape, bool) if W is None else np.broadcast_to(W.T > 0, E.T.shape).T
     for value, what in ((False, "has"), (True, "lacks")):
@@ -84,10 +109,10 @@ def warn_of_labels(E: Array, W: Floats | None, messages: dict[int, Messages], na
             none &= known.any(axis=0)
         if none.any():
             warn(
-                f"No row {what} label {labels.shown(names[none])}: its log-odds are only shifted, "
+                f"No row {what} label {shown(names[none])}: its log-odds are only shifted, "
                 "where they contradict that. Calibrate on more rows, or leave it out."
             )
-    nested.warn_of_groups("Label", names, messages)
+    warn_of_groups("Label", names, messages)
 
 
 class MultiLabelCalibrator(
@@ -210,30 +235,30 @@ class MultiLabelCalibrator(
         """
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         calibrator = unless_passthrough(calibrator)
-        nested.check_calibrator(calibrator, None)
-        nested.check_order(calibrator, CLASSES)
+        check_calibrator(calibrator, None)
+        check_order(calibrator, CLASSES)
         Z = _checked_log_odds(X, type(self).__name__)
         W = _checked_weights(sample_weight, Z.shape)
         unknown = None if W is None else W.reshape(len(Z), -1) == 0
-        E = labels.as_indicator(y, unknown=unknown)
+        E = as_indicator(y, unknown=unknown)
         check_consistent_length(Z, E)
-        labels.check_labels_of_columns(X, y)
+        check_labels_of_columns(X, y)
         if Z.shape != E.shape:
             raise ValueError(
                 "X must have one column of log-odds for each label, a column of y, got "
                 f"{Z.shape[1]} columns and {E.shape[1]} labels."
             )
-        nested.check_calibrator(calibrator, W)
+        check_calibrator(calibrator, W)
         # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
         jobs = (delayed(fit_label)(calibrator, k, *column) for k, column in enumerate(columns))
-        found, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
+        calibrators, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
         if W is not None:
-            inputs.warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))
-        warn_of_labels(E, W, dict(enumerate(messages)), labels.names_of_labels(y, E.shape[1]))
+            warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))
+        warn_about_labels(E, W, dict(enumerate(messages)), names_of_labels(y, E.shape[1]))
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
-        self.calibrators_, self.classes_ = list(found), np.arange(Z.shape[1])
+        self.calibrators_, self.classes_ = list(calibrators), np.arange(Z.shape[1])
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
@@ -295,8 +320,8 @@ class MultiLabelCalibrator(
         ndarray of shape (n_samples, n_labels)
             Indicator matrix of zeros and ones.
         """
-        P = xa.on_host(self.predict_proba(X))
-        return xa.following((P > 0.5).astype(np.intp), X)
+        P = on_host(self.predict_proba(X))
+        return following((P > 0.5).astype(np.intp), X)
 
     def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Subset accuracy: a row counts if all of its labels are right.
@@ -315,19 +340,19 @@ class MultiLabelCalibrator(
         float
             Weighted share of the rows without a wrong label.
         """
-        return accuracy(labels.as_indicator(y), self.predict(X), sample_weight)
+        return accuracy(as_indicator(y), self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, method: str) -> Array:
         """A method of blocks of the calibrators, for each label."""
-        inputs.check_fitted(self)
+        check_fitted(self)
         Z = _checked_log_odds(X, type(self).__name__, predicts=True)
         # Only looks at the number and the names of the columns.
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         if not len(Z):
-            return xa.following(Z, X)
+            return following(Z, X)
         pairs = zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True)
-        out = [outputs_of(calibrator, method, z) for calibrator, z in pairs]
-        return xa.following(np.ascontiguousarray(np.stack(out).T), X)
+        out = [label_outputs(calibrator, method, z) for calibrator, z in pairs]
+        return following(np.ascontiguousarray(np.stack(out).T), X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -346,12 +371,12 @@ def _checked_log_odds(X: Any, name: str, *, predicts: bool = False) -> Floats:
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
         "LogitTransformer, which does that"
     )
-    X = labels.as_columns(X, "X", remedy)
+    X = as_columns(X, "X", remedy)
     options = {"input_name": "X", "estimator": name, "ensure_min_samples": int(not predicts)}
-    Z = check_array(X, dtype=inputs.FLOATS, ensure_all_finite=False, **options)
+    Z = check_array(X, dtype=FLOATS, ensure_all_finite=False, **options)
     if len(Z):
-        inputs.check_finite(np.reshape(Z, (-1, 1)))
-        _warn_of_probabilities(Z, "predictions" if predicts else "fit")
+        check_finite(np.reshape(Z, (-1, 1)))
+        _warn_about_probabilities(Z, "predictions" if predicts else "fit")
     return np.asarray(Z)
 
 
@@ -359,16 +384,16 @@ def _checked_weights(sample_weight: Any, shape: tuple[int, int]) -> Floats | Non
     """Weights of rows (n,) or of entries (n, n_labels)."""
     if sample_weight is None:
         return None
-    given = as_numpy(sample_weight, "sample_weight")
-    if np.shape(given) == shape:
-        W = inputs.check_weights(np.ravel(given), int(np.prod(shape)))
+    weights = as_numpy(sample_weight, "sample_weight")
+    if np.shape(weights) == shape:
+        W = check_weights(np.ravel(weights), int(np.prod(shape)))
         return None if W is None else W.reshape(shape)
-    return inputs.check_weights(given, shape[0])
+    return check_weights(weights, shape[0])
 
 
-def _warn_of_probabilities(Z: Floats, method: str) -> None:
+def _warn_about_probabilities(Z: Floats, method: str) -> None:
     """Warn if log-odds are like probabilities. A few may be between 0 and 1 by chance."""
-    if Z.min() >= 0 and Z.max() <= 1 and (method == "fit" or Z.size >= inputs.FEW_LOG_ODDS):
+    if Z.min() >= 0 and Z.max() <= 1 and (method == "fit" or Z.size >= FEW_LOG_ODDS):
         warn(
             "Every entry of X is between 0 and 1: X probably holds probabilities where log-odds "
             f"are expected by {method}. Pass scipy.special.logit(p) instead.",

@@ -10,14 +10,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, Floats, Plan, Rows, arrays as xa, as_array, checked_rows
-from skcalib._validation import inputs
+from skcalib._rows import Array, Floats, Plan, Rows, as_array, checked_rows
+from skcalib._rows.arrays import (
+    astype,
+    check_needs_no_gradients,
+    is_tensor,
+    like,
+    on_host,
+    softmax,
+    weighted_sum,
+)
+from skcalib._validation.inputs import (
+    Found,
+    check_fitted,
+    check_priors,
+    check_total_weight,
+    check_unlabelled,
+    warn_of_probabilities,
+)
 from skcalib._validation.labels import check_column_names, exact, resolve_classes
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.meta._label_shift import Estimate, most_likely_priors
 
 # Lower bounds of the calibration priors, and of priors in ratios, so that logarithms are finite.
-LEAST_PRIOR, TINY = 1e-100, float(np.finfo(np.float64).tiny)
+LEAST_PRIOR, LEAST_RATIO = 1e-100, float(np.finfo(np.float64).tiny)
 
 # Fewer unlabelled rows per class give a warning.
 ROWS_PER_CLASS = 10
@@ -216,18 +232,18 @@ class PriorShift(BaseCalibrator):
                 f"{n_columns!r}."
             )
         old, new = old / old.sum(), new / new.sum()
-        fitted = _fitted(old, new, np.zeros(len(old)))
+        fitted = _fitted_attributes(old, new, np.zeros(len(old)))
         return cls(classes=classes)._set_fitted(np.empty((0, width)), labels, fitted)  # noqa: SLF001
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(
-            lambda Z, _, w: xa.weighted_sum(xa.softmax(Z).astype(np.float64), w), Plan(room=3)
+            lambda Z, _, w: weighted_sum(softmax(Z).astype(np.float64), w), Plan(room=3)
         )
         before = np.maximum(sums / rows.weight, LEAST_PRIOR)
-        priors = before if self.priors is None else inputs.check_priors(self.priors, labels > 0)
-        return _fitted(before, priors, labels)
+        priors = before if self.priors is None else check_priors(self.priors, labels > 0)
+        return _fitted_attributes(before, priors, labels)
 
     def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
         for name in ADAPTED:
@@ -260,7 +276,7 @@ class PriorShift(BaseCalibrator):
         sklearn.exceptions.NotFittedError
             Before :meth:`fit`.
         """
-        inputs.check_fitted(self)
+        check_fitted(self)
         rows, weight = self._checked_unlabelled(X, sample_weight)
         if not self.label_weights_.any():
             raise ValueError(
@@ -268,7 +284,7 @@ class PriorShift(BaseCalibrator):
                 "rows. Call fit with calibrated logits and labels first."
             )
         estimate = most_likely_priors(rows, self.calibration_priors_, self.label_weights_)
-        _warn_of(estimate, weight, int(np.count_nonzero(self.label_weights_)))
+        _warn_about_estimate(estimate, weight, int(np.count_nonzero(self.label_weights_)))
         errors, ratio = estimate.standard_errors, estimate.log_likelihood_ratio
         adapted = dict(zip(ADAPTED, (errors, estimate.n_passes, ratio), strict=True))
         for name, value in {**_moved(self.calibration_priors_, estimate.priors), **adapted}.items():
@@ -278,20 +294,20 @@ class PriorShift(BaseCalibrator):
     def _checked_unlabelled(self, X: Any, sample_weight: Any) -> tuple[Rows, float]:
         """Rows of logits in memory or of a Dask collection, and their weight."""
         X = as_array(X, n_columns=self.n_features_in_)
-        if xa.is_tensor(X):
-            xa.check_needs_no_gradients(X, "X")
-            X = xa.on_host(X)
+        if is_tensor(X):
+            check_needs_no_gradients(X, "X")
+            X = on_host(X)
         check_column_names(X, self.classes_)
-        check = partial(inputs.check_unlabelled, copy(self))
-        found: inputs.Found
-        rows, found = checked_rows(check, X=X, sample_weight=sample_weight)
-        inputs.check_total_weight(found.weight)
-        if found.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
-        return rows, found.weight
+        check = partial(check_unlabelled, copy(self))
+        logits: Found
+        rows, logits = checked_rows(check, X=X, sample_weight=sample_weight)
+        check_total_weight(logits.weight)
+        if logits.like_probabilities:
+            warn_of_probabilities(rows.n_columns, logits.like_probabilities)
+        return rows, logits.weight
 
     def _calibrate(self, Z: Floats) -> Floats:
-        ratios = xa.astype(xa.like(self.log_ratios_, Z), Z.dtype)
+        ratios = astype(like(self.log_ratios_, Z), Z.dtype)
         return Z + (ratios if Z.shape[1] > 1 else ratios[1:] - ratios[:1])
 
 
@@ -309,18 +325,18 @@ def _checked_rates(name: str, rates: Any, *, above: bool) -> Floats:
     return values.astype(np.float64)
 
 
-def _fitted(before: Floats, priors: Floats, labels: Floats) -> dict[str, Any]:
+def _fitted_attributes(before: Floats, priors: Floats, labels: Floats) -> dict[str, Any]:
     """Fitted attributes: old and new priors, and the weight of each label."""
     return {"calibration_priors_": before, "label_weights_": labels, **_moved(before, priors)}
 
 
 def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:
     """New priors, and their additions to the logits."""
-    ratios = np.log(np.maximum(priors, TINY)) - np.log(before)
+    ratios = np.log(np.maximum(priors, LEAST_RATIO)) - np.log(before)
     return {"priors_": priors.copy(), "log_ratios_": ratios}
 
 
-def _warn_of(estimate: Estimate, weight: float, n_classes: int) -> None:
+def _warn_about_estimate(estimate: Estimate, weight: float, n_classes: int) -> None:
     """Warn if the estimated priors are uncertain."""
     least = ROWS_PER_CLASS * n_classes
     if weight < least:

@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 
 from skcalib import ReliabilityDisplay
 from skcalib._scores.columns import Scored
-from skcalib.display._curves import curve_of_rows
+from skcalib.display._curves import bin_rows
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 N = 240
@@ -352,7 +352,7 @@ def test_error_bars_with_groups_cover_the_frequency(n_groups, labels):
         )  # fmt: skip
         u = rng.uniform(size=len(groups))
         rows = Scored(None, p, (u if labels == "independent" else u[groups]) < p, None)
-        curve = curve_of_rows(rows, 5, "uniform", groups)
+        curve = bin_rows(rows, 5, "uniform", groups)
         low, high = curve.interval(0.95)
         covered += ((low <= curve.confidence) & (curve.confidence <= high)).tolist()
     assert 0.93 < np.mean(covered)

@@ -22,7 +22,7 @@ from skcalib._scores.kernel import (
 )
 from skcalib.display._artists import THICKEST, THINNEST
 from skcalib.display._curves import (
-    FEWEST,
+    LEAST_EFFECTIVE_ROWS,
     MARGIN,
     STEP,
     confidence_band,
@@ -190,7 +190,7 @@ def test_pieces_are_where_rows_are(y, p, w):
     behind = np.append(cells, 10 * N_CELLS)[after]
     bridged = behind - before <= 2 * curve.bandwidth * N_CELLS
     near = np.minimum(everywhere - before, behind - everywhere) <= MARGIN
-    expected = (bridged | near) & (curve.n_rows >= FEWEST)
+    expected = (bridged | near) & (curve.n_rows >= LEAST_EFFECTIVE_ROWS)
     found = np.zeros(N_CELLS, dtype=bool)
     for part in pieces(rows.score, curve):
         assert np.all(np.diff(part) > 0)

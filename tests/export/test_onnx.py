@@ -480,7 +480,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("outputs", [(), None, "proba", ("label", "label"), [["label"]], 3])
     def test_outputs(self, outputs):
-        with pytest.raises(ValueError, match="outputs must be some of 'probabilities', 'label'"):
+        with pytest.raises(ValueError, match="outputs must be among 'probabilities', 'label'"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y), outputs=outputs)
 
     def test_without_onnx(self, monkeypatch):
