@@ -176,7 +176,7 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
 
 
 def _has_own(calibrator: Any, method: str) -> bool:
-    """Whether it is a calibrator of skcalib in which the method is not replaced by another."""
+    """Return whether a calibrator of skcalib inherits a method of BaseCalibrator."""
     own = getattr(BaseCalibrator, method)
     return isinstance(calibrator, BaseCalibrator) and getattr(type(calibrator), method) is own
 

@@ -1,4 +1,4 @@
-"""The version, those of what it runs with, and a warning about pickles of another version."""
+"""Versions of skcalib and its dependencies, and a warning about pickles of other versions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Versioned:
 
 
 def warn_of_version(name: str, written_by: str) -> None:
-    """Warn if another version wrote what is loaded; ``name`` is that of its class."""
+    """Warn if another version of skcalib wrote an object of the class ``name``."""
     if written_by != __version__:
         warn(
             InconsistentVersionWarning(

@@ -19,12 +19,12 @@ __all__ = ["expected_failed_checks"]
 _FEWER_COLUMNS = "the check has fewer columns than classes, where logits have one for each class"
 _FEATURES = "the check wants accurate predictions from features, which are no logits"
 _BOOSTING = "bins and sizes of leaves of the boosted trees count rows, not weights"
-_HELD_OUT = "fit_transform gives held-out logits, as that of TargetEncoder does"
+_HELD_OUT = "fit_transform gives held-out logits, as TargetEncoder does for its encodings"
 _ROWS_OF_FOLDS = "folds of the default calibrator count rows, not weights"
 _LABELS = "the check has not one column of log-odds for each column of indicators in y"
 _SCORES = "the check has scores outside of the scale, or positive log-probabilities"
 
-_OF_LOGITS = {
+_LOGIT_CHECKS = {
     "check_estimators_overwrite_params": _FEWER_COLUMNS,
     "check_estimators_fit_returns_self": _FEWER_COLUMNS,
     "check_readonly_memmap_input": _FEWER_COLUMNS,
@@ -32,8 +32,8 @@ _OF_LOGITS = {
     "check_classifiers_train": _FEATURES,
 }
 
-# Of several labels per row, without the prefix of their names.
-_OF_LABELS = """
+# Checks that calibrators of several labels fail, without the prefix "check_".
+_MULTILABEL_CHECKS = """
     classifier_data_not_an_array classifier_multioutput
     classifier_not_supporting_multiclass classifiers_classes
     classifiers_multilabel_output_format_decision_function
@@ -53,8 +53,8 @@ _OF_LABELS = """
 """.split()  # noqa: SIM905
 
 
-# Of scores that language models state.
-_OF_SCORES = """
+# Checks that transformers of scores of language models fail, without the prefix.
+_SCORE_CHECKS = """
     dict_unchanged dont_overwrite_parameters dtype_object estimators_dtypes
     estimators_fit_returns_self estimators_nan_inf estimators_overwrite_params estimators_pickle
     f_contiguous_array_estimator fit2d_1feature fit2d_1sample fit2d_predict1d fit_check_is_fitted
@@ -75,7 +75,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     Parameters
     ----------
     estimator : estimator
-        An instance, whose parameters matter.
+        An instance. The result depends on its parameters.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
             check(estimator)
     """
     weights = "check_sample_weight_equivalence_on_dense_data"
-    expected = dict(_OF_LOGITS) if isinstance(estimator, BaseCalibrator) else {}
+    expected = dict(_LOGIT_CHECKS) if isinstance(estimator, BaseCalibrator) else {}
     if isinstance(estimator, BaseCalibrator) and hasattr(estimator, "partial_fit"):
         expected["check_estimators_partial_fit_n_features"] = _FEWER_COLUMNS
     if isinstance(estimator, EstimatorCalibration) and estimator.estimator is None:
@@ -123,7 +123,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
         if get_tags(estimator).input_tags.sparse:
             expected[weights.replace("dense", "sparse")] = _ROWS_OF_FOLDS
     if isinstance(estimator, ScoreTransformer):
-        expected = {f"check_{name}": _SCORES for name in _OF_SCORES}
+        expected = {f"check_{name}": _SCORES for name in _SCORE_CHECKS}
     if isinstance(estimator, MultiLabelCalibrator):
-        expected = {f"check_{name}": _LABELS for name in _OF_LABELS}
+        expected = {f"check_{name}": _LABELS for name in _MULTILABEL_CHECKS}
     return expected

@@ -37,7 +37,7 @@ def _controller() -> ThreadpoolController:
 
 
 class _OneBlasThread:
-    """Context in which BLAS uses one thread.
+    """Context that limits BLAS to one thread.
 
     Contexts of several threads may overlap: the first one sets the limit, and the last one restores
     it. Limits of threadpoolctl alone would restore each other's.

@@ -21,14 +21,14 @@ from skcalib._validation.labels import encode, shown
 # Weight of the rows of a level, at least, and number of intervals of a column of numbers.
 LEAST_WEIGHT, N_INTERVALS = 5.0, 10
 
-# What stands for missing numbers where there must be some, and the largest number.
+# Replacement of missing numbers in arrays without NaN, and the largest finite feature.
 MISSING, LARGEST = -1e30, 1e29
 
 
 class Columns(NamedTuple):
-    """Columns of features as they were in ``fit``."""
+    """Names, levels and kinds of the columns of features that ``fit`` saw."""
 
-    names: list[str]  #: those of a data frame, or "0", "1", ...
+    names: list[str]  #: column names of a data frame, or "0", "1", ...
     levels: list[Array]  #: sorted categories of each column, or edges between its intervals
     is_categorical: Array  #: (d,)
 
@@ -53,9 +53,9 @@ class Columns(NamedTuple):
         return found
 
     def numbers(self, features: Any, n_rows: int) -> Floats:
-        """Numbers (n, d) of the columns, NaN for missing ones; of categories that of the level.
+        """Return the columns as numbers (n, d), with NaN for missing numbers.
 
-        Categories without a level have the number -1.
+        Categories become the number of their level, or -1 for categories without a level.
         """
         names, values = columns_of(features, n_rows)
         if set(names) == set(self.names):  # a data frame may have them in another order
@@ -73,7 +73,7 @@ class Columns(NamedTuple):
         )
 
     def levels_of(self, numbers: Floats) -> Indices:
-        """Rows (n, d) of a table of effects, whose last one is for rows in no level."""
+        """Return levels (n, d) as rows of a table of effects; the last row is for no level."""
         found = np.empty(numbers.shape, np.intp)
         *first, last = self.first
         for j, (levels, categorical) in enumerate(zip(*self[1:], strict=True)):
@@ -128,7 +128,7 @@ def columns_of(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
             raise ValueError(f"Columns of features must have distinct names, got {shown(names)}.")
         values = [np.asarray(features[name]) for name in columns]
     else:
-        # A list of rows of text and numbers is an array of objects, in which numbers stay numbers.
+        # Lists of rows of text and numbers become arrays of objects, so numbers stay numbers.
         rows = isinstance(features, list | tuple) and len(features) and np.ndim(features[0]) == 1
         array = np.array(features, object) if rows else np.asarray(as_numpy(features, "features"))
         array = array[:, None] if array.ndim == 1 else array
@@ -142,8 +142,8 @@ def columns_of(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
     if not values or len(values[0]) != n_rows:
         raise ValueError(
             f"features must have one row for each of the {n_rows} rows of X, got "
-            f"{len(values[0]) if values else 'no columns'}. Pass those of the same rows, in their "
-            "order."
+            f"{len(values[0]) if values else 'no columns'}. Pass features of the same rows, in the "
+            "same order."
         )
     return names, values
 
@@ -190,7 +190,7 @@ def _has_categories(column: Any) -> bool:
 
 
 def _holds_numbers(x: Array) -> bool:
-    """Whether the values, but for missing ones, are numbers."""
+    """Return whether all values that are not missing are numbers."""
     if x.dtype.kind != "O":
         return x.dtype.kind in "biuf"
     known = x[~_is_missing(x)]
@@ -201,7 +201,7 @@ def _is_missing(x: Array) -> Array:
     """Which values (n,) are None, NaN, or another value that is not itself."""
     if x.dtype.kind != "O":
         return x != x  # noqa: PLR0124 - only NaN and NaT are not themselves
-    # Of pandas.NA nothing is known, not even whether it is itself.
+    # A comparison of pandas.NA with itself returns pandas.NA.
     return np.array([v is None or (v == v) is not True for v in x], bool)  # noqa: PLR0124
 
 

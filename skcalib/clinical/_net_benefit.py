@@ -58,8 +58,8 @@ def net_benefit(
     .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}}{N} - \frac{\mathrm{FP}}{N} \cdot
         \frac{t}{1 - t} .
 
-    The threshold determines how many false positives one true positive is worth: it is the risk
-    at which treating does as much harm as good. The standardized net benefit is divided by the
+    The threshold determines how many false positives one true positive is worth: at this
+    risk treating does as much harm as good. The standardized net benefit is divided by the
     event rate, the largest possible net benefit. With the event rate :math:`\bar y`, it is
     :math:`\bar y - \mathrm{cost} / (1 - t)` for the :func:`expected_cost` with a cost of t for a
     false positive and of :math:`1 - t` for a false negative.

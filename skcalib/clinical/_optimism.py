@@ -30,7 +30,7 @@ TRIES = 1000
 
 @dataclass(frozen=True)
 class OptimismCorrection:
-    """A measure of a model on the rows that it was fitted to, and corrected for their choice.
+    """A measure of a model on the rows that it was fitted to, with its correction.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class OptimismCorrection:
         Mean difference of the measures on a bootstrap sample and on all rows, of a model fitted to
         the sample.
     corrected : float
-        ``apparent`` less ``optimism``: what to expect on new rows.
+        ``apparent`` less ``optimism``: estimate of the measure on new rows.
     low, high : float
         Confidence interval of the measure on new rows.
     """
@@ -80,29 +80,29 @@ def optimism_corrected(
     .. math:: \mathrm{corrected} = \mathrm{apparent} - \frac{1}{B} \sum_b o_b , \qquad
         o_b = m_b(\text{rows of } b) - m_b(\text{all rows}) .
 
-    All rows serve to fit and to validate, other than with a test set, which is the better choice
-    where there are thousands of rows. Whatever looks at the labels has to be inside of the
-    estimator, such as the selection of features, and a calibrator.
+    All rows serve to fit and to validate. With thousands of rows a test set is the better choice.
+    All steps that use the labels must be part of the estimator, such as a selection of features or
+    a calibrator.
 
     The interval is :math:`[\mathrm{apparent} - q_{1 - \alpha/2},\; \mathrm{apparent} -
-    q_{\alpha/2}]`, with the quantiles q of the :math:`o_b`, which costs no more fits. It is of the
-    measure of the model fitted to these rows, on many new ones. With few rows for the number of
-    features it is too narrow for some measures: in a simulation with 200 rows and 20 features 95 %
-    intervals held the log loss, the Brier score and the calibration slope in 94 to 97 % of samples,
-    and the area under the ROC curve in 73 %, since its optimism is underestimated.
+    q_{\alpha/2}]`, with the quantiles q of the :math:`o_b`. It is an interval for the measure of
+    this fitted model on many new rows. It may be too narrow if there are few rows for the number of
+    features. In a simulation with 200 rows and 20 features, 95 % intervals contained the log loss,
+    the Brier score and the calibration slope in 94 to 97 % of samples, but the area under the ROC
+    curve in only 73 %, because the bootstrap underestimates its optimism.
 
     Parameters
     ----------
     estimator : classifier
-        A classifier with ``predict_proba``, or a pipeline that ends with one. It stays as it is:
-        clones are fitted. A ``FrozenEstimator`` is not fitted and adds nothing to the optimism, so
+        A classifier with ``predict_proba``, or a pipeline that ends with one. Clones of it are
+        fitted. A ``FrozenEstimator`` is not fitted and adds nothing to the optimism, so
         its own training rows must not be among these rows.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         Features of the rows.
     y : array-like of shape (n_samples,)
         Labels, of any number of classes.
     scoring : str, list of str or dict, default="neg_brier_score"
-        Measures, beside the log loss, as for :func:`compare_calibrators`: names of scorers, as of
+        Measures, besides the log loss, as for :func:`compare_calibrators`: names of scorers, see
         :func:`skcalib.metrics.get_scorer_names`, or a dict with such names or functions
         ``scorer(estimator, X, y)``, which are passed ``sample_weight=`` if there are weights. For
         two classes also "calibration_slope", "calibration_intercept" and
@@ -130,9 +130,10 @@ def optimism_corrected(
     ------
     ValueError
         If labels, weights or an argument is invalid, if the classifier has no ``predict_proba``,
-        takes no weights and is given some, if a class has too few rows to be in samples, and if
-        half of the samples have no values. What the fit and the measures raise for all rows, such
-        as :func:`~skcalib.clinical.calibration_slope` where a threshold separates the classes.
+        or takes no weights although weights are passed, if a class has too few rows to be in
+        samples, and if half of the samples have no values. Errors of the fit and of the measures
+        for all rows, such as an error of :func:`~skcalib.clinical.calibration_slope` if a threshold
+        separates the classes.
 
     Warns
     -----
@@ -195,7 +196,7 @@ def optimism_corrected(
     numbers = group_numbers(groups, labels, w)
     of_sample = partial(_values, estimator, rows, kept=kept, measures=measures)
     samples = (kept[_drawn(present, random, numbers)] for _ in range(n_resamples))
-    apparent = of_sample(kept)[0]  # first, since what fails here fails in samples
+    apparent = of_sample(kept)[0]  # first, because an error here would occur in all samples
     jobs = (delayed(_or_message)(of_sample, sample) for sample in samples)
     values = _of_samples(Parallel(n_jobs=n_jobs)(jobs))
     optimism = values[:, 0] - values[:, 1]

@@ -140,9 +140,9 @@ def calibration_intercept(
     .. math:: \log \frac{P(y = 1)}{P(y = 0)} = a + \log \frac{p}{1 - p}
 
     is 0 for a calibrated model, negative if risks are too high on average, and positive if they
-    are too low. It is the shift of the log-odds after which the mean risk is the event rate. It is
-    not the intercept of the regression with a free slope, of :func:`calibration_slope`, which
-    some programs report under the same name: that one is the shift of the risk 1/2.
+    are too low. A shift of the log-odds by the intercept makes the mean risk the event rate. Some
+    programs report the intercept of the regression with a free slope under the same name. That
+    intercept is the shift of the risk 1/2.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _loss(z: Floats, event: Bools, w: Floats) -> float:
 
 
 def _shift(z: Floats, event: Bools, w: Floats) -> float:
-    """Shift of log-odds of the largest likelihood, after which the mean risk is the event rate."""
+    """Return the shift of log-odds that makes the mean risk the event rate."""
     target = float(logit(np.average(event, weights=w)))
     low, high = target - z.max() - 1e-6, target - z.min() + 1e-6
     return float(brentq(lambda a: np.sum(w * (expit(z + a) - event)), low, high, xtol=1e-9))

@@ -46,8 +46,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     ----------
     estimator : classifier
         A classifier with ``decision_function`` or ``predict_proba``. In a
-        :class:`~sklearn.frozen.FrozenEstimator` it stays as it is, and the calibrator is fitted to
-        all rows, which should then be rows that the classifier was not fitted on.
+        :class:`~sklearn.frozen.FrozenEstimator` it is not fitted, and the calibrator is fitted to
+        all rows. The classifier must then not have been fitted on these rows.
     calibrator : calibrator, default=None
         Any estimator with ``fit`` and ``predict_proba`` that takes logits, also a pipeline of
         calibrators. None stands for :class:`AutoCalibrator`, which combines several; for the
@@ -109,18 +109,17 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
 
     Notes
     -----
-    Rows of a class that the training rows of their split lack carry no information about the
-    classifier that is fitted to all rows, so the calibrator is fitted without them. A row
-    that is in several test sets counts in each, with its weight divided among them.
+    If the training rows of a split lack a class, the test rows of this class do not count in the
+    fit of the calibrator. A row in several test sets counts in each, with its weight divided among
+    them.
 
-    For classifiers of several labels per row, ``y`` is an indicator matrix, dense or sparse.
-    Probabilities of a row then do not sum to one, and predictions are indicators of the labels with
-    a probability above 0.5. Where the training rows of a split all have a label, or lack it, its
-    test rows do not count for this label.
+    For classifiers of several labels per row, ``y`` is an indicator matrix, dense or sparse, and
+    the probabilities of a row do not sum to one. Predictions are indicators of the labels with a
+    probability above 0.5.
 
-    With scikit-learn's ``array_api_dispatch``, features may be tensors, and outputs are tensors in
-    the same place. A classifier is given a copy in NumPy, but a frozen one the tensors as they are;
-    calibrators compute on the host.
+    With scikit-learn's ``array_api_dispatch``, features may be tensors, and outputs are tensors on
+    the same device. A frozen classifier receives the tensors, and any other classifier a copy in
+    NumPy. Calibrators compute on the host.
 
     References
     ----------

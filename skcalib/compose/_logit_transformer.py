@@ -92,8 +92,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     A class that the training rows of a split lack has probability ``min_proba`` in its test rows.
     Logits of a row that is in several test sets are averaged.
 
-    With scikit-learn's ``array_api_dispatch``, features may be tensors, and logits are tensors in
-    the same place. A classifier is given a copy in NumPy, but a frozen one the tensors as they are.
+    With scikit-learn's ``array_api_dispatch``, features may be tensors, and logits are tensors on
+    the same device. A frozen classifier receives the tensors, and any other classifier a copy in
+    NumPy.
 
     Examples
     --------
@@ -209,8 +210,8 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     def _fit_to_all_rows(self, arguments: FitArguments, response: Response, y: Any) -> Self:
         """The transformer with a classifier fitted to all rows.
 
-        Columns are in the order that a calibrator expects as the next step of a pipeline, whatever
-        the order of the classifier is: ordered categories of ``y``, or sorted labels.
+        Columns are in the order that a calibrator expects as the next step of a pipeline: ordered
+        categories of ``y``, or sorted labels.
         """
         X, labels, _, fit_params, _ = arguments
         estimator = self.estimator

@@ -222,8 +222,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         self.min_proba_ = LEAST_PROBA if least is None else least
 
     def _logits(self, estimator: Any, X: Any) -> Floats:
-        """Logits of a fitted classifier, as they were in ``fit``."""
-        # Of pickles of versions that took one label per row only, there is no multilabel_.
+        """Return logits of a fitted classifier, by the response of ``fit``."""
+        # Pickles of old versions, which took one label per row, lack multilabel_.
         several = getattr(self, "multilabel_", False)
         response = Response(self.response_method_, self.min_proba_, several)
         return as_logits(outputs_of(estimator, _taken_by(estimator, X), response), response)
@@ -286,9 +286,10 @@ def _taken_by(estimator: Any, X: Any) -> Any:
 
 
 def _takes_several(estimator: Any, y: Any) -> bool:
-    """Whether a classifier takes several labels per row; a ValueError for rows that have them.
+    """Return whether a classifier takes several labels per row.
 
-    A one-hot array is one label per row, for which there is another error.
+    Raise a ValueError if it does not, and rows have several labels. One-hot arrays have one label
+    per row, and raise another error later.
     """
     if takes_indicator(estimator):
         return True

@@ -101,11 +101,11 @@ class NoisyLabelCalibration(BaseCalibrator):
     pseudo-rows with the uncalibrated probabilities keep fits to few rows stable.
 
     A matrix can be estimated if the calibrator has few parameters, or from rows that are almost
-    certain. Isotonic regression explains noise as uncertainty. Errors that depend on the logits
-    have no matrix. Pass the matrix if some rows were labelled twice.
+    certain. Isotonic regression explains noise as uncertainty. Pass the matrix if rows were
+    labelled twice.
 
-    ``fit`` raises a ValueError for an invalid or singular matrix, for a calibrator with folds,
-    which would separate copies of a row, and for copies of over 4 gigabytes. Dask collections of
+    ``fit`` raises a ValueError for an invalid or singular matrix, for a calibrator with folds, and
+    for copies of over 4 gigabytes. Dask collections of
     more than a million rows are represented by a random sample.
 
     References

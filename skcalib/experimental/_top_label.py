@@ -87,12 +87,12 @@ class TopLabelCalibration(BaseCalibrator):
     Warns
     -----
     UserWarning
-        If a binary calibrator warns, with the top label that it is of; if weights sum to far less
-        than the number of rows, and as for :class:`TemperatureScaling`.
+        If a binary calibrator warns, with its top label; if weights sum to far less than the
+        number of rows, and as for :class:`TemperatureScaling`.
 
     See Also
     --------
-    ConditionalCalibrator : Segments of rows that are given, as features.
+    ConditionalCalibrator : Calibration within segments, which features define.
 
     Notes
     -----
@@ -100,17 +100,14 @@ class TopLabelCalibration(BaseCalibrator):
     probability of another class. Two classes have two calibrators, one for each prediction.
 
     Only the confidence is calibrated. For over-confident logits put temperature scaling before
-    it, as in ``make_pipeline(TemperatureScaling(smoothing="auto"), TopLabelCalibration())``.
+    it, as in ``make_pipeline(TemperatureScaling(), TopLabelCalibration())``.
 
-    If all predictions of all rows are right, or all are wrong, the pooled calibrator is
-    :class:`PlattScaling` with smoothed targets. Rows with a single class that is not masked are
-    certain, and do not count.
+    If all predictions are right, or all are wrong, the pooled calibrator is :class:`PlattScaling`
+    with smoothed targets. Rows with a single class that is not masked do not count.
 
-    Dask collections of more than a million rows are represented by a random sample of a million
-    rows, with all rows of classes that have fewer than 1000.
-
-    With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
-    outputs are tensors like ``X``.
+    Dask collections of more than a million rows are represented by a random sample. With
+    scikit-learn's ``array_api_dispatch``, tensors are copied to the host, and outputs are tensors
+    like ``X``.
 
     References
     ----------
@@ -218,7 +215,7 @@ class TopLabelCalibration(BaseCalibrator):
         return L[:, 1] - L[:, 0]
 
     def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:
-        """Log-probabilities, mixed with the log-probabilities by the calibrator of a class."""
+        """Mix pooled log-probabilities with log-probabilities by the calibrator of a class."""
         share = self.shares_[k]
         if not share > 0:
             return pooled
@@ -234,15 +231,15 @@ def _tops(Z: Floats, *_: Any) -> Floats:
 
 
 def _clip_margins(margin: Floats) -> Floats:
-    """Margins as one column of log-odds, as large as those that calibrators take."""
+    """Return margins as one column of log-odds, clipped to the largest that calibrators take."""
     largest = float(np.finfo(margin.dtype).max) / 4
     return at_most(margin, largest)[:, None]
 
 
 def _event_rows(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
-    """Rows of margins in groups of top labels, with whether this is the label as the class.
+    """Return rows of margins, with class 1 if the top label is right, in groups of top labels.
 
-    Without rows of a single possible class; if there are no others, one row stands for them.
+    Rows with a single possible class are left out. If there are no other rows, one row remains.
     """
     margin, top = tops[:, 0], tops[:, 1].astype(np.intp)
     counts = np.isfinite(margin)
@@ -260,6 +257,6 @@ def _event_rows(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
 
 
 def _rows_by_class(top: Indices) -> list[Indices]:
-    """The numbers of the rows of each class that has some."""
+    """Return the numbers of the rows of each class that has rows."""
     order = np.argsort(top, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(top[order])) + 1)

@@ -26,10 +26,10 @@ from skcalib._rows.arrays import (
 )
 from skcalib._validation.inputs import fitted_smoothing
 
-# Features with more numbers than this are worth more than one OpenMP thread in a fit.
+# Fits use several OpenMP threads if the features have more entries than this.
 MANY_NUMBERS = 1 << 20
 
-# Features are multiples of it.
+# Features are rounded to multiples of this unit.
 FEATURE_UNIT = 2.0**-40
 
 
@@ -43,8 +43,8 @@ class EstimatorCalibration(BaseCalibrator):
 
     the features of a row are :math:`l_1, \dots, l_K` and these less their mean; for two classes,
     the log-odds :math:`l_2 - l_1` alone. Classes are numbered by their mean log-probability, and
-    rows sorted, so that nothing depends on the order of either. The probabilities :math:`f(l)` of
-    a classifier that is fitted to these features are mixed in turn,
+    rows are sorted, so that the fit does not depend on their order. The probabilities :math:`f(l)`
+    of a classifier that is fitted to these features are mixed with the uniform distribution, too,
 
     .. math:: \hat p_k = (1 - \varepsilon)\, f_k(l) + \frac{\varepsilon}{K} .
 
@@ -53,10 +53,10 @@ class EstimatorCalibration(BaseCalibrator):
     Parameters
     ----------
     estimator : classifier, default=None
-        A classifier with ``predict_proba``, or a pipeline that ends with one, of which a clone is
-        fitted. Its labels are the numbers of the classes. None stands for
+        A classifier with ``predict_proba``, or a pipeline that ends with one. A clone is fitted to
+        the numbers of the classes as labels. None means a strongly regularized and deterministic
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with 20 iterations of trees with
-        at most 4 leaves, strongly regularized, whose result does not depend on chance.
+        at most 4 leaves.
     smoothing : float or "auto", default="auto"
         The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1.
         "auto" is :math:`1 / (N + 1)` for N rows, or for weights that sum to N.
@@ -92,23 +92,19 @@ class EstimatorCalibration(BaseCalibrator):
 
     Notes
     -----
-    ``fit`` raises a ValueError for weights that the classifier does not take. A class that no
-    row is labelled with has the probability :math:`\varepsilon / K`; a masked class has
-    probability 0, and its log-probability is the lowest one among the features. Features are
-    computed in double precision and rounded to multiples of :math:`2^{-40}`, without which trees
-    may divide ties by rounding errors.
+    ``fit`` raises a ValueError if weights are passed and the classifier takes none. A class without
+    calibration rows has the probability :math:`\varepsilon / K`, and a masked class the
+    probability 0. Features are rounded to multiples of :math:`2^{-40}`, because trees might
+    otherwise divide ties by rounding errors.
 
-    The default is chosen for its log loss and its cost on recorded outputs of networks and other
-    classifiers. Gradient boosting grows a tree for each class in each iteration: 5000 rows of ten
-    classes take some 0.1 s, of a hundred classes some 5 s. Another classifier, such as
-    ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)``, has a single tree for all
+    Gradient boosting grows a tree for each class in each iteration: with 5000 rows a fit takes
+    about 0.1 s for ten classes and 5 s for a hundred classes. A forest such as
+    ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)`` has one tree for all
     classes.
 
-    Dask collections of more than a million rows are represented by a random sample of a million
-    rows, with all rows of classes that have fewer than 1000.
-
-    With scikit-learn's ``array_api_dispatch``, tensors are fitted and calibrated on the host, and
-    outputs are tensors like ``X``.
+    Dask collections of more than a million rows are represented by a random sample. With
+    scikit-learn's ``array_api_dispatch``, tensors are copied to the host, and outputs are tensors
+    like ``X``.
 
     References
     ----------
@@ -183,7 +179,7 @@ class EstimatorCalibration(BaseCalibrator):
 
     def _unmixed(self, Z: Floats) -> Floats:
         scaled = mixed_logits(self.temperature_, 0.0, Z)
-        # A graph rounds in another way than NumPy, which is not to move features over thresholds.
+        # A graph rounds in another way than NumPy. In float32 features might cross thresholds.
         exact = scaled if isinstance(Z, np.ndarray) else double(scaled)
         return super()._unmixed(astype(mix_logits(exact, self.smoothing_), Z.dtype))
 
@@ -210,7 +206,7 @@ def boosted_trees(learning_rate: float, n_iterations: int) -> Any:
     """Gradient boosting of small trees, strongly regularized."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    # Subsampling, of more than 200 000 rows and for the bins only, is all that is random.
+    # Only the subsample for the bins, with more than 200 000 rows, is random.
     return HistGradientBoostingClassifier(
         learning_rate=learning_rate,
         max_iter=n_iterations,
@@ -224,9 +220,9 @@ def boosted_trees(learning_rate: float, n_iterations: int) -> Any:
 
 
 def _clip_log_probabilities(Z: Floats, smoothing: float) -> Floats:
-    """Log-probabilities, in double precision, of logits of the mixture by temperature scaling.
+    """Return log-probabilities of mixed logits, in double precision.
 
-    None is lower than the mixture allows, and those of masked classes are as low.
+    They are clipped at the smallest value of the mixture, also for masked classes.
     """
     L = log_softmax(double(Z))
     lowest = max(np.log(smoothing / L.shape[1]), LOWEST_FEATURE) if smoothing else LOWEST_FEATURE
@@ -234,11 +230,11 @@ def _clip_log_probabilities(Z: Floats, smoothing: float) -> Floats:
 
 
 def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, Indices]:
-    """Orders of the classes and of the rows that do not depend on how these are ordered.
+    """Return orders of the classes and of the rows that do not depend on their initial orders.
 
-    Of the classes by mean log-probability, frequency and mean probability, since the first two are
-    equal by chance where logits are integers; of the rows by sums of multiples of the
-    log-probabilities that few others have. Numbers that differ by rounding errors are equal.
+    Classes are sorted by mean log-probability, frequency and mean probability, because the first
+    two are often equal if logits are integers. Rows are sorted by a sum of log-probabilities with
+    irrational factors, which is rarely equal for different rows. Numbers are rounded first.
     """
     L = np.round(L, 9)
     n, K = L.shape
@@ -250,7 +246,7 @@ def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, 
 
 
 def _tree_features(L: Floats, order: Indices) -> Floats:
-    """Features of log-probabilities (n, K), with the classes in that order."""
+    """Return features for log-probabilities (n, K), with the classes in an order."""
     L, xp = L[:, order], namespace(L)
     if len(order) == 2:
         return _rounded(L[:, 1:] - L[:, :1])
@@ -258,8 +254,5 @@ def _tree_features(L: Floats, order: Indices) -> Floats:
 
 
 def _rounded(F: Floats) -> Floats:
-    """Features without the last digits, as far as these are rounding errors.
-
-    Else trees might divide ties, such as equal votes of a forest, by these.
-    """
+    """Round features, so that trees do not divide ties by rounding errors."""
     return namespace(F).round(F / FEATURE_UNIT) * FEATURE_UNIT

@@ -139,7 +139,7 @@ def check_input(
 
 
 def unlabelled(y_proba: Any) -> Rows:
-    """Rows of probabilities for what needs no labels; the classes are the columns' indices."""
+    """Return rows of probabilities without labels; the classes are the indices of the columns."""
     check_in_memory([y_proba])
     shape = np.shape(y_proba)
     n_classes = shape[1] if len(shape) == 2 else 2

@@ -1,7 +1,7 @@
 """Bets against calibration, with an expected value of at most 1 for each batch.
 
 A bet is a factor, computed from a batch, with an expected value of at most 1 under the null
-hypothesis, whatever happened before. The capital of a bettor is the product of the factors. It
+hypothesis, given all earlier batches. The capital of a bettor is the product of the factors. It
 starts at 1, and exceeds ``1 / level`` at any time with a probability of at most ``level`` (Ville's
 inequality). The mean of the capital of many bets has the same property, and grows nearly as fast as
 the best bet.

@@ -33,11 +33,11 @@ class CalibrationMonitor(Versioned):
 
     .. math:: \exp(\delta H) \,/\, \big( 1 + s (e^\delta - 1) \big)^W
 
-    has an expected value of at most 1 if the probabilities are calibrated, whatever happened
-    before. The e-value is a mixture of products of these factors over 16 shifts :math:`\delta` of
+    has an expected value of at most 1 if the probabilities are calibrated, given all earlier
+    batches. The e-value is a mixture of products of these factors over 16 shifts :math:`\delta` of
     the log-odds, over single bins, all bins and both halves of the bins in opposite directions, and
-    over the row from which on rows count. The probability that it ever reaches 20 is at most 5 %
-    (Ville's inequality), after any number of looks.
+    over the first row of the bets. The probability that it ever reaches 20 is at most 5 % (Ville's
+    inequality), for any number of batches.
 
     Parameters
     ----------

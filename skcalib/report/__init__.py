@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from ._report import CalibrationReport as CalibrationReport, calibration_report
 
-# What is called. Its result is public here, and not in the top level.
+# The class of the result is public in this module only, not in skcalib.
 __all__ = ["calibration_report"]
