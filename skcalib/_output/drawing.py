@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.text import Text
 
-ResponseMethod = Literal["auto", "predict_proba", "decision_function"]
+ScoreMethod = Literal["auto", "predict_proba", "decision_function"]
 
 # Markers of the models on the same axes, in this order.
 MARKERS = "os^DvPX<p>dh*8"
@@ -169,12 +169,12 @@ def foreground(ax: Axes, alpha: float = 1.0) -> Any:
     return to_rgba(ax.xaxis.label.get_color(), alpha)
 
 
-def predict(estimator: Any, X: Any, response_method: ResponseMethod) -> tuple[Any, Any]:
+def predict(estimator: Any, X: Any, response_method: ScoreMethod) -> tuple[Any, Any]:
     """Return the probabilities of a fitted classifier, and its classes.
 
     Scores of ``decision_function`` are taken as logits.
     """
-    check_option("response_method", response_method, ResponseMethod)
+    check_option("response_method", response_method, ScoreMethod)
     name: str = response_method
     if response_method == "auto":
         has_proba = hasattr(estimator, "predict_proba")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output import drawing
-from skcalib._output.drawing import ResponseMethod
+from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike
 from skcalib._rows.ranking import ranked
 from skcalib._validation.inputs import check_flag
@@ -82,7 +82,7 @@ class NetBenefitDisplay(CurveDisplay):
         X: ArrayLike,
         y: ArrayLike,
         *,
-        response_method: ResponseMethod = "auto",
+        response_method: ScoreMethod = "auto",
         thresholds: ArrayLike | None = None,
         standardized: bool = False,
         sample_weight: ArrayLike | None = None,
@@ -120,6 +120,11 @@ n_resamples, random_state, color, line_kw
         -------
         NetBenefitDisplay
             With the curve drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_predictions`, and for an estimator without the ``response_method``.
         """
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(

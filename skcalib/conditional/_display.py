@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output import drawing
-from skcalib._output.drawing import ResponseMethod
+from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike
 from skcalib._validation.inputs import check_integer
 from skcalib.metrics._input import Kind
@@ -76,7 +76,7 @@ class SegmentDisplay(drawing.Display):
         X: ArrayLike,
         y: ArrayLike,
         *,
-        response_method: ResponseMethod = "auto",
+        response_method: ScoreMethod = "auto",
         features: Any = None,
         categorical_features: Any = "from_dtype",
         pairs: bool = False,
@@ -117,6 +117,11 @@ confidence_level, random_state, ax, n_segments, color
         -------
         SegmentDisplay
             With the bars drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_predictions`, and for an estimator without the ``response_method``.
         """
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(

@@ -6,8 +6,8 @@ their mean, of a row in the levels :math:`g_1, \dots, g_d`, the scores are
 .. math:: s_k = \Bigl(1 + \sum_j a_{g_j}\Bigr) l_k + \sum_j b_{g_j k} .
 
 The effects, slopes :math:`a` and intercepts :math:`b`, minimise the log loss, summed over the rows,
-plus :math:`\lambda / 2` times the sum of their squares: a level without rows has none, and one with
-far more rows than the strength :math:`\lambda` its own map. The problem is convex.
+plus :math:`\lambda / 2` times the sum of their squares. The effects of a level without rows are
+zero; a level with far more rows than :math:`\lambda` has its own map. The problem is convex.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from skcalib._rows import Array, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 
 # Largest slope of the mean log loss at the end of the search, number of iterations, and number of
-# steps that they remember: with a hundred columns 30 halve the iterations of 10.
+# stored steps. With a hundred columns, 30 steps need half as many iterations as 10 steps.
 TOL, MAX_ITERATIONS, MEMORY = 3e-4, 500, 30
 
 
@@ -32,17 +32,17 @@ def effect_scores(effects: Floats, L: Floats, levels: Indices) -> Floats:
 
 
 def _centred(L: Floats) -> tuple[Floats, Array]:
-    """Log-probabilities less their mean over the classes that are not masked, and which are."""
+    """Return log-probabilities less their mean over unmasked classes, and the mask."""
     masked = np.isneginf(L)
     finite = np.where(masked, 0, L)
     mean = finite.sum(axis=1, keepdims=True) / (~masked).sum(axis=1, keepdims=True)
     return np.where(masked, 0, finite - mean), masked
 
 
-def _label_probabilities(
+def _class_probabilities(
     base: Floats, centred: Floats, A: Floats, y: Indices
 ) -> tuple[Floats, Floats]:
-    """Probabilities (K, n), and log-probabilities of labels, given sums of effects (1 + K, n)."""
+    """Return probabilities (K, n) and log-probabilities of labels, by effects (1 + K, n)."""
     S = centred * A[0]
     S += A[1:]
     S += base
@@ -62,7 +62,7 @@ def fit_effects(
     strength: float,
     start: Floats | None = None,
 ) -> Floats:
-    """Table of effects (n_levels + 1, 1 + K). The last row, of no level, is zero.
+    """Return the table of effects (n_levels + 1, 1 + K); its last row, for no level, is zero.
 
     Rows have log-probabilities (n, K), -inf for masked classes, labels, weights or None, and levels
     (n, d), which are rows of the table.
@@ -78,7 +78,7 @@ def fit_effects(
 
     def loss(x: Floats) -> tuple[float, Floats]:
         A = np.ascontiguousarray((D @ x.reshape(n_levels, 1 + K)).T)
-        P, label_logs = _label_probabilities(base, centred, A, y)
+        P, label_logs = _class_probabilities(base, centred, A, y)
         P[y, np.arange(n)] -= 1
         P = P if w is None else P * w
         gradient = D_t @ np.column_stack([np.sum(P * centred, axis=0), P.T])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output import drawing
-from skcalib._output.drawing import ResponseMethod
+from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike, Floats
 from skcalib._rows.ranking import ranked
 from skcalib.display._curve_display import CurveDisplay, Line
@@ -86,7 +86,7 @@ class RiskCoverageDisplay(CurveDisplay):
         X: ArrayLike,
         y: ArrayLike,
         *,
-        response_method: ResponseMethod = "auto",
+        response_method: ScoreMethod = "auto",
         kind: Accepted = "top-label",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
@@ -123,6 +123,11 @@ random_state, color, line_kw
         -------
         RiskCoverageDisplay
             With the curve drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_predictions`, and for an estimator without the ``response_method``.
         """
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(

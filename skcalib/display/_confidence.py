@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output import briefly, drawing
-from skcalib._output.drawing import ResponseMethod
+from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike, check_in_memory
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._curve import NBins
@@ -113,7 +113,7 @@ class ConfidenceDisplay(drawing.Display):
         X: ArrayLike,
         y: ArrayLike,
         *,
-        response_method: ResponseMethod = "auto",
+        response_method: ScoreMethod = "auto",
         n_bins: NBins = 15,
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
@@ -144,6 +144,11 @@ class ConfidenceDisplay(drawing.Display):
         -------
         ConfidenceDisplay
             With the histogram drawn.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`from_predictions`, and for an estimator without the ``response_method``.
         """
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(

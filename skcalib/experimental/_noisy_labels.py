@@ -128,9 +128,10 @@ class NoisyLabelCalibration(BaseCalibrator):
     >>> noisy = np.array([rng.choice(3, p=Q[k]) for k in y])
     >>> by_true = TemperatureScaling().fit(logits, y).temperature_
     >>> by_noisy = TemperatureScaling().fit(logits, noisy).temperature_
-    >>> told = NoisyLabelCalibration(noise_matrix=Q).fit(logits, noisy).calibrator_.temperature_
-    >>> abs(told - by_true) < 0.1 < by_noisy - by_true
-    True
+    >>> calibrator = NoisyLabelCalibration(noise_matrix=Q).fit(logits, noisy)
+    >>> by_matrix = calibrator.calibrator_.temperature_
+    >>> print(f"{by_true:.2f} {by_noisy:.2f} {by_matrix:.2f}")
+    2.02 3.84 2.02
     """
 
     calibrator_: Any

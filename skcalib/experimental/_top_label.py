@@ -128,8 +128,8 @@ class TopLabelCalibration(BaseCalibrator):
     ...     log_loss(y[2000:], calibrator.fit(logits[:2000], y[:2000]).predict_proba(logits[2000:]))
     ...     for calibrator in (scaling, make_pipeline(scaling, TopLabelCalibration()))
     ... ]
-    >>> losses[1] < losses[0]
-    True
+    >>> [round(loss, 3) for loss in losses]
+    [0.616, 0.613]
     """
 
     calibrators_: list[Any]
@@ -162,14 +162,14 @@ class TopLabelCalibration(BaseCalibrator):
         n_classes = max(rows.n_columns, 2)
         # Classes without rows, or with rows that are all right or all wrong, have the pooled one.
         calibrators, weight = [pooled] * n_classes, np.zeros(n_classes)
-        warnings: dict[Any, Messages] = {"all rows": messages}
+        messages_by_class: dict[Any, Messages] = {"all rows": messages}
         for members in _rows_by_class(margins.groups):
             part, k = margins.taken(members), int(margins.groups[members[0]])
             if (part.y[1:] != part.y[:1]).any():
-                with recorded(ProbabilitiesWarning) as warnings[k]:
+                with recorded(ProbabilitiesWarning) as messages_by_class[k]:
                     calibrators[k] = fit_to_rows(calibrator, part)
                 weight[k] = part.weight
-        warn_of_groups("Top label in column", range(n_classes), warnings)
+        warn_of_groups("Top label in column", range(n_classes), messages_by_class)
         return {
             "calibrators_": calibrators,
             "pooled_calibrator_": pooled,

@@ -17,7 +17,7 @@ from skcalib.meta import MultiLabelCalibrator
 
 
 def known_calibrators() -> dict[str, type]:
-    """All calibrators of skcalib by name, including private members of the default calibrator."""
+    """Return all classes of calibrators by name, including members of the default calibrator."""
 
     def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
         children: list[type[Any]] = kind.__subclasses__()
@@ -34,7 +34,7 @@ def known_calibrators() -> dict[str, type]:
 
 
 def fitted_chain(calibrator: Any, action: str) -> list[Any]:
-    """The fitted calibrators of a pipeline in order; ``action`` names the caller in messages."""
+    """Return the fitted calibrators of a pipeline; ``action`` names the caller in messages."""
     chain = list(_iterate_chain(calibrator, action))
     if not chain:
         raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
@@ -44,7 +44,7 @@ def fitted_chain(calibrator: Any, action: str) -> list[Any]:
 
 
 def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Iterator[Any]:
-    """The calibrator, or the members of a pipeline, which may be a step of another pipeline."""
+    """Yield the calibrator, or the calibrators of a pipeline and of pipelines inside it."""
     if isinstance(calibrator, Pipeline):
         for name, member in calibrator.steps:
             if member is not None and member != "passthrough":
@@ -55,7 +55,7 @@ def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Ite
         is_class = isinstance(calibrator, type)
         got = f"the class {calibrator.__name__}" if is_class else type(calibrator).__name__
         where = "" if step is None else f" in step {step!r} of the pipeline"
-        remedy = "Fit a calibrator to the logits of the classifier, and pass that."
+        remedy = "Fit a calibrator to the logits of the classifier, and pass the calibrator."
         if step is not None:
             remedy = "Pass the calibrators alone, as in pipeline[1:]."
         elif hasattr(calibrator, "best_estimator_"):
@@ -71,7 +71,7 @@ def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Ite
 
 
 def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata as text, numbers, lists and dicts, with dates as text."""
+    """Return metadata as text, numbers, lists and dicts, with dates as text."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
@@ -91,7 +91,7 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _as_json_value(value: Any) -> Any:
-    """A date as text, and numbers of NumPy as numbers of Python."""
+    """Return a date as text, and numbers of NumPy as numbers of Python."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, np.ndarray | np.generic):

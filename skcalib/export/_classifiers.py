@@ -1,10 +1,10 @@
 """Classifiers of scikit-learn in ONNX graphs.
 
-skl2onnx converts them, except for histogram-based gradient boosting and forests, which have a
-converter here: skl2onnx 1.20 fails for the boosting of scikit-learn 1.9 and for extra trees in
-float64, and sends missing features in forests to the wrong side. The default calibrator contains
-such trees. This is the only module that reads private attributes of scikit-learn, because the trees
-of boosting have no public ones.
+skl2onnx converts all classifiers except histogram-based gradient boosting and forests. skl2onnx
+1.20 fails for gradient boosting of scikit-learn 1.9 and for extra trees in float64, and it sends
+missing features in forests to the wrong side. The default calibrator contains such trees. This is
+the only module that reads private attributes of scikit-learn, because gradient boosting has no
+public attribute for its trees.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from skcalib._rows.arrays import astype, concat, double, softmax
 
 from ._graph import Traced
 
-# Classifiers that see features in single precision, in scikit-learn or in the models of skl2onnx.
+# Classifiers that round features to float32, in scikit-learn or in the models of skl2onnx.
 SINGLE = {
     ensemble.AdaBoostClassifier,
     ensemble.BaggingClassifier,
@@ -33,24 +33,24 @@ SINGLE = {
     tree.ExtraTreeClassifier,
 }
 
-# Searches for parameters, which hold the best classifier.
+# Searches with a best classifier.
 SEARCHES = model_selection.GridSearchCV | model_selection.RandomizedSearchCV
 
 
 class Features(NamedTuple):
-    """Inputs of a classifier, one matrix or several columns."""
+    """Inputs of a classifier: one matrix or several columns."""
 
     values: dict[str, Traced]  #: by their names
     options: dict[Any, Any]  #: for converters of skl2onnx, by the identity of estimators
 
 
 def classifier_probabilities(classifier: Any, F: Any) -> Any:
-    """Probabilities (n_rows, K) of a fitted classifier for features in a graph."""
+    """Return probabilities (n_rows, K) of a fitted classifier for traced features."""
     return response(classifier, "predict_proba", Features({"X": F}, {}))
 
 
 def response(classifier: Any, method: str, X: Features) -> Any:
-    """Probabilities (n_rows, K), or margins (n_rows, K) or (n_rows, 1), of a fitted classifier."""
+    """Return probabilities (n_rows, K), or margins (n_rows, K) or (n_rows, 1), of a classifier."""
     steps, last = _split_pipeline(classifier)
     if steps:
         F: Any = _by_skl2onnx(Pipeline(steps), X)[0]
@@ -63,13 +63,13 @@ def response(classifier: Any, method: str, X: Features) -> Any:
         F = astype(F, np.float32)
     elif F.dtype.kind != "f":
         F = astype(F, np.float64)
-    if sparse.issparse(getattr(last, "coef_", None)):  # which skl2onnx does not know
+    if sparse.issparse(getattr(last, "coef_", None)):  # skl2onnx takes dense coefficients only
         last = copy(last).densify()
     return _converted_response(last, method, Features({"X": F}, X.options))
 
 
 def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
-    """The steps before the last classifier in pipelines, and this classifier."""
+    """Return the steps of pipelines before the last classifier, and this classifier."""
     while isinstance(classifier, FrozenEstimator | SEARCHES):
         is_search = isinstance(classifier, SEARCHES)
         classifier = classifier.best_estimator_ if is_search else classifier.estimator
@@ -82,7 +82,7 @@ def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
 
 
 class Trees(NamedTuple):
-    """Nodes of all trees, one tree after the other, and the scores that leaves add to."""
+    """Nodes of all trees, one tree after the other, and the values of leaves."""
 
     sizes: list[int]  #: number of nodes of each tree
     feature: Indices  #: (n_nodes,)
@@ -91,13 +91,13 @@ class Trees(NamedTuple):
     right: Indices
     missing_left: Indices  #: 1 if missing values go to the left
     is_leaf: Bools
-    value: Floats  #: of leaves, for one score or for all, (n_leaves, 1) or (n_leaves, n_scores)
-    baseline: Floats  #: scores to start from, (n_scores,)
+    value: Floats  #: values of leaves for one or all scores, (n_leaves, 1) or (n_leaves, n_scores)
+    baseline: Floats  #: initial scores, (n_scores,)
     is_forest: bool  #: scores are probabilities, averaged over the trees
 
 
 def _trees(classifier: Any) -> Trees | None:
-    """The trees of a forest, or of histogram-based gradient boosting without categories."""
+    """Return the trees of a forest or of gradient boosting without categories, or None."""
     kind = type(classifier)
     if kind is ensemble.HistGradientBoostingClassifier:
         parts = [tree.nodes for iteration in classifier._predictors for tree in iteration]  # noqa: SLF001
@@ -127,7 +127,7 @@ def _trees(classifier: Any) -> Trees | None:
 
 
 def _tree_response(trees: Trees, method: str, F: Any) -> Any:
-    """Probabilities or margins by trees with thresholds in double precision."""
+    """Return probabilities or margins by trees with thresholds in double precision."""
     graph, is_leaf, n_scores = F.graph, trees.is_leaf, len(trees.baseline)
     tree_number = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
     number = np.concatenate([np.arange(size) for size in trees.sizes])  # within the tree
@@ -162,7 +162,7 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
 
 
 def _converted_response(classifier: Any, method: str, X: Features) -> Any:
-    """Probabilities or margins of a classifier, as skl2onnx converts it."""
+    """Return probabilities or margins of a classifier that skl2onnx converts."""
     kind, is_binary = type(classifier).__name__, len(classifier.classes_) == 2
     # LinearSVC has no probabilities, so its converter refuses the option.
     options = {} if type(classifier) is svm.LinearSVC else {"zipmap": False}
@@ -183,22 +183,22 @@ def _converted_response(classifier: Any, method: str, X: Features) -> Any:
                 "take probabilities for margins. Calibrate with response_method='predict_proba'."
             )
     margins = _outputs(model, X)[-1]
-    # skl2onnx has margins of both classes, even if it declares one column; skcalib of the second.
+    # skl2onnx returns margins of both classes; skcalib uses the margin of the second class.
     return margins[:, [-1]] if is_binary else margins
 
 
 def _by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = None) -> list[Any]:
-    """Outputs of an estimator as skl2onnx converts it."""
+    """Return the outputs of an estimator that skl2onnx converts."""
     return _outputs(_model_by_skl2onnx(estimator, X, options), X)
 
 
 def _outputs(model: Any, X: Features) -> list[Traced]:
-    """The outputs of a model for features, in their graph."""
+    """Add a model to the graph of the features, and return its outputs."""
     return next(iter(X.values.values())).graph.add_model(model, X.values)
 
 
 def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None) -> Any:
-    """The ONNX model of an estimator, with options for its own converter."""
+    """Return the ONNX model of an estimator, with options for its converter."""
     kind, graph = type(estimator).__name__, next(iter(X.values.values())).graph
     try:
         import skl2onnx
@@ -211,7 +211,7 @@ def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | N
     types = []
     for name, value in X.values.items():
         ((_, tensor_type),) = data_types.guess_data_type(value.example)
-        types.append((name, type(tensor_type)([None, *value.shape[1:]])))  # of any number of rows
+        types.append((name, type(tensor_type)([None, *value.shape[1:]])))  # any number of rows
     every = X.options if options is None else {**X.options, id(estimator): options}
     try:
         return skl2onnx.to_onnx(

@@ -1,9 +1,9 @@
-"""Arrays of a graph of ONNX: calibrators that compute with these build their own model.
+"""Traced arrays, which record the operations of calibrators as nodes of an ONNX graph.
 
-A :class:`Traced` array follows the array API standard as far as the functions of blocks of this
-library use it, so that ``calibrator._probabilities(X)`` adds a node for each operation to a graph
-instead of computing it. Each array holds an example, a NumPy array of two rows, so that NumPy
-determines the shapes and types of all results. Arrays of NumPy are constants.
+A :class:`Traced` array supports the part of the array API that calibrators use. So
+``calibrator._probabilities(X)`` adds a node for each operation to a graph instead of computing the
+operation. Each traced array holds an example, a NumPy array of two rows, and NumPy determines the
+shapes and types of all results from the examples. NumPy arrays become constants.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from skcalib._rows import Floats, Indices
 # Versions of the operators, by domain, and of the file format: runtimes since 2023 have them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
 
-# Functions of the array API that NumPy and ONNX compute entry by entry, and the node of each: those
-# that have the same name in ONNX, then operations, comparisons and logical functions.
+# Elementwise functions of the array API, and the operator of each in ONNX. Functions in SAME have
+# the same name in ONNX.
 SAME = "abs", "add", "equal", "exp", "greater", "less", "log", "sqrt", "tanh", "where"
 ENTRYWISE = {name: name.capitalize() for name in SAME}
 ENTRYWISE |= {"divide": "Div", "matmul": "MatMul", "multiply": "Mul", "subtract": "Sub"}
@@ -29,7 +29,7 @@ ENTRYWISE |= {"isnan": "IsNaN", "maximum": "Max", "minimum": "Min", "negative": 
 ENTRYWISE |= {"greater_equal": "GreaterOrEqual", "less_equal": "LessOrEqual"}
 ENTRYWISE |= {"logical_and": "And", "logical_not": "Not", "logical_or": "Or"}
 
-# Functions of NumPy that the array API has by another name.
+# NumPy functions that have another name in the array API.
 RENAMED = {"absolute": "abs", "amax": "max", "amin": "min", "concatenate": "concat"}
 RENAMED |= {"rint": "round"}
 
@@ -40,7 +40,7 @@ REDUCTIONS |= {"count_nonzero": "ReduceSum", "sum": "ReduceSum"}
 class Graph:
     """Nodes and constants of a graph, with names that begin with the prefix.
 
-    ``classify`` gives probabilities of a classifier of scikit-learn for features in the graph.
+    ``classify`` returns probabilities of a scikit-learn classifier for features in the graph.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Graph:
         self.known: dict[Any, Traced] = {}
 
     def input(self, name: str, dtype: Any, *shape: int) -> Traced:
-        """An input, or an output of another graph, with any number of rows."""
+        """Return an input of the graph, with any number of rows."""
         return Traced(self, name, np.zeros((2, *shape), dtype))
 
     def constant(self, array: Any) -> str:
-        """The name of a constant."""
+        """Return the name of a constant; equal arrays share a constant."""
         array = np.asarray(array)
         content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()
         key = array.dtype.str, array.shape, content
@@ -69,7 +69,7 @@ class Graph:
         return str(self.constants[key].name)
 
     def node(self, op: str, example: Any, *inputs: Any, **attributes: Any) -> Traced:
-        """The output of a node, which is there once; inputs that are not traced are constants."""
+        """Return the output of a node; equal nodes are added once, and arrays are constants."""
         names = [x.name if isinstance(x, Traced) else self.constant(x) for x in inputs]
         key = op, *names, *(f"{key}={value}" for key, value in attributes.items())
         if key not in self.known:
@@ -79,7 +79,7 @@ class Graph:
         return self.known[key]
 
     def add_model(self, model: Any, inputs: Mapping[str, Traced]) -> list[Traced]:
-        """The outputs of another model for inputs by name; its nodes are added."""
+        """Add the nodes of another model, with its inputs by name, and return its outputs."""
         from onnx import compose
 
         prefix = f"{self.prefix}m{len(self.nodes)}_"
@@ -99,11 +99,11 @@ class Graph:
         return outputs
 
     def named(self, x: Traced, name: str) -> None:
-        """Give an array a name that users see."""
+        """Give an array the name of an output of the model."""
         self.nodes.append(self.helper.make_node("Identity", [x.name], [name]))
 
     def needed_for(self, outputs: Sequence[str]) -> tuple[list[Any], list[Any]]:
-        """The nodes that lead to the outputs, in order, and their constants."""
+        """Return the nodes that the outputs depend on, in order, and their constants."""
         names, nodes = set(outputs), []
         for node in reversed(self.nodes):
             if names.intersection(node.output):
@@ -113,7 +113,7 @@ class Graph:
 
 
 def _operator(name: str, *, reflected: bool = False) -> Callable[..., Traced]:
-    """An operator of arrays, by the function of the array API."""
+    """Return the method of an operator, by its function in the array API."""
 
     def method(self: Traced, *other: Any) -> Traced:
         args = (*other, self) if reflected else (self, *other)
@@ -141,7 +141,7 @@ class Traced:
         )
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        """Functions of NumPy, applied to these arrays."""
+        """Apply a NumPy function to traced arrays."""
         name = getattr(function, "__name__", function)
         return getattr(Namespace(self.graph), RENAMED.get(name, name))(*args, **kwargs)
 
@@ -183,7 +183,7 @@ class Traced:
 
 
 class Namespace:
-    """The functions of the array API, for arrays of a graph."""
+    """Functions of the array API for traced arrays."""
 
     __name__ = "onnx"
     int64, float32, float64 = map(np.dtype, ("int64", "float32", "float64"))
@@ -200,11 +200,11 @@ class Namespace:
         raise AttributeError(f"A graph of ONNX cannot be built: it has no operation {name!r}.")
 
     def entrywise(self, name: str, *args: Any) -> Any:
-        """A function of arrays and numbers, in the type that NumPy computes it in."""
+        """Apply an elementwise function, in the dtype that NumPy uses."""
         examples = [x.example if isinstance(x, Traced) else x for x in args]
         with np.errstate(all="ignore"):
             example = getattr(np, name)(*examples)
-        if not any(isinstance(x, Traced) for x in args):  # constants are computed now
+        if not any(isinstance(x, Traced) for x in args):  # NumPy computes constants at once
             return example
         dtypes = [np.result_type(*examples[name == "where" :])] * len(args)
         if name == "where":
@@ -212,11 +212,11 @@ class Namespace:
         inputs = [self.astype(x, dtype) for x, dtype in zip(args, dtypes, strict=True)]
         op = ENTRYWISE[name]
         if name == "add" and any(isinstance(x, float) and 0 < abs(x) < 1e-38 for x in args):
-            op = "Sum"  # onnxruntime leaves out an Add of what is 0 in single precision
+            op = "Sum"  # onnxruntime removes an Add of a number that rounds to 0 in float32
         return self.graph.node(op, example, *inputs)
 
     def astype(self, x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: ARG002
-        """The array in another type."""
+        """Return the array in another dtype."""
         if not isinstance(x, Traced):
             return np.asarray(x, dtype)
         if x.dtype == dtype:
@@ -236,31 +236,31 @@ class Namespace:
         return self.astype(reduced, bool) if name in {"all", "any"} else reduced
 
     def argmax(self, x: Traced, *, axis: int, keepdims: bool = False) -> Traced:
-        """The first of the largest entries."""
+        """Return the index of the first maximum along an axis."""
         example = np.argmax(x.example, axis=axis, keepdims=keepdims)
         return self.graph.node("ArgMax", example, x, axis=axis, keepdims=keepdims)
 
     def isfinite(self, x: Traced) -> Traced:
-        """Whether entries are neither infinite nor NaN."""
+        """Return which entries are neither infinite nor NaN."""
         return abs(x) < np.inf
 
     def clip(self, x: Traced, low: Any = None, high: Any = None) -> Traced:
-        """Entries no less than ``low``, and no more than ``high``."""
+        """Clip the entries to the range from ``low`` to ``high``."""
         for name, limit in (("maximum", low), ("minimum", high)):
             if limit is not None and not (np.isscalar(limit) and np.isinf(limit)):
                 x = self.entrywise(name, x, limit)
         return x
 
     def round(self, x: Traced) -> Traced:
-        """The nearest integer, the even one of two."""
+        """Round to the nearest integer, and halves to the even integer."""
         return self.graph.node("Round", x.example, x)
 
     def expm1(self, x: Traced) -> Traced:
-        """``exp(x) - 1``, exact also near 0."""
+        """Return ``exp(x) - 1``, accurate near 0."""
         return self.tanh(x * 0.5) * (self.exp(x) + 1.0)
 
     def log1p(self, x: Traced) -> Traced:
-        """``log(1 + x)``, exact also near 0: the logarithm of ``1 + x`` as rounded, corrected."""
+        """Return ``log(1 + x)``, accurate near 0 by a correction for the rounding of ``1 + x``."""
         one_more = x + 1.0
         rounded = one_more - 1.0
         is_zero = rounded == 0.0
@@ -268,27 +268,27 @@ class Namespace:
         return self.where(is_zero, x, corrected)
 
     def softmax(self, x: Traced, *, axis: int) -> Traced:
-        """Probabilities along an axis."""
+        """Return the softmax along an axis."""
         return self.graph.node("Softmax", x.example, x, axis=axis)
 
     def log_softmax(self, x: Traced, *, axis: int) -> Traced:
-        """Their logarithms."""
+        """Return the logarithm of the softmax along an axis."""
         return self.graph.node("LogSoftmax", x.example, x, axis=axis)
 
     def concat(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
-        """Arrays side by side, in the type that NumPy finds for all."""
+        """Concatenate arrays, in the common dtype of NumPy."""
         examples = [x.example if isinstance(x, Traced) else x for x in arrays]
         example = np.concatenate(examples, axis=axis)
         inputs = [self.astype(x, example.dtype) for x in arrays]
         return self.graph.node("Concat", example, *inputs, axis=axis)
 
     def stack(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
-        """Arrays along a new axis."""
+        """Stack arrays along a new axis."""
         at = (*(slice(None),) * axis, None)
         return self.concat([x[at] for x in arrays], axis=axis)
 
     def full_like(self, x: Traced, value: float) -> Traced:
-        """One number in the shape of the array."""
+        """Return an array of the same shape, filled with a number."""
         shape = self.graph.node("Shape", np.array(x.shape), x)
         example = np.full_like(x.example, value)
         return self.graph.node("Expand", example, np.full(1, value, x.dtype), shape)
@@ -297,24 +297,24 @@ class Namespace:
     zeros_like = empty_like = partialmethod(full_like, value=0)
 
     def asarray(self, value: Any, *, dtype: Any = None, device: Any = None) -> Any:  # noqa: ARG002
-        """A constant, which stays an array of NumPy."""
+        """Return a constant as a NumPy array."""
         return np.asarray(value, dtype)
 
     def predict_proba(self, classifier: Any, F: Traced) -> Any:
-        """Probabilities of a fitted classifier of scikit-learn for features."""
+        """Return probabilities of a fitted scikit-learn classifier for features."""
         return self.graph.classify(classifier, F)
 
     def step_values(
         self, S: Traced, edges: list[Floats], values: list[Floats], *, log_odds: bool = False
     ) -> Traced:
-        """Values of functions of the bins of scores, or of linear ones between knots.
+        """Return values of step functions, or of functions that are linear between knots.
 
         Scores (m, n_maps) are log-odds, or logits of more than two classes. Probabilities are
         computed in double precision.
         """
         dtype, wide = S.dtype, self.astype(S, np.float64)
         if len(edges[0]) == len(values[0]):  # steps have one edge more
-            # Rounded as by NumPy, since where knots are close errors are multiplied.
+            # Round as NumPy does, because close knots amplify rounding errors.
             P = self.softmax(wide, axis=1) if S.shape[1] > 1 else self.exp(-wide)
             P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
             return _interpolated(self.astype(P, np.float64), edges, values)
@@ -326,7 +326,7 @@ class Namespace:
         return self.take(np.concatenate(values), _bin_index(S, inner))
 
     def take(self, x: Any, index: Any, *, axis: int = 0) -> Any:
-        """Entries of a constant where the indices are."""
+        """Return the entries of a constant at the indices."""
         if not isinstance(index, Traced):
             return np.take(x, index, axis=axis)
         example = np.take(x, index.example, axis=axis)
@@ -334,29 +334,29 @@ class Namespace:
 
 
 def _bin_index(S: Traced, edges: Sequence[Floats]) -> Traced:
-    """Number of the bin of each score (n_rows, n_maps) among the bins of all maps.
+    """Return the number of the bin of each score (n_rows, n_maps) among the bins of all maps.
 
-    ``edges`` are the inner edges of the bins of each map, in order; a bin is closed on the right.
-    Those of the next map follow. By a binary search without a loop, so that no array is larger than
-    the scores for any number of edges.
+    ``edges`` are the sorted inner edges of each map; bins are closed on the right, and the bins of
+    the maps are numbered one map after the other. A binary search, unrolled into nodes, needs no
+    array larger than the scores.
     """
     n_bins = np.array([len(inner) + 1 for inner in edges])
-    # Entry i + 1 is the upper edge of bin i, for the last bin of a map one that no score is above.
+    # Entry i + 1 is the upper edge of bin i, which is infinite for the last bin of a map.
     upper = np.concatenate([[np.inf], *(np.append(inner, np.inf) for inner in edges)])
     xp, last = Namespace(S.graph), np.cumsum(n_bins)[None, :]
     bins: Any = last - n_bins
     step = 1 << int(n_bins.max() - 1).bit_length()
     while step := step // 2:
-        # A score above the upper edge of the bin before is in this one or in a later one.
+        # A score above the upper edge of bin i - 1 is in bin i or in a later bin.
         trial = xp.minimum(bins + step, last)
         bins = xp.where(xp.take(upper.astype(S.dtype), trial) < S, trial, bins)
     return bins
 
 
 def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) -> Traced:
-    """Linear interpolation between the knots of each map, and constant beyond them."""
+    """Interpolate linearly between the knots of each map, with constants beyond the knots."""
     index, xp = _bin_index(S, knots), Namespace(S.graph)
-    # Line i goes through the knot at its left end, the first one through that at its right end.
+    # Line i goes through the knot at its left end, and the first line through its right end.
     x = np.concatenate([np.append(part[:1], part) for part in knots])
     y = np.concatenate([np.append(part[:1], part) for part in values])
     slope = np.concatenate(
@@ -367,19 +367,19 @@ def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) 
 
 
 def rounded_down(edges: Floats, dtype: np.dtype[Any]) -> Floats:
-    """The largest numbers of a dtype that are no larger than edges in double precision.
+    """Round edges in double precision down to numbers of a dtype.
 
-    Scores of this dtype are above these exactly if they are above the edges.
+    Scores of this dtype are above the rounded edges if and only if they are above the edges.
     """
     rounded = edges.astype(dtype)
     return np.where(rounded > edges, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:
-    """The largest log-odds of a dtype with a probability of at most each edge.
+    """Return the largest log-odds of a dtype with a probability of at most each edge.
 
-    By bisection of the numbers of the dtype in their order, with the function that the calibrators
-    use, so that log-odds are compared with these as exactly as probabilities with the edges.
+    Bisection over all numbers of the dtype uses the ``expit`` of the calibrators. So comparisons of
+    log-odds agree exactly with comparisons of probabilities.
     """
     bits = np.dtype(f"i{dtype.itemsize}")
     # Probabilities of log-odds beyond these are 0 or 1.
@@ -393,5 +393,5 @@ def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:
 
 
 def _from_order(order: Indices, dtype: np.dtype[Any]) -> Floats:
-    """Numbers by their order: 1 is the smallest above 0, -1 its negative."""
+    """Return numbers by their rank: 1 is the smallest positive number, -1 its negative."""
     return np.copysign(np.abs(order).view(dtype), order).astype(dtype)

@@ -1,4 +1,4 @@
-"""Calibrators and monitors as JSON: plain numbers and text that load without executing anything."""
+"""JSON texts of calibrators and monitors, which load without executing code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._calibrators import checked_metadata, fitted_chain, known_calibrators
 
 FORMAT, VERSION = "skcalib calibrator", 2
 
-# Attributes that are no fitted state: output containers, routing, versions, the kind of arrays.
+# Attributes that are not fitted state: output containers, routing, versions, the kind of arrays.
 NOT_STATE = {"_sklearn_output_config", "_metadata_request", "_skcalib_version", "_fitted_to"}
 
 DTYPE_PATTERN = re.compile(
@@ -61,9 +61,9 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
     NotFittedError
         If the calibrator is not fitted.
     TypeError
-        If it is no calibrator of skcalib, or if JSON cannot hold a part: a classifier such as the
-        trees of :class:`~skcalib.AutoCalibrator`, or a parameter such as a splitter. Save these
-        with skops or joblib.
+        If ``calibrator`` is not a calibrator of skcalib, or if JSON cannot hold a part: a
+        classifier such as the trees of :class:`~skcalib.AutoCalibrator`, or a parameter such as a
+        splitter. Save these calibrators with skops or joblib.
 
     See Also
     --------
@@ -153,7 +153,7 @@ def from_json(text: str, *, return_metadata: bool = False) -> Any:
         If the text is not valid JSON, not the text of a calibrator that predicts, or of a version
         or class that this version of skcalib does not know.
     TypeError
-        If it is not a string.
+        If ``text`` is not a string.
 
     Warns
     -----
@@ -209,7 +209,7 @@ def from_json(text: str, *, return_metadata: bool = False) -> Any:
 
 
 def _encode(value: Any, where: str) -> Any:
-    """A value for JSON; ``where`` is its name in messages."""
+    """Return a value for JSON; ``where`` is its name in messages."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or type(value) in SCALARS - {float}:
         return value
@@ -229,7 +229,7 @@ def _encode_members(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
-    """A calibrator or pipeline as an object with its class, parameters and fitted attributes."""
+    """Return an object with the class, parameters and fitted attributes of a calibrator."""
     name = type(estimator).__name__
     if type(estimator) is Pipeline:
         steps = _encode_members({"steps": estimator.steps}, where)
@@ -245,7 +245,7 @@ def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
 
 
 def _encode_array(array: Array, where: str) -> dict[str, Any]:
-    """An array as an object with its dtype, shape and values."""
+    """Return an object with the dtype, shape and values of an array."""
     kind = array.dtype.kind
     name = array.dtype.str[1:] if kind in "SU" else array.dtype.name
     if not DTYPE_PATTERN.fullmatch(name):
@@ -263,7 +263,7 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
 
 
 def _encode_scalar(value: Any, where: str) -> Any:
-    """A number or text unchanged; infinite numbers, NaN, dates and bytes as objects."""
+    """Return numbers and text unchanged; infinite numbers, NaN, dates and bytes as objects."""
     value = value.item() if isinstance(value, np.generic) else value
     if type(value) is float and not isfinite(value):
         return {"float": repr(value)}
@@ -279,7 +279,7 @@ def _encode_scalar(value: Any, where: str) -> Any:
 
 
 def _refusal(value: Any, where: str) -> TypeError:
-    """The error for a value that JSON cannot hold."""
+    """Return the error for a value that JSON cannot hold."""
     kind = type(value).__name__
     if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
         got, remedy = f"a {kind}", "fit a calibrator without classifiers"
@@ -292,7 +292,7 @@ def _refusal(value: Any, where: str) -> TypeError:
 
 
 def _layout(value: Any, indent: str = "") -> str:
-    """JSON with one line for each member of an object and for each array."""
+    """Return JSON with one line for each member of an object and for each array."""
     more = indent + "  "
     if isinstance(value, dict) and value and "dtype" not in value:
         members = [f"{json.dumps(name)}: {_layout(x, more)}" for name, x in value.items()]
@@ -307,7 +307,7 @@ def _layout(value: Any, indent: str = "") -> str:
 
 
 def _check_head(raw: Any) -> str:
-    """The version of skcalib that wrote a text, if this version can read its format."""
+    """Return the version of skcalib that wrote a text; refuse formats of other versions."""
     head = raw if type(raw) is dict else {}
     written_by, version = head.get("skcalib"), head.get("version")
     if head.get("format") != FORMAT or type(version) is not int or type(written_by) is not str:
@@ -324,7 +324,7 @@ def _check_head(raw: Any) -> str:
 
 
 def _decode(raw: Any) -> Any:
-    """The value of an encoded one."""
+    """Return the value of an encoded value."""
     if type(raw) is list:
         return [_decode(x) for x in raw]
     if type(raw) is not dict:
@@ -378,14 +378,14 @@ def _decode_estimator(raw: dict[str, Any]) -> Any:
 
 
 def _check_attribute_names(kind: type, names: Mapping[str, Any]) -> None:
-    """Raise a ValueError for attributes that would replace methods of a class."""
+    """Raise a ValueError if an attribute would replace a method of the class."""
     wrong = [name for name in names if hasattr(kind, name) or not name.isidentifier()]
     if wrong:
         raise ValueError(f"attributes must have names of fitted ones, got {wrong[0]!r:.60}")
 
 
 def _read_calibrator(raw: Any) -> Any:
-    """A calibrator, or an error unless it predicts probabilities for trial logits."""
+    """Return a calibrator that predicts probabilities for trial logits, or raise an error."""
     calibrator = _decode(raw)
     chain = fitted_chain(calibrator, "from_json")
     n_columns, n_classes = chain[0].n_features_in_, len(chain[-1].classes_)
@@ -405,7 +405,7 @@ def _read_calibrator(raw: Any) -> Any:
 
 
 def _read_monitor(raw: dict[str, Any]) -> CalibrationMonitor:
-    """A monitor with its state."""
+    """Return a monitor with its state."""
     state = {name: _decode(x) for name, x in raw["state"].items()}
     _check_attribute_names(CalibrationMonitor, state)
     monitor = object.__new__(CalibrationMonitor)

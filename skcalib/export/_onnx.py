@@ -1,4 +1,4 @@
-"""Calibrators as ONNX models, built by their own functions of blocks."""
+"""ONNX models of calibrators, traced from their functions of blocks."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        The model, with the input "X" of shape (n_rows, n_columns) and an output for each of the
-        names: "probabilities" of shape (n_rows, n_classes), "label" (n_rows,) and "logits"
-        (n_rows, n_columns); for a :class:`~skcalib.MultiLabelCalibrator` all have the shape of
-        "X". The entry "skcalib.classes" of the metadata has the classes, in the order of the
+        The model, with the input "X" of shape (n_rows, n_columns) and the outputs by name:
+        "probabilities" of shape (n_rows, n_classes), "label" of shape (n_rows,) and "logits" of
+        shape (n_rows, n_columns). For a :class:`~skcalib.MultiLabelCalibrator` all outputs have the
+        shape of "X". The metadata entry "skcalib.classes" has the classes, in the order of the
         columns, as JSON.
 
     Raises
@@ -87,8 +87,8 @@ def to_onnx(
     NotFittedError
         If a calibrator is not fitted.
     TypeError
-        If it is no calibrator of skcalib, nor of a derived class that keeps the public methods, if
-        it contains something else, or if ``metadata`` is not plain.
+        If ``calibrator`` is not a calibrator of skcalib or of a derived class that keeps the public
+        methods, if a part cannot be converted, or if ``metadata`` has values of other types.
     AttributeError
         If your own class computes with an operation that ONNX graphs do not have.
     ValueError
@@ -163,7 +163,7 @@ OUTPUT_METHODS = {
 
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
-    """Outputs of calibrators that are applied one after the other; the label by its number."""
+    """Return outputs of a chain of calibrators by name; labels are numbers of classes."""
     *before, last = [_with_class_numbers(member) for member in chain]
     for member in before:
         Z = output_of(member, "_calibrated", Z)
@@ -177,7 +177,7 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
 
 
 def _with_class_numbers(calibrator: Any) -> Any:
-    """A copy with arrays of NumPy, and with the numbers of its classes as these."""
+    """Return a copy of a calibrator with classes 0, 1, ..."""
     calibrator = copy(calibrator)
     if not isinstance(calibrator, MultiLabelCalibrator):
         calibrator.classes_ = np.arange(len(calibrator.classes_))
@@ -185,7 +185,7 @@ def _with_class_numbers(calibrator: Any) -> Any:
 
 
 def _multilabel_output(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
-    """An output of the calibrators of several labels (n_rows, n_labels)."""
+    """Return an output of the calibrators of several labels (n_rows, n_labels)."""
     xp = Namespace(Z.graph)
     if all(type(calibrator) is PlattScaling for calibrator in calibrators):  # the default
         coef, intercept = (
@@ -201,7 +201,7 @@ def _multilabel_output(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
 
 
 def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
-    """Metadata as text: text unchanged, other values as JSON."""
+    """Return metadata as text: text unchanged, other values as JSON."""
     plain = checked_metadata(metadata)
     reserved = [name for name in plain if name.startswith("skcalib.")]
     if reserved:
@@ -231,7 +231,7 @@ def _checked_outputs(outputs: Any) -> list[str]:
 
 
 def _as_tensor(classes: Array) -> Array:
-    """Labels in a type of ONNX: integers, booleans, floats or text."""
+    """Return labels in a dtype of ONNX: integers, booleans, floats or text."""
     if classes.dtype.kind in "bf":
         return classes if classes.dtype.itemsize <= 8 else classes.astype(np.float64)
     labels = classes.tolist()
@@ -246,7 +246,7 @@ def _as_tensor(classes: Array) -> Array:
 
 
 def _meanings(is_multilabel: bool, width: int, classes: Array) -> dict[str, str]:  # noqa: FBT001
-    """Descriptions of the input and the outputs by name."""
+    """Return descriptions of the input and the outputs by name."""
     if is_multilabel:
         return LABEL_DESCRIPTIONS
     meaning = "Logits, one column for each class; -inf for classes that are impossible in a row."
@@ -258,13 +258,13 @@ def _meanings(is_multilabel: bool, width: int, classes: Array) -> dict[str, str]
 def _tensor(
     graph: Graph, name: str, dtype: np.dtype[Any], shape: Sequence[int], meaning: str
 ) -> Any:
-    """The description of an input or output with any number of rows."""
+    """Return the declaration of an input or output with any number of rows."""
     element = graph.helper.np_dtype_to_tensor_dtype(dtype)
     return graph.helper.make_tensor_value_info(name, element, ["n_rows", *shape], meaning)
 
 
 def _model(graph: Graph, inputs: list[Any], outputs: list[Any], props: dict[str, str]) -> Any:
-    """The model of the nodes that lead to the outputs."""
+    """Return the model of the nodes that the outputs depend on."""
     from onnx import checker, helper
 
     nodes, constants = graph.needed_for([output.name for output in outputs])

@@ -1,4 +1,4 @@
-"""Converters for skl2onnx of calibrators, and of classifiers with calibrators."""
+"""skl2onnx converters of calibrators, and of classifiers with calibrators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._onnx import _as_tensor, traced_outputs
 FLAG = [False, True]
 CONVERTER_OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
 
-# Attribute of outputs with the logits of a calibrator, for the parser of the next calibrator.
+# Attribute that stores the logits of a calibrator on its outputs, for the next calibrator.
 LOGITS = "_skcalib_logits"
 
 
@@ -84,7 +84,7 @@ def register_skl2onnx() -> None:
 
 
 def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
-    """The outputs of a fitted classifier, as skl2onnx has them."""
+    """Return the outputs that skl2onnx declares for a fitted classifier."""
     from skl2onnx import _parse
 
     check_fitted(model)
@@ -92,7 +92,7 @@ def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers:
 
 
 def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
-    """The outputs of a calibrator, which takes the logits of a calibrator before it."""
+    """Return the outputs of a calibrator; its input are the logits of the calibrator before it."""
     from skl2onnx import _parse
 
     check_fitted(model)
@@ -100,7 +100,7 @@ def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers:
     kind, zipmap = inputs[0].type, scope.get_options(model, {"zipmap": True})["zipmap"]
     parse = _parse._parse_sklearn_simple_model if zipmap else _parse._parse_sklearn_classifier  # noqa: SLF001
     outputs = list(parse(scope, model, inputs, custom_parsers))
-    # An output of the operator, but not of the model.
+    # The logits are an output of the operator, but not of the model.
     logits = scope.declare_local_variable("calibrated_logits", kind.__class__())
     (operator,) = outputs[0].operators_outputs_
     operator.outputs.append(logits)
@@ -112,7 +112,7 @@ def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers:
 
 
 def _set_types(operator: Any) -> None:
-    """Types of the label, the probabilities, and the logits of a calibrator."""
+    """Set the types of the label, the probabilities and the logits of a calibrator."""
     from skl2onnx.common import data_types
 
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
@@ -143,7 +143,7 @@ def _set_logit_type(operator: Any) -> None:
 
 
 def _labels(model: Any) -> Array:
-    """Labels as skl2onnx has them, integers or text."""
+    """Return the labels as integers or text, as skl2onnx does."""
     classes = _as_tensor(np.asarray(model.classes_))
     return classes if classes.dtype.kind == "O" else classes.astype(np.int64)
 
@@ -160,7 +160,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
     X = _operator_features(graph, operator, container)
     total: Any = 0.0
-    # One calibrator is for all classifiers.
+    # There is one calibrator for all classifiers, or one for each classifier.
     for estimator, calibrator in zip(model.estimators_, cycle(model.calibrators_), strict=False):
         if isinstance(calibrator, MultiLabelCalibrator):
             raise TypeError(
@@ -184,7 +184,7 @@ def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _logits(model: Any, estimator: Any, X: Features) -> Any:
-    """Logits of a fitted classifier, in double precision."""
+    """Return logits of a fitted classifier in double precision."""
     output = double(response(estimator, model.response_method_, X))
     if model.response_method_ == "decision_function":
         return output
@@ -193,7 +193,7 @@ def _logits(model: Any, estimator: Any, X: Features) -> Any:
 
 
 def _graph(scope: Any, container: Any) -> Graph:
-    """A graph for the opsets of a model, with names that no other has."""
+    """Return a graph for the opsets of a model, with unique names."""
     opsets = {**OPSETS, **container.target_opset_all}
     if any(opsets[domain] < least for domain, least in OPSETS.items()):
         raise RuntimeError(
@@ -204,9 +204,9 @@ def _graph(scope: Any, container: Any) -> Graph:
 
 
 def _operator_features(graph: Graph, operator: Any, container: Any) -> Features:
-    """Inputs of an operator."""
+    """Return the inputs of an operator, with options for converters."""
     values = {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
-    # Those by the names of steps are there by the identity of the step as well.
+    # Options by the name of a step are also stored by the identity of the step.
     options = {
         key: value for key, value in (container.options or {}).items() if not isinstance(key, str)
     }
@@ -218,7 +218,7 @@ def _value(graph: Graph, variable: Any) -> Traced:
 
 
 def _dtype(variable: Any) -> np.dtype[Any]:
-    """The dtype of a variable of skl2onnx."""
+    """Return the dtype of a variable of skl2onnx."""
     from onnx import helper
     from skl2onnx.common.data_types import guess_proto_type
 

@@ -1,4 +1,4 @@
-"""Calibrators as modules of torch."""
+"""Torch modules of calibrators."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         A fitted calibrator of :mod:`skcalib.scaling`, a :class:`~skcalib.PriorShift`, an
         :class:`~skcalib.AutoCalibrator` that mixes these, or a pipeline of them.
     dtype : {"float32", "float64"}, default="float32"
-        Precision of the parameters, which the methods of the module, such as ``double()``, change.
+        Precision of the parameters. Methods of the module such as ``double()`` change it.
 
     Returns
     -------
     torch.nn.Module
-        Its input are logits (..., n_columns), in float16, bfloat16, float32 or float64, and its
-        output are calibrated logits of the same shape and dtype, as of ``transform`` up to a
+        The module takes logits (..., n_columns) in float16, bfloat16, float32 or float64. It
+        returns calibrated logits of the same shape and dtype, equal to ``transform`` up to a
         constant per row.
 
     Raises
@@ -47,11 +47,11 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
     ImportError
         If torch is not installed.
     NotFittedError
-        If it is not fitted.
+        If ``calibrator`` is not fitted.
     TypeError
-        If it is not one of these calibrators, nor of a class derived from them.
+        If ``calibrator`` is none of these calibrators and of no class derived from them.
     ValueError
-        If ``dtype`` is none of the two.
+        If ``dtype`` is unknown.
 
     See Also
     --------
@@ -62,10 +62,8 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
     Temperatures and fitted arrays are parameters that need no gradient, so that training of a
     network before the module does not change them; ``module.requires_grad_()`` makes them
     trainable. Shares of the uniform distribution, weights of an ensemble and knots are constants.
-    Logits of
-    -inf, of masked classes, stay so, and the gradients of the others are finite. The module does
-    not check its input: NaN gives NaN, and so does a masked class for matrix scaling, which takes
-    none.
+    Logits of masked classes stay -inf, and the gradients of the other logits are finite. The module
+    does not check its input: NaN gives NaN, and a masked class gives NaN for matrix scaling.
 
     Examples
     --------
@@ -96,7 +94,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
 
 
 def _check_is_smooth(calibrator: Any) -> None:
-    """Raise a TypeError unless a calibrator computes with tensors, and has gradients."""
+    """Raise a TypeError if a calibrator does not compute with tensors or has no gradients."""
     for member in blockwise(calibrator):
         kind = type(member)
         if isinstance(member, AutoCalibrator):
@@ -113,7 +111,7 @@ def _check_is_smooth(calibrator: Any) -> None:
 
 
 def _used(calibrator: BaseCalibrator) -> set[str]:
-    """The fitted attributes that calibrated logits depend on."""
+    """Return the names of the fitted attributes that calibrated logits depend on."""
     names = set()
 
     class Recorder(type(calibrator)):  # type: ignore[misc]

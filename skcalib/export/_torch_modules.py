@@ -1,4 +1,4 @@
-"""A fitted calibrator as a module of torch, which imports torch."""
+"""Torch module of fitted calibrators; an import of this module imports torch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from skcalib._nested import output_of
 
 Used = Callable[[BaseCalibrator], set[str]]
 
-# Fitted arrays that functions of blocks use as numbers; also temperatures are parameters.
+# Fitted arrays that are constants, because functions of blocks need them as NumPy arrays.
 NUMBERS = {"knots_", "values_", "weights_"}
 
 
 class Module(nn.Module):
-    """Fitted calibrators: logits (..., n_columns) in, calibrated logits of the same shape out."""
+    """Module that maps logits (..., n_columns) to calibrated logits of the same shape."""
 
     def __init__(self, chain: Sequence[BaseCalibrator], dtype: torch.dtype, used: Used) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Module(nn.Module):
         self.members = nn.ModuleList([Fitted(member, dtype, used) for member in chain])
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Calibrated logits, in the dtype of the logits."""
+        """Return calibrated logits in the dtype of the logits."""
         if not logits.is_floating_point():
             raise TypeError("logits must be of a floating-point type. Convert them with float().")
         if logits.dim() == 0 or logits.shape[-1] != self.n_columns:
@@ -42,15 +42,15 @@ class Module(nn.Module):
 
 
 class Fitted(nn.Module):
-    """Fitted attributes of a calibrator: arrays as parameters, calibrators as modules.
+    """Module with the arrays of a calibrator as parameters and inner calibrators as modules.
 
-    ``used`` gives the names of the fitted attributes that these are.
+    ``used`` returns the names of the fitted attributes that the calibrator needs.
     """
 
     def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype, used: Used) -> None:
         super().__init__()
-        self._calibrator = copy(calibrator)  # with arrays of NumPy
-        self.names: list[str] = []  # of calibrators inside
+        self._calibrator = copy(calibrator)  # with NumPy arrays
+        self.names: list[str] = []  # names of inner calibrators
         self.inner = nn.ModuleList()
         for name in sorted(used(self._calibrator)):
             value = getattr(self._calibrator, name)
@@ -62,7 +62,7 @@ class Fitted(nn.Module):
                 self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
 
     def calibrator(self) -> BaseCalibrator:
-        """The calibrator with parameters in the place of its arrays."""
+        """Return the calibrator with parameters in place of its arrays."""
         made: BaseCalibrator = object.__new__(type(self._calibrator))
         made.__dict__ |= vars(self._calibrator)
         made.__dict__ |= dict(self.named_parameters(recurse=False))

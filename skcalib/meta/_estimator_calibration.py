@@ -123,8 +123,8 @@ class EstimatorCalibration(BaseCalibrator):
     ...     log_loss(y[2000:], calibrator.fit(logits[:2000], y[:2000]).predict_proba(logits[2000:]))
     ...     for calibrator in (EstimatorCalibration(), MatrixScaling())
     ... ]
-    >>> losses[0] < losses[1]
-    True
+    >>> [round(loss, 3) for loss in losses]
+    [0.622, 0.625]
     """
 
     estimator_: Any

@@ -27,7 +27,7 @@ GRADIENT, LARGEST_GRADIENT, MAX_ITERATIONS = 1e-10, 1e-6, 1000
 
 
 class Estimate(NamedTuple):
-    """Class priors with their standard errors, and facts of the search."""
+    """Class priors with standard errors, and the outcome of the search."""
 
     priors: Floats  #: (K,)
     standard_errors: Floats  #: (K,)

@@ -139,11 +139,12 @@ class PriorShift(BaseCalibrator):
     >>> new = np.random.default_rng(0).random(5000) < np.where(y[3000:] == 0, 1, 1 / 3)
     >>> X_new, y_new = logits[3000:][new], y[3000:][new]
     >>> shift = chain[-1].adapt(chain[:-1].transform(X_new))
-    >>> bool(np.abs(shift.priors_ - np.bincount(y_new) / len(y_new)).max() < 0.02)
-    True
-    >>> losses = [log_loss(y_new, c.predict_proba(X_new)) for c in (chain[:-1], chain)]
-    >>> losses[1] < losses[0]
-    True
+    >>> shift.priors_.round(2).tolist()
+    [0.6, 0.2, 0.19]
+    >>> (np.bincount(y_new) / len(y_new)).round(2).tolist()
+    [0.6, 0.19, 0.21]
+    >>> [round(log_loss(y_new, c.predict_proba(X_new)), 3) for c in (chain[:-1], chain)]
+    [0.591, 0.517]
     """
 
     _on_device = True
@@ -177,13 +178,12 @@ class PriorShift(BaseCalibrator):
         :math:`\log(a_k / b_k)` added to its logits. Only ratios between classes matter: rates are
         shares of classes or numbers of rows. If a share of the rows of each class was kept for
         training, or if rows had class weights, pass the shares or weights as ``before`` and leave
-        out ``after``. So ``before=[1, w]`` takes back the
-        ``scale_pos_weight`` w of a boosted classifier, and ``before=[0.1, 1]`` that one in ten
-        negatives was kept.
+        out ``after``. For example, ``before=[1, w]`` undoes ``scale_pos_weight=w`` of a boosted
+        classifier, and ``before=[0.1, 1]`` undoes a subsample of one in ten negatives.
 
-        It is right for calibrated logits: a model that is over-confident has to be calibrated as
-        well, in front of the shift and for the rates ``before``. With labelled rows as they occur,
-        a calibrator with an offset for each class needs no shift.
+        The shift assumes calibrated logits. Calibrate an over-confident model before the shift, on
+        rows with the rates ``before``. If labelled rows with the new rates are available, fit a
+        calibrator with an offset for each class instead.
 
         Parameters
         ----------
@@ -200,8 +200,8 @@ class PriorShift(BaseCalibrator):
         Returns
         -------
         PriorShift
-            It is fitted; ``priors_`` and ``calibration_priors_`` are the rates divided by their
-            sums. :meth:`adapt` needs calibration rows, and so :meth:`fit`.
+            A fitted shift; ``priors_`` and ``calibration_priors_`` are the rates divided by their
+            sums. :meth:`adapt` needs calibration rows, so call :meth:`fit` before it.
 
         Raises
         ------
@@ -292,7 +292,7 @@ class PriorShift(BaseCalibrator):
         return self
 
     def _checked_unlabelled(self, X: Any, sample_weight: Any) -> tuple[Rows, float]:
-        """Rows of logits in memory or of a Dask collection, and their weight."""
+        """Return rows of logits, in memory or of a Dask collection, and their weight."""
         X = as_array(X, n_columns=self.n_features_in_)
         if is_tensor(X):
             check_needs_no_gradients(X, "X")
@@ -312,7 +312,7 @@ class PriorShift(BaseCalibrator):
 
 
 def _checked_rates(name: str, rates: Any, *, above: bool) -> Floats:
-    """Rates of classes as an array; ``above`` zero, or some of them."""
+    """Return rates of classes as an array; with ``above`` all of them must be positive."""
     values = np.asarray(rates)
     fits = values.ndim == 1 and len(values) > 1 and values.dtype.kind in "iuf"
     fits = fits and bool(np.isfinite(values).all() and values.min() >= 0 and values.max() > 0)
@@ -326,12 +326,12 @@ def _checked_rates(name: str, rates: Any, *, above: bool) -> Floats:
 
 
 def _fitted_attributes(before: Floats, priors: Floats, labels: Floats) -> dict[str, Any]:
-    """Fitted attributes: old and new priors, and the weight of each label."""
+    """Return fitted attributes: old and new priors, and the weight of each label."""
     return {"calibration_priors_": before, "label_weights_": labels, **_moved(before, priors)}
 
 
 def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:
-    """New priors, and their additions to the logits."""
+    """Return fitted attributes of new priors, with their additions to the logits."""
     ratios = np.log(np.maximum(priors, LEAST_RATIO)) - np.log(before)
     return {"priors_": priors.copy(), "log_ratios_": ratios}
 

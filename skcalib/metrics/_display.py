@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._output import drawing
-from skcalib._output.drawing import MARKERS, ResponseMethod
+from skcalib._output.drawing import MARKERS, ScoreMethod
 from skcalib._rows import ArrayLike, Floats
 from skcalib._validation.inputs import check_option
 
@@ -113,7 +113,7 @@ class ScoreDecompositionDisplay(drawing.Display):
         X: ArrayLike,
         y: ArrayLike,
         *,
-        response_method: ResponseMethod = "auto",
+        response_method: ScoreMethod = "auto",
         score: Score = "log_loss",
         kind: Kind = "classwise",
         sample_weight: ArrayLike | None = None,

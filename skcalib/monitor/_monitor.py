@@ -97,9 +97,10 @@ class CalibrationMonitor(Versioned):
     >>> monitor = CalibrationMonitor([0, 1, 2])
     >>> monitor.update(y[:1200], proba[:1200]).update(y[1200:], proba[1200:])
     CalibrationMonitor(n_bins=15, kind='top-label', n_samples=2000)
-    >>> error = expected_calibration_error(y, proba)
-    >>> abs(monitor.measure("expected_calibration_error") - error) < 1e-12
-    True
+    >>> round(monitor.measure("expected_calibration_error"), 4)
+    0.0284
+    >>> round(expected_calibration_error(y, proba), 4)
+    0.0284
     >>> monitor.alarm_
     False
     """
