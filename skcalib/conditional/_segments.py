@@ -27,9 +27,6 @@ from skcalib.metrics._resampling import ROUNDING, labels_at
 # The ranges of scores: which of the four quarters are in each.
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
 
-# Place of the standardized gaps among the arrays of a result.
-GAPS = 6
-
 # The numbers that are drawn at once: rows times draws.
 AT_ONCE = 1 << 22
 
@@ -227,8 +224,9 @@ def multicalibration_error(
     critical = float(np.quantile(maxima, confidence_level, method="higher"))
     tables = zip(*(worst_ranges(names, one, critical) for one in cells), strict=True)
     label, *arrays = map(np.concatenate, tables)
-    order = np.argsort(-arrays[GAPS], kind="stable")
-    arrays, statistic = [values[order] for values in arrays], float(arrays[GAPS].max())
+    standardized_gaps = arrays[6]
+    order, statistic = np.argsort(-standardized_gaps, kind="stable"), float(standardized_gaps.max())
+    arrays = [values[order] for values in arrays]
     classes = None if cells[0].label is None else label[order]
     return MulticalibrationResult(statistic, p_value(statistic, maxima), classes, *arrays)
 

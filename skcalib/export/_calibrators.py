@@ -70,30 +70,26 @@ def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Ite
         )
 
 
-def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return metadata as text, numbers, lists and dicts, with dates as text."""
-    if metadata is None:
-        return {}
-    if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
-        raise TypeError(
-            "metadata must be a dict with text as keys, such as {'data': 'validation 2026-01', "
-            f"'n_labels': 5000}}, got {metadata!r:.80}."
-        )
+
+    def as_plain_value(value: Any) -> Any:
+        if isinstance(value, date):
+            return value.isoformat()
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        raise TypeError(f"{value!r:.60} of type {type(value).__name__}")
+
     try:
-        text = json.dumps(dict(metadata), default=_as_json_value, allow_nan=False)
+        members = {} if metadata is None else dict(metadata)
+        if not all(isinstance(name, str) for name in members):
+            raise TypeError("a key that is not text")
+        text = json.dumps(members, default=as_plain_value, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"metadata must hold text, finite numbers, dates, lists and dicts, got {error}. "
-            "Convert the other values to text."
+            "metadata must be a dict of text, finite numbers, dates, lists and dicts, such as "
+            "{'data': 'validation 2026-01', 'n_labels': 5000}, got "
+            f"{metadata!r:.80}: {error}. Convert other values to text."
         ) from error
     plain: dict[str, Any] = json.loads(text)
     return plain
-
-
-def _as_json_value(value: Any) -> Any:
-    """Return a date as text, and numbers of NumPy as numbers of Python."""
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"{value!r:.60} of type {type(value).__name__}")

@@ -19,7 +19,7 @@ from skcalib._rows import Array
 from skcalib._version import __version__, warn_of_version
 from skcalib.monitor import CalibrationMonitor
 
-from ._calibrators import checked_metadata, fitted_chain, known_calibrators
+from ._calibrators import check_metadata, fitted_chain, known_calibrators
 
 FORMAT, VERSION = "skcalib calibrator", 2
 
@@ -111,7 +111,7 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
       }
     }
     """
-    evidence = checked_metadata(metadata)
+    evidence = check_metadata(metadata)
     if type(calibrator) is CalibrationMonitor:
         state = _encode_members(vars(calibrator), "monitor")
         content = {"class": "CalibrationMonitor", "state": state}

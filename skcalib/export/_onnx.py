@@ -18,7 +18,7 @@ from skcalib._version import __version__
 from skcalib.meta import MultiLabelCalibrator
 from skcalib.scaling._platt import PlattScaling, log_odds
 
-from ._calibrators import checked_metadata, fitted_chain
+from ._calibrators import check_metadata, fitted_chain
 from ._classifiers import classifier_probabilities
 from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 
@@ -202,7 +202,7 @@ def _multilabel_output(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
 
 def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
     """Return metadata as text: text unchanged, other values as JSON."""
-    plain = checked_metadata(metadata)
+    plain = check_metadata(metadata)
     reserved = [name for name in plain if name.startswith("skcalib.")]
     if reserved:
         raise ValueError(
