@@ -229,7 +229,7 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
     if not (is_own and isinstance(calibrator, BaseCalibrator)):
         raise TypeError(
             "Only calibrators of skcalib can be exported, and classes derived from BaseCalibrator "
-            f"that leave its public methods as they are, got {kind.__name__}. Use one of these."
+            f"that inherit its public methods, got {kind.__name__}. Pass one of these."
         )
     if getattr(calibrator, "feature_names_", []):
         raise ValueError(

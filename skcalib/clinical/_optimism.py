@@ -149,8 +149,8 @@ def optimism_corrected(
     Rows are drawn without regard to their class, so the event rate varies as in new data. A sample
     that lacks a class is drawn again.
 
-    A row that is drawn twice may be on both sides of a split inside of the estimator, such as that
-    of :class:`CalibratedClassifier`, whose calibrator is then fitted to logits that are somewhat
+    If a row is drawn twice, both copies may be on different sides of a split inside the estimator.
+    The calibrator of a :class:`CalibratedClassifier` is then fitted to logits that are somewhat
     over-confident.
 
     References

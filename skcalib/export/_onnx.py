@@ -25,18 +25,16 @@ from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 if TYPE_CHECKING:
     import onnx
 
-# Descriptions of the outputs by name.
+# Description of each output, and the function of blocks that computes it.
 DESCRIPTIONS = {
-    "probabilities": "Calibrated probability of each class, as of predict_proba.",
-    "label": "The most probable class, as of predict.",
-    "logits": "Calibrated logits, as of transform.",
+    "probabilities": "Calibrated probabilities, as predict_proba returns them.",
+    "label": "Predicted labels, as predict returns them.",
+    "logits": "Calibrated logits or log-odds, as transform returns them.",
 }
-# Descriptions for several labels.
-LABEL_DESCRIPTIONS = {
-    "probabilities": "Calibrated probability of each label, as of predict_proba.",
-    "label": "Indicator of the labels with a probability above 0.5, as of predict.",
-    "logits": "Calibrated log-odds of each label, as of transform.",
-    "X": "Log-odds of each label.",
+OUTPUT_METHODS = {
+    "probabilities": "_probabilities",
+    "label": "_most_probable",
+    "logits": "_calibrated",
 }
 PRECISIONS = "float32", "float64"
 
@@ -141,25 +139,21 @@ def to_onnx(
         traced["label"] = Namespace(graph).take(_as_tensor(classes), traced["label"])
     for name in names:
         graph.named(traced[name], name)
-    meanings = _meanings(is_multilabel, width, classes)
-    inputs = [_tensor(graph, "X", dtype, [width], meanings["X"])]
+    meaning = "Logits, one column for each class; -inf for classes that are impossible in a row."
+    if is_multilabel:
+        meaning = "Log-odds of each label."
+    elif width == 1:
+        meaning = f"Log-odds of the class {classes.tolist()[1]!r}."
+    inputs = [_tensor(graph, "X", dtype, [width], meaning)]
     props = {
         "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
         "skcalib.classes": json.dumps(classes.tolist(), default=str),
     }
     described = [
-        _tensor(graph, name, traced[name].dtype, traced[name].shape[1:], meanings[name])
+        _tensor(graph, name, traced[name].dtype, traced[name].shape[1:], DESCRIPTIONS[name])
         for name in names
     ]
     return _model(graph, inputs, described, props | evidence)
-
-
-# Functions of blocks by the names of outputs.
-OUTPUT_METHODS = {
-    "probabilities": "_probabilities",
-    "label": "_most_probable",
-    "logits": "_calibrated",
-}
 
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
@@ -243,16 +237,6 @@ def _as_tensor(classes: Array) -> Array:
         "Labels must be integers of 64 bits, floats, booleans or strings for the output 'label', "
         f"got {shown(classes)}. Leave out 'label', and take the column of the largest probability."
     )
-
-
-def _meanings(is_multilabel: bool, width: int, classes: Array) -> dict[str, str]:  # noqa: FBT001
-    """Return descriptions of the input and the outputs by name."""
-    if is_multilabel:
-        return LABEL_DESCRIPTIONS
-    meaning = "Logits, one column for each class; -inf for classes that are impossible in a row."
-    if width == 1:
-        meaning = f"Log-odds of the class {classes.tolist()[1]!r}."
-    return {**DESCRIPTIONS, "X": meaning}
 
 
 def _tensor(

@@ -1,4 +1,4 @@
-"""Scores that are no log-odds, such as stated confidences and log-probabilities, as logits."""
+"""Logits for scores on other scales, such as stated confidences and log-probabilities."""
 
 from __future__ import annotations
 
@@ -14,41 +14,40 @@ from skcalib._rows import ArrayLike, Floats, as_numpy, check_in_memory
 from skcalib._validation.inputs import LARGEST, ROUNDING, as_floats
 from skcalib._version import Versioned
 
-# A probability of one is off it by half the distance to the next number in single precision, and
-# no less is left over for options that were not returned.
+# Least total probability of options that were not returned: the rounding error of 1 in float32.
 LEAST_LEFT = 2.0**-24
 
 
 class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Scores of a language model or judge as logits, for the calibrator that is the next step.
+    r"""Transformer of scores of a language model or judge to logits, for calibrators.
 
-    Nothing is fitted. With scores s on a scale from low to high in steps of h, such as a confidence
-    of 0 to 100 that a model states or a grade of 1 to 5, each column becomes log-odds,
+    Nothing is fitted. With scores s on a scale from low to high in steps of h, such as a stated
+    confidence of 0 to 100 or a grade of 1 to 5, each column becomes log-odds,
 
     .. math:: z = \log \frac{s - \text{low} + h / 2}{\text{high} - s + h / 2} ,
 
-    where half a step on either side keeps both ends of the scale finite. One column of
-    log-probabilities, such as the mean log-probability l of the tokens of an answer, becomes
-    :math:`\log (e^l / (1 - e^l))`. Several columns are log-probabilities of the options of a
-    question, one for each class, and already logits.
+    which are finite at both ends of the scale. One column of log-probabilities, such as the mean
+    log-probability l of the tokens of an answer, becomes :math:`\log (e^l / (1 - e^l))`. Several
+    columns are log-probabilities of the options of a question, one for each class. They are logits
+    already.
 
-    **Options that were not returned are NaN.** An API returns the largest log-probabilities only.
-    In each row, the m options that are missing share what those returned leave of the probability,
-    and none is above the least of those returned:
+    **Pass NaN for options that were not returned.** An API returns the largest log-probabilities
+    only. In each row, the m missing options share the remaining probability equally, up to the
+    smallest probability of a returned option:
 
     .. math:: \ell_\text{missing} = \min\Big( \log \frac{1 - \sum_j e^{\ell_j}}{m} ,\;
         \min_j \ell_j \Big) .
 
-    A logit of -inf means something else, an option that is impossible, and stays as it is. A row
-    without any returned option has equal logits.
+    A logit of -inf means that an option is impossible, and is not replaced. A row without any
+    returned option has equal logits.
 
     Parameters
     ----------
     scale : (float, float) or "log-probability"
         The ends of the scale, as in ``(0, 100)`` or ``(1, 5)``.
     step : float, default=1
-        Distance h of neighbouring scores on the scale that has ends: 1 for a grade, 0.01 for
-        confidences between 0 and 1. A model that states multiples of 5 only has a step of 5.
+        Distance h between neighbouring scores on a numeric scale: 1 for grades, 0.01 for
+        confidences between 0 and 1, and 5 for a model that states multiples of 5 only.
 
     Attributes
     ----------
@@ -60,14 +59,14 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     See Also
     --------
     LogitTransformer : Logits of a classifier.
-    skcalib.judge.calibrated_mean : The rate in many rows with scores, from a few labelled ones.
+    skcalib.judge.calibrated_mean : Rate of an event in many scored rows, from few labels.
 
     Notes
     -----
-    Log-probabilities of options must be those that were returned: if they are normalised to sum
-    to one, nothing is left over for missing ones, which then are next to impossible. Leave out or
-    fill in rows without a score, or calibrate with the score as a feature of
-    :class:`~skcalib.conditional.ConditionalCalibrator`, which allows missing features.
+    Do not normalise the log-probabilities of the returned options to a sum of one. Missing options
+    would then have almost no probability. Leave out or fill in rows without a score, or use the
+    score as a feature of :class:`~skcalib.conditional.ConditionalCalibrator`, which allows missing
+    features.
 
     Examples
     --------
@@ -100,7 +99,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : array-like of shape (n_samples, n_columns)
-            Scores, or log-probabilities of the options, with NaN for those not returned.
+            Scores, or log-probabilities of options, with NaN for options not returned.
         y : object, default=None
             Ignored.
 
@@ -198,7 +197,7 @@ def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
 
 
 def _with_missing(options: Floats) -> Floats:
-    """Log-probabilities (n, K) in which NaN is replaced by what those returned leave over."""
+    """Replace NaN in log-probabilities (n, K) by shares of the remaining probability."""
     missing = np.isnan(options)
     left = 1 - np.exp(np.where(missing, -np.inf, options)).sum(axis=1, dtype=np.float64)
     share = np.log(np.maximum(left, LEAST_LEFT) / np.maximum(missing.sum(axis=1), 1))

@@ -72,7 +72,7 @@ class OrderPreservingScaling(BaseCalibrator):
     Attributes
     ----------
     knots_ : ndarray of shape (n_knots,)
-        Log-probabilities :math:`l` at which the slope changes, in increasing order.
+        Knots of the slope: log-probabilities :math:`l` in increasing order.
     slopes_ : ndarray of shape (n_knots + 1,)
         The slopes :math:`b`: below the first knot, between neighbouring ones, above the last.
     temperature_ : float
