@@ -242,18 +242,13 @@ def _event_rows(tops: Floats, y: Array, w: Floats | None) -> MemoryRows:
     Rows with a single possible class are left out. If there are no other rows, one row remains.
     """
     margin, top = tops[:, 0], tops[:, 1].astype(np.intp)
-    counts = np.isfinite(margin)
-    if not counts.any():
-        margin, y, top, w, counts = (
-            np.zeros(1, tops.dtype),
-            top[:1],
-            top[:1],
-            None,
-            np.array([True]),
-        )
+    is_uncertain = np.isfinite(margin)
+    if not is_uncertain.any():
+        margin, y, top, w = np.zeros(1, tops.dtype), top[:1], top[:1], None
+        is_uncertain = np.array([True])
     events = (y == top).astype(np.intp)
     rows = MemoryRows(_clip_margins(margin), events, w, classes=WRONG_OR_RIGHT, groups=top)
-    return rows.taken(counts)
+    return rows.taken(is_uncertain)
 
 
 def _rows_by_class(top: Indices) -> list[Indices]:
