@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from inspect import signature
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 import skcalib
 from skcalib import metrics
 from skcalib._rows.arrays import both_columns
+from skcalib.monitor import CalibrationMonitor
 
 # Properties of everything there is: quick ones are beside their subjects.
 pytestmark = pytest.mark.slow
@@ -139,7 +141,8 @@ FUNCTIONS = [
 )
 def test_measures(function, answers, rows, kind, n_bins, strategy):
     y, P, w = rows
-    bins = {} if "smooth" in function.__name__ else {"n_bins": n_bins, "strategy": strategy}
+    has_bins = "n_bins" in signature(function).parameters
+    bins = {"n_bins": n_bins, "strategy": strategy} if has_bins else {}
     value = answers.of(function, y, P, kind=kind, sample_weight=w, **bins)
     if value is None:
         return
@@ -167,7 +170,7 @@ def test_intervals_tests_and_monitors(answers, rows, seed):
     assert 0 < test.pvalue <= 1
     assert compared.estimate == 0
     if P.ndim == 2:
-        monitor = skcalib.monitor.CalibrationMonitor(labels=np.unique(y))
+        monitor = CalibrationMonitor(labels=np.unique(y))
         if answers.of(monitor.update, y, P, w) is not None:
             assert monitor.measure("expected_calibration_error") == pytest.approx(interval.estimate)
 

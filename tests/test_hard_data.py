@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling
+from skcalib._warnings import ColumnOrderWarning
 from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.slow
@@ -61,6 +62,7 @@ def fitted(form, X, y, w):
     """The fitted form; it may warn of what has no optimum or is the wrong way round."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ColumnOrderWarning)
         warnings.filterwarnings("ignore", ".*The slope of . of . sigmoids is negative", UserWarning)
         warnings.filterwarnings("ignore", "The training rows of each fold must hold", UserWarning)
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)

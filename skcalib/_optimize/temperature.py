@@ -38,6 +38,8 @@ SMALLEST_SCALE = 1e-6
 # Scores below this bound, relative to the largest of their row, have a probability of zero in
 # single precision: products with the score are finite.
 LOWEST_SCORE = -80.0
+# Scores are at most this large, so that float32 does not overflow.
+LARGEST_SCORE = 1e30
 
 NO_MINIMUM = {
     "separable": (
@@ -136,15 +138,17 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
     third central moments of ``s``.
     """
     if Z.shape[1] <= 2:  # one exponential per row
-        S = (b * (Z[:, -1] - (Z[:, 0] if Z.shape[1] == 2 else 0))) * (2 * y - 1)
-        S = np.minimum(S, -LOWEST_SCORE)
+        with np.errstate(over="ignore"):  # of large logits in float32
+            S = (b * (Z[:, -1] - (Z[:, 0] if Z.shape[1] == 2 else 0))) * (2 * y - 1)
+        S = np.clip(S, -LARGEST_SCORE, -LOWEST_SCORE)
         wrong = 1 / (1 + np.exp(S))
         first = -wrong * S
         second = first * (wrong - 1) * S
         terms = np.stack([first, second, second * (2 * wrong - 1) * S])
     else:
-        S = b * (Z - Z.max(axis=1, keepdims=True))
-        label = S[np.arange(len(y)), y]
+        with np.errstate(over="ignore"):
+            S = b * (Z - Z.max(axis=1, keepdims=True))
+        label = np.maximum(S[np.arange(len(y)), y], -LARGEST_SCORE)
         S = np.maximum(S, LOWEST_SCORE)
         A = np.exp(S)
         total = A.sum(axis=1)
