@@ -1,4 +1,4 @@
-"""The families whose laws are tested. What skcalib exports joins them by itself."""
+"""Families of calibrators and measures for the laws. Public names of skcalib join automatically."""
 
 from contextlib import contextmanager
 from inspect import isfunction, signature
@@ -36,20 +36,20 @@ def public_objects(*modules):
 
 
 class Unfittable(ClassifierMixin, BaseEstimator):
-    """Fails if it is fitted: errors are to come before that."""
+    """Classifier that fails in fit: invalid input must raise before the fit."""
 
     fit = predict_proba = refuse
 
 
 class Weighable(Unfittable):
-    """One that takes weights."""
+    """Unfittable classifier that accepts weights."""
 
     def fit(self, X, y, sample_weight=None):
         refuse()
 
 
 class EstimatorCalibration(skcalib.experimental.EstimatorCalibration):
-    """With a classifier in closed form: fast, and exact where boosting is so by chance only."""
+    """EstimatorCalibration with a classifier in closed form, which is fast and deterministic."""
 
     @staticmethod
     def _default_estimator():
@@ -57,7 +57,7 @@ class EstimatorCalibration(skcalib.experimental.EstimatorCalibration):
 
 
 class AutoCalibrator(skcalib.AutoCalibrator):
-    """With few candidates, which are fast, and few folds."""
+    """AutoCalibrator with a few fast candidates and two folds."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class AutoCalibrator(skcalib.AutoCalibrator):
 
 
 class ConditionalCalibrator(skcalib.conditional.ConditionalCalibrator):
-    """With the same candidates and folds."""
+    """ConditionalCalibrator with a few fast candidates and two folds."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class ConditionalCalibrator(skcalib.conditional.ConditionalCalibrator):
 
 
 def fitted_state(calibrator):
-    """Fitted attributes by name, with those of estimators inside in place of them."""
+    """Fitted attributes by name. Attributes of inner estimators replace these estimators."""
     state = {}
     for name, value in vars(calibrator).items():
         if name.endswith("_"):
@@ -139,7 +139,7 @@ def _flat(name, value):
     return {key: part for flat in parts for key, part in flat.items()}
 
 
-# Calibrators that stand for others, by name.
+# Fast stand-ins for slow calibrators, by name.
 STAND_INS = {
     kind.__name__: kind for kind in (AutoCalibrator, EstimatorCalibration, ConditionalCalibrator)
 }
@@ -151,20 +151,20 @@ CALIBRATORS = [
 
 
 def _fit_path(kind):
-    """What the fit of a calibrator shares with others: its base classes, and its method fit."""
+    """Base classes and fit method, which calibrators on the same code path share."""
     bases = [base for base in kind.__mro__[1:] if issubclass(base, BaseCalibrator)]
     return kind.fit, tuple(base for base in bases if base.__name__ != kind.__name__)
 
 
-# The last calibrator of each fit path, which stands for the others in laws that have a price.
+# One calibrator of each fit path, for laws that take long.
 REPRESENTATIVES = list({_fit_path(kind): kind for kind in CALIBRATORS}.values())
-# Without features the fit of this one is that of AutoCalibrator.
+# Without features, ConditionalCalibrator is fitted as AutoCalibrator is.
 REPRESENTATIVES.remove(ConditionalCalibrator)
 
 
 @contextmanager
 def of_case(name):
-    """Names the case of a law that fails, where a test goes through many."""
+    """Add the name of the failing case to errors inside a loop over cases."""
     try:
         yield
     except BaseException as error:
@@ -173,10 +173,10 @@ def of_case(name):
 
 
 def quick(members):
-    """Parameters of a law, of which those that another one stands for are slow.
+    """Parameters of a law, marked slow if another calibrator covers the same fit path.
 
-    One calibrator of each fit path is quick, and its default form. A law on the default with few
-    candidates is also a law, a slow one, on the default as users have it.
+    One calibrator of each fit path and its default form are quick. A law of the small
+    AutoCalibrator is also tested, as a slow test, on the real AutoCalibrator.
     """
     defaults = {f"{kind.__name__}()" for kind in REPRESENTATIVES}
     members = list(members)
@@ -190,10 +190,10 @@ def quick(members):
     ]
 
 
-# Random folds depend on the number and the order of the rows.
+# Calibrators with random folds, which depend on the number and the order of rows.
 WITH_FOLDS = AutoCalibrator, ConditionalCalibrator, skcalib.AutoCalibrator
 WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind not in WITH_FOLDS]
-# Those that a comparison has by default.
+# Calibrators outside the default comparison.
 OTHERS = (
     EstimatorCalibration,
     ConditionalCalibrator,  # the default given features
@@ -202,9 +202,9 @@ OTHERS = (
     skcalib.experimental.TopLabelCalibration,
 )
 COMPARED = [kind for kind in CALIBRATORS if kind not in OTHERS]
-# Members of the joint family: their fit is the minimum of the log loss over linear maps.
+# Calibrators that minimize the log loss over linear maps.
 JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]
-# Regularization off, and what else makes a fit harder.
+# Parameters that make fits harder, such as no regularization.
 HARDER = [
     {"alpha": 0},
     {"alpha": 0, "smoothing": 0},
@@ -219,16 +219,16 @@ ORDER_KEEPING = [kind for kind in CALIBRATORS if kind._keeps_order]
 
 
 def predicting(calibrator, Z, calibrated):
-    """The logits whose largest of a row is predicted: calibrated ones, or those before."""
+    """Logits that decide the prediction: uncalibrated ones if the calibrator keeps predictions."""
     return Z if calibrator._keeps_predictions else calibrated
 
 
 def with_known(kind, **params):
-    """The calibrator with those of the parameters that it has."""
+    """The calibrator with the parameters that its constructor accepts."""
     return kind(**{name: params[name] for name in params if name in kind().get_params()})
 
 
-# Every calibrator, by default and where a fit is harder.
+# Every calibrator with default parameters and with parameters that make the fit harder.
 FORMS = [
     *(kind() for kind in CALIBRATORS),
     *(kind(alpha="loo") for kind in CALIBRATORS if issubclass(kind, _LinearScaling)),
@@ -247,17 +247,17 @@ def log_probabilities_of(Z, y, w, scale):
 
 
 def mixed(P, c):
-    """Probabilities with a share of the uniform distribution, as a calibrator mixes them."""
+    """Probabilities mixed with the uniform distribution by ``smoothing_``."""
     return (1 - c.smoothing_) * P + c.smoothing_ / P.shape[1]
 
 
 def mixed_log_probabilities(c, Z):
-    """What maps of a calibrator are applied to: those of temperature scaling, mixed."""
+    """Smoothed log-probabilities of temperature scaling, the input of linear maps."""
     return np.log(mixed(softmax(Z / c.temperature_, axis=1), c))
 
 
-# Everything that measures probabilities by labels, without costs or thresholds of decisions: of
-# every kind, or of certain scores alone.
+# Functions of labels and probabilities, except functions with a cost, features or a threshold.
+# MEASURES take every kind; OF_DECISIONS take certain scores alone.
 OF_LABELS = [
     member
     for member in public_objects(
@@ -271,7 +271,7 @@ MEASURES = [
     f for f in OF_LABELS if getattr(signature(f).parameters.get("kind"), "default", 0) == "auto"
 ]
 OF_DECISIONS = [f for f in OF_LABELS if f not in MEASURES]
-# Measures in proportion to the gaps of bins.
+# Binned measures that are proportional to the gaps of bins.
 GAPS = [
     skcalib.metrics.expected_calibration_error,
     skcalib.metrics.maximum_calibration_error,

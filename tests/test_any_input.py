@@ -27,9 +27,9 @@ settings = partial(plain_settings, suppress_health_check=[HealthCheck.function_s
 
 
 class Answers:
-    """Calls of a property: what they return, or None if they refuse with a sentence.
+    """Results of calls, or None if the call raised a message.
 
-    A property that hardly ever sees an answer says nothing, however often it passes.
+    A property test is void if nearly all calls raise, so the answers are counted.
     """
 
     def __init__(self):
@@ -77,7 +77,7 @@ def problems(draw):
     kind = draw(st.sampled_from([np.float64, np.float32, np.float16, np.int64]))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # Integers and half precision hold no 1e30, and make it what calibrators refuse.
+        # Clip values that overflow in integers and float16, which calibrators refuse.
         largest = {np.int64: 1e15, np.float16: 6e4}.get(kind, np.inf)
         Z = np.where(np.isfinite(Z), np.clip(Z, -largest, largest), Z).astype(kind)
     Z = np.asfortranarray(Z) if draw(st.booleans()) else Z

@@ -77,7 +77,7 @@ def test_permuted_classes_have_permuted_probabilities(kind, logits3):
 
 @every
 def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
-    """Trap 3: others decide by the batch whether they were given probabilities."""
+    """A batch that looks like probabilities must not be treated in another way than its rows."""
     X, _ = logits3
     calibrator = plain_fit(kind)
     row = np.array([[0.2, 0.3, 0.5]])
@@ -95,7 +95,7 @@ def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
 )
 @settings(max_examples=5)
 def test_extreme_rows_get_probabilities(kind, big, small, row):
-    """Trap 7: others give NaN for a row that all classes say no to."""
+    """Rows with a score of zero for every class must not give NaN after normalization."""
     X, y = make_logits(40, 3, random_state=0)
     for scale in (big, small, 1.0):
         P = kind().fit(scale * X, y).predict_proba([row, [big, -big, 0], [small, 0, -small]])
@@ -127,7 +127,7 @@ def test_order_of_the_classes_is_kept(kind, logits3):
 
 @pytest.mark.parametrize("kind", ORDER_KEEPING)
 def test_predictions_are_kept_despite_rounding(kind, logits3):
-    """Neighbouring floating-point numbers, many of which have equal calibrated logits."""
+    """Many neighbouring floating-point numbers get equal calibrated logits."""
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(500, 1)).astype(np.float32).view(np.int32)
     X = (numbers + rng.integers(0, 3, size=(500, 3), dtype=np.int32)).view(np.float32)
@@ -258,7 +258,7 @@ LABELS = {
 
 @few
 def test_labels_of_any_type(kind, logits3):
-    """Trap 1: scikit-learn's temperature scaling takes integer labels for column numbers."""
+    """Labels 1, 2, 3 must not be used as column numbers, as in scikit-learn's temperature."""
     X, y = logits3
     plain = plain_fit(kind)
     P, k = plain.predict_proba(X), plain.predict(X)
@@ -309,7 +309,7 @@ def test_in_a_pipeline_a_search_and_cross_validation(kind, logits3):
 
 @few
 def test_data_frames_and_series(kind, logits3):
-    """Trap 2: scikit-learn looks up ``y[0]``, which the index lacks."""
+    """A series without the index 0 must not raise KeyError, as in scikit-learn's temperature."""
     X, y = logits3
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     labels = pd.Series(y, index=np.random.default_rng(0).permutation(len(y)) + 1)
@@ -537,7 +537,7 @@ BAD_PARAMETERS = {
     "estimator": (["auto", TemperatureScaling], "must be a classifier"),
     **dict.fromkeys(["normalize", "fit_intercept", "smooth_targets", "increasing"], FLAG),
 }
-# What the tests of the calibrators that have them are about.
+# Parameters that the tests of single calibrators cover.
 OTHER_PARAMETERS = {
     "calibrators",
     "categorical_features",

@@ -1,4 +1,4 @@
-"""Made data have the truth they claim; the digits network is what it is said to be."""
+"""Made data follow the true probabilities; the digits network has the documented properties."""
 
 import numpy as np
 import pytest

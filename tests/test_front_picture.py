@@ -1,4 +1,4 @@
-"""The picture on the front page shows what skcalib draws today, and agrees with the table."""
+"""The picture on the front page is up to date and agrees with the table."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Names that users give are drawn as they are written, in every picture."""
+"""Names with $ or _ are drawn literally in every picture."""
 
 import matplotlib.pyplot as plt
 import numpy as np

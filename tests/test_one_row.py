@@ -21,7 +21,7 @@ every = pytest.mark.parametrize("kind", quick(CALIBRATORS))
 
 
 def outcome(f, *args):
-    """What a call returns, or the error it raises, and its warnings."""
+    """Result or error of a call, and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -142,6 +142,6 @@ def test_probabilities_and_labels_have_the_same_messages(case, monkeypatch):
         return np.asarray(expected_calibration_error(y, p))
 
     found = outcome(error, *BAD[case])
-    if case != "rows of labels":  # for which there is a remedy
+    if case != "rows of labels":  # which has an own message
         monkeypatch.setattr(floats, "as_labels", lambda y, *_, **__: column_or_1d(y))
     assert found == with_all_checks(monkeypatch, error, *BAD[case])

@@ -61,7 +61,7 @@ class Far(BaseCalibrator):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_columns", [1, 3])
 def test_logits_beyond_all_bounds_become_the_largest(n_columns, dtype, factor):
-    """So large that their differences, and those of these, are numbers still."""
+    """The bound is so large that differences of logits do not overflow."""
     largest = np.finfo(dtype).max
     signs = np.array([[1], [-1], [1]]) if n_columns == 1 else np.array([[1, -1, 1], [-1, 1, -1]])
     Z = signs.astype(dtype)
@@ -89,7 +89,7 @@ def test_smaller_logits_are_left_alone():
 @pytest.mark.parametrize("method", ["transform", "predict_proba", "predict_log_proba"])
 @pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8, np.float16, bool, list])
 def test_logits_of_any_type_are_numbers(method, kind):
-    """What has no precision of its own is taken in double precision."""
+    """Integers, Booleans, float16 and lists are computed in float64."""
     Z, y = make_logits(60, 3, random_state=0)
     given = np.abs(2 * Z).round().clip(0, 100)
     given = given.tolist() if kind is list else given.astype(kind)

@@ -1,4 +1,4 @@
-"""Warnings point at the line of the user's program, whatever lies between."""
+"""Warnings point at the line of the user's program, through all layers of other code."""
 
 import ast
 import pickle
@@ -47,7 +47,7 @@ def of_another_version():
 
 
 class Separable(GaussianNB):
-    """A classifier of which no row is on the wrong side."""
+    """Classifier that predicts every row correctly."""
 
     def predict_proba(self, X):
         labels = np.searchsorted(self.classes_, X[:, -1])

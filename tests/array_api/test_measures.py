@@ -63,7 +63,7 @@ def numbers(result):
 
 
 def arguments(measure, y, P, convert):
-    """Labels and probabilities, for a comparison those of two models."""
+    """Labels and probabilities of one model, or of two models for a comparison."""
     others = [np.roll(P, 1, axis=0)] if "other_proba" in signature(measure).parameters else []
     return [convert(y), convert(P), *map(convert, others)]
 
@@ -108,7 +108,7 @@ def test_decisions_are_those_of_numpy(measure, lib, dtype):
 
 
 def test_views(torch_lib):
-    """Tensors in other orders than those of rows, which torch warns about."""
+    """Transposed and strided tensors give the same errors without warnings of torch."""
     y, P, w = rows()
     want = expected_calibration_error(y, P, kind="classwise", sample_weight=w)
     X = torch_lib.array(np.ascontiguousarray(P.T)).T

@@ -63,7 +63,7 @@ def test_centred_is_strictly_increasing_inside():
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
-    """Trap 21: NaN outside the range of the scores of the fit, even at 0 and 1."""
+    """Scores outside the range of the fit, even 0 and 1, must not give NaN."""
     rng = np.random.default_rng(0)
     z = rng.uniform(-1, 1, size=200)
     y = (rng.uniform(size=200) < 1 / (1 + np.exp(-z))).astype(int)

@@ -58,8 +58,8 @@ def test_numbers_known_by_hand():
 def test_the_pair_is_valid():
     """Proposition 1 of Vovk et al.: chosen by the label, p0 or p1 is perfectly calibrated.
 
-    Among exchangeable rows each is as likely the test row. With its label, the probability is that
-    of the isotonic regression on all of them, the mean label of the rows with the same value.
+    Each exchangeable row is equally likely to be the test row. With its label, the probability is
+    the value of the isotonic regression on all rows, the mean label of rows with this value.
     """
     Z, y = make_logits(60, 2, temperature=2.0, random_state=0)
     margin = np.round(Z[:, 1:] - Z[:, :1], 1)

@@ -128,7 +128,7 @@ def parts(folder):
         table.to_parquet(f"parts/{k}.parquet", index=False)
 
 
-# Dask uses what pandas deprecates.
+# Dask calls deprecated functions of pandas.
 dask_warns = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 

@@ -241,7 +241,7 @@ def test_bad_input(case):
 # R 4.2.2 on the data of breast tumours, with the risk below. rms 6.5-0, val.prob(p, y): "Slope",
 # "Brier", "S:z", "S:p", and by lowess "Eavg" and "E90". val.prob.ci.2 of CalibrationCurves has the
 # "Intercept" of a fit with offset=qlogis(p), and the mean distance from loess(y ~ p, degree=2),
-# 0.1212. Intervals are those of confint: f <- glm(y ~ offset(qlogis(p)), family=binomial), and
+# 0.1212. Intervals by confint: f <- glm(y ~ offset(qlogis(p)), family=binomial), and
 # glm(y ~ qlogis(p), family=binomial).
 def test_figures_are_those_of_rms_and_calibration_curves():
     X, benign = load_breast_cancer(return_X_y=True)

@@ -405,7 +405,7 @@ def test_measures_that_there_are_not(found):
 
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
-    """Also those of fits in other processes, which nobody would see."""
+    """Warnings of fits in other processes must not be lost."""
     y = np.repeat([0, 1], 20)
     separable = np.where(y == 1, 1.0, -1.0)[:, None] * np.arange(1, 41)[:, None]
     sharp = {"sharp": TemperatureScaling()}

@@ -116,7 +116,7 @@ LABELS = [["x", "y", "zz"], [1, 2, 3], [10, 11, 12], [-5, -3, 7], [0.0, 1.0, 2.0
 @pytest.mark.parametrize("kind", CALIBRATORS)
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_labels_of_any_type(kind, ensemble):
-    """Trap 1: scikit-learn's temperature scaling takes labels 1, 2, 3 for column numbers."""
+    """Labels 1, 2, 3 must not be used as column numbers, as in scikit-learn's temperature."""
     c = CalibratedClassifier(GaussianNB(), kind(), cv=3, ensemble=ensemble)
     plain = clone(c).fit(X, y).predict_proba(X)
     for labels in LABELS if kind in REPRESENTATIVES else LABELS[-1:]:
@@ -220,7 +220,7 @@ def test_held_out_logits_are_those_of_a_loop(base, method, n_classes):
 
 
 def test_a_memorising_classifier_is_found_out():
-    """Trap 17: calibrated on its training rows it would stay sure of itself."""
+    """Calibration on the training rows of a classifier would keep its over-confidence."""
     X, y = make_classification(600, flip_y=0.3, random_state=0)
     half = slice(0, 300), slice(300, None)
     tree = DecisionTreeClassifier(random_state=0)
@@ -258,7 +258,7 @@ def test_logarithm_of_zero(min_proba, least):
 
 
 class Given(ClassifierMixin, BaseEstimator):
-    """A classifier of which the features are the probabilities of classes or labels."""
+    """Classifier with the features as predicted probabilities of classes or labels."""
 
     def fit(self, X, y):
         self.classes_ = np.unique(y) if np.ndim(y) == 1 else np.arange(y.shape[1])
@@ -310,7 +310,7 @@ def test_least_probability_is_half_the_least_positive_one_where_some_are_zero(ra
     ],
 )
 def test_labels_have_two_least_probabilities_each(rare, least):
-    """That of the label, and that of not having it."""
+    """Lower bounds exist for the probability of a label and of its complement."""
     rng = np.random.default_rng(0)
     Y = rng.random((60, 3)) < 0.5
     P = np.where(rng.random((60, 3)) < 0.5, 0.2, 0.8)
@@ -334,7 +334,7 @@ class Certain(Given):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_log_of_probabilities_is_finite(dtype, ensemble):
-    """Of zero it is that of the smallest positive number of the precision."""
+    """A probability of zero is replaced by the smallest positive number of the dtype."""
     base = LinearDiscriminantAnalysis()  # which keeps the precision
     c = CalibratedClassifier(base, Certain(), cv=2, ensemble=ensemble).fit(X.astype(dtype), y)
     P, log_P = c.predict_proba(X.astype(dtype)), c.predict_log_proba(X.astype(dtype))
@@ -453,7 +453,7 @@ SORTED = np.repeat([0, 1, 2], 80)
             "the same split hold as well, got \\[1\\]. Choose a cv .*StratifiedKFold",
         ),
         (PredefinedSplit(SORTED), True, "training rows hold as well, got \\[\\] in split 0"),
-        # Training rows of one class, for both, and before what lacks in test rows.
+        # The error on training rows with one class comes before the error on test rows.
         ([(np.r_[80:150], np.r_[0:240])], False, "training rows .*, got \\[1\\] in split 0"),
         ([(np.r_[0:240], np.r_[0:240]), (np.r_[0:9], [0])], True, "\\[0\\] in split 1. Use"),
     ],
@@ -483,7 +483,7 @@ def test_fewer_rows_of_a_class_than_folds_are_held_out_all_the_same():
 
 
 def test_what_was_passed_is_not_fitted():
-    """Traps 10 and 19: others fit, or fit again, the estimator of the user."""
+    """Other libraries fit or refit the estimator that the user passed."""
     base, calibrator = make_pipeline(StandardScaler(), GaussianNB()), PlattScaling()
     for kind in (CalibratedClassifier(base, calibrator), LogitTransformer(base, cv=3)):
         kind.fit(X, y)
@@ -507,14 +507,14 @@ def test_frozen_classifier_is_left_alone(ensemble):
     direct = TemperatureScaling().fit(fitted.decision_function(X[120:]), y[120:])
     assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-9)
     assert_allclose(c.predict_proba(X), pipe.predict_proba(X))
-    t = LogitTransformer(frozen, cv=[(np.arange(9), np.arange(9))])  # of which it needs none
+    t = LogitTransformer(frozen, cv=[(np.arange(9), np.arange(9))])  # no splits are needed
     assert_array_equal(t.fit_transform(X, y), t.transform(X))
     assert_array_equal(fitted.coef_, before)
 
 
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_frozen_classifier_that_knows_more_classes(kind):
-    """Trap 25: an IndexError in scikit-learn, K - 1 columns or NaN in others."""
+    """A class that the calibration rows lack causes IndexError, a lost column or NaN elsewhere."""
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES))
     for missing in (0, 2):
         rows = y != missing

@@ -284,7 +284,7 @@ def test_a_row_in_several_test_sets_is_a_group():
 
 
 # --------------------------------------------------------------------------------------
-# What cannot be calibrated.
+# Outputs that cannot be calibrated.
 
 
 @OVER

@@ -1,4 +1,4 @@
-"""Calibration given features: what it gains, what it refuses, and that noise does no harm."""
+"""Calibration given features: lower loss, refused input, and no harm from noise features."""
 
 import pickle
 import warnings
@@ -38,7 +38,7 @@ SUBJECTS = np.array(["art", "law", "math", "physics"])
 
 
 def rows(n=2000, n_classes=3, seed=0):
-    """Logits whose temperature depends on the subject and whose offset on the length."""
+    """Logits with a temperature for each subject and an offset that depends on the length."""
     rng = np.random.default_rng(seed)
     Z, y = make_logits(n, n_classes, temperature=1.0, random_state=seed)
     subject, length = rng.integers(4, size=n), rng.exponential(100, size=n)
@@ -150,7 +150,7 @@ def test_without_features_it_is_the_default(fitted):
 
 
 def noise(n_rows, n_classes, seed):
-    """Logits, labels and columns of noise, the last of which holds categories."""
+    """Logits, labels and noise features. The last feature is categorical."""
     rng = np.random.default_rng(seed + 100)
     Z, y = make_logits(n_rows, n_classes, temperature=2.0, random_state=seed)
     return Z, y, np.column_stack([rng.normal(size=(n_rows, 2)), rng.integers(20, size=n_rows)])

@@ -68,7 +68,7 @@ def test_gaps_are_those_of_sums_written_out(w, pairs):
 
 
 def test_entries_of_the_worst_range():
-    """Rows, means and ends of a range are those of its rows; the intervals have one level."""
+    """Counts, means and limits of a range come from its rows; intervals have a joint level."""
     found = multicalibration_error(Y, P, F, sample_weight=W, random_state=0)
     for k, name in enumerate(found.segment):
         if name.startswith("length") or name == "all rows":

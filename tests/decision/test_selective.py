@@ -15,7 +15,7 @@ from skcalib.metrics import calibration_error_interval, calibration_scorer
 
 @st.composite
 def problems(draw):
-    """Labels, probabilities with ties, weights of which some are zero or None, and the kind."""
+    """Labels, probabilities with ties, weights with zeros (or None), and the kind."""
     rng, kind = np.random.default_rng(draw(st.integers(0, 10**6))), draw(st.sampled_from([0, 1]))
     n, K = draw(st.integers(1, 30)), 2 if kind else draw(st.integers(2, 4))
     P = rng.multinomial(draw(st.sampled_from([4, 10**6])), [1 / K] * K, size=n)
@@ -73,7 +73,7 @@ def test_excess_is_over_the_best_ordering(n, n_wrong):
 
 
 def literal_fallback(n, wrong, risk, level):
-    """Weights of hypotheses, which pass on to the next one what they were tested at."""
+    """Weights of hypotheses. A rejected hypothesis passes its level to the next one."""
     needed = next(k for k in range(1, 10**6) if (1 - risk) ** k <= level)
     sizes = [n[-1] / 2 / 4**j for j in range(20) if n[-1] / 2 / 4**j >= needed] or [needed]
     starts = [next((i for i, k in enumerate(n) if k >= size), None) for size in sizes]
@@ -150,7 +150,7 @@ def test_promises_are_kept(kind, n):
         "rare errors": lambda s: 0.01 * (1 - s),
         "at the risk": lambda s: np.full_like(s, 0.1001),
     }[kind]  # fmt: skip
-    # True risk of all scores in a large sample, and the one that is promised: that of the half.
+    # True risk at all scores in a large sample, and the promised risk.
     population = np.sort(rng.uniform(size=10**5))[::-1]
     if kind == "ten values":
         population = np.ceil(10 * population) / 10

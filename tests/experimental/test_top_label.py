@@ -11,13 +11,13 @@ from skcalib._scores.columns import margins, top_and_rest
 from skcalib.datasets import make_logits
 
 ONE_BIN = skcalib.HistogramBinning(n_bins=1, pseudo_rows=0)
-# Four rows with class 0 on top, of which one is right, and two with class 1, both right.
+# Class 0 has the top score in four rows (one is right), class 1 in two rows (both are right).
 P = np.array([[6, 3, 1], [7, 2, 1], [5, 3, 2], [8, 1, 1], [2, 6, 2], [1, 8, 1]]) / 10
 Y = np.array([0, 1, 2, 1, 1, 1])
 
 
 def over_predicted(n, seed=0):
-    """Logits whose first class is predicted too often."""
+    """Logits with an over-predicted first class."""
     Z, y = make_logits(n, 3, random_state=seed)
     Z[:, 0] += 1.5
     return Z, y

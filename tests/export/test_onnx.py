@@ -29,8 +29,8 @@ DTYPES = ["float32", "float64"]
 # Largest differences of probabilities, and relative ones of logits.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 
-# Calibrators with steps, and the share of rows in which a score may be on the other side of an
-# edge, since the exponential function of the runtime is rounded in another way.
+# Calibrators with steps. In a small share of rows, a score may fall on the other side of an edge,
+# because the runtime rounds the exponential function differently.
 WITH_STEPS = _PerClass | skcalib.experimental.EstimatorCalibration | skcalib.AutoCalibrator
 SHARE = 1e-3
 

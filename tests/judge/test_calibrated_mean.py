@@ -1,4 +1,4 @@
-"""The rate from few labels and many scores: the formula, what it must not depend on, coverage."""
+"""The rate from few labels and many scores: the formula, invariances and coverage."""
 
 import numpy as np
 import pytest

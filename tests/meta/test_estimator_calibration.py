@@ -1,4 +1,4 @@
-"""Any classifier as a calibrator: its features, its mixture, and what may go wrong with it."""
+"""Any classifier as a calibrator: its features, its smoothing, and bad input."""
 
 import pickle
 
@@ -26,7 +26,7 @@ N = 300
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
-    """Notes what it is fitted to, and predicts one of its probabilities after the other."""
+    """Classifier that records its input and is certain of one class after the other."""
 
     def fit(self, X, y, sample_weight=None):
         self.seen_, self.labels_, self.weights_ = X, y, sample_weight
@@ -103,7 +103,7 @@ def test_features_are_finite(n_classes, smoothing, low):
     assert (feature[~hidden] >= feature[hidden].max()).all()
     tree = DecisionTreeClassifier(random_state=0)
     grown = EstimatorCalibration(tree, smoothing=smoothing).fit(Z, y)
-    assert_array_equal(grown.predict(Z), y)  # so the features of predict are those of fit
+    assert_array_equal(grown.predict(Z), y)  # so predict computes the same features as fit
 
 
 # --------------------------------------------------------------------------------------

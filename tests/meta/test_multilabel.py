@@ -88,7 +88,7 @@ def test_forms_of_indicators(form):
 
 
 def test_weights_of_entries():
-    """Labels that are unknown in some rows have weight 0 there, whatever is in their place."""
+    """Unknown labels have weight 0, so their values have no effect."""
     known = np.random.default_rng(2).uniform(size=Y.shape) < 0.8
     one, other = (
         MultiLabelCalibrator().fit(Z, np.where(known, Y, filled), sample_weight=known)

@@ -57,7 +57,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def log_odds_of(classifier, X, least=1e-15):
-    """By hand: of decision_function, else of probabilities, of a list those of 1."""
+    """Literal log-odds from decision_function or else from predict_proba."""
     if hasattr(classifier, "decision_function"):
         return classifier.decision_function(X)
     P = classifier.predict_proba(X)

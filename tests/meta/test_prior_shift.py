@@ -206,7 +206,7 @@ def test_the_most_likely_priors_are_those_of_em(shift, rows):
 
 
 def test_standard_errors_are_those_of_both_sets_of_rows(rows):
-    """The observed information, and what a relative change of each calibration prior changes."""
+    """Errors combine the observed information and the uncertainty of the calibration priors."""
     Z, y, Z_new, _ = rows
     shift = PriorShift().fit(Z, y)
     before, new = shift.calibration_priors_, MemoryRows(Z_new, None, None)

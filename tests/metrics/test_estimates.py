@@ -91,7 +91,7 @@ def test_smooth_error_is_the_literal_definition(weighted, rng):
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_mass_at_the_ends_counts_in_full(end):
-    """Trap 23: others count half of what lies in the outermost cells, 0.132 for 0.1."""
+    """Mass in the outermost grid cells must not be halved, which gives 0.132 for 0.1 elsewhere."""
     y = (np.arange(100) < 90) == end
     error = metrics.smooth_calibration_error(y, np.full(100, end), kind="binary")
     assert error == pytest.approx(0.1)
@@ -193,7 +193,7 @@ def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
     given |= {"n_resamples": 49, "confidence_level": 0.8, "random_state": 3}
     for method, expected in (("percentile", [low, high]), ("basic", [twice - high, twice - low])):
         got = metrics.calibration_error_interval(y, P, method=method, **given)
-        # Quantile bins stay those of all rows, so they differ a little.
+        # Quantile bins are fixed by all rows, so limits differ slightly.
         tolerance = 1e-12 if strategy == "uniform" else 0.02
         np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance, err_msg=method)
 
@@ -328,7 +328,7 @@ def test_draws_that_lack_a_class(measure):
 
 
 def test_no_error_at_all():
-    """Two rows leave the error unknown, two thousand hardly."""
+    """The upper limit is 0.5 for two rows and nearly 0 for two thousand."""
     for n, high in [(1, 0.5), (1000, 0.003)]:
         interval = metrics.calibration_error_interval([0, 1] * n, [0.0, 1.0] * n, n_resamples=9)
         assert interval.estimate == interval.low == 0
@@ -401,7 +401,7 @@ def test_upper_end_where_most_draws_lack_the_gap():
 
 
 def test_labels_that_are_always_drawn_again_are_no_surprise():
-    """Every draw gives these labels, and the same error but for rounding."""
+    """Every draw gives the same labels and, up to rounding, the same error."""
     y, certain = np.ones(20, int), np.full(20, 1 - 1e-9)
     test = metrics.calibration_test(y, certain, labels=[0, 1], n_resamples=99, random_state=0)
     assert test.statistic > 0
@@ -409,7 +409,7 @@ def test_labels_that_are_always_drawn_again_are_no_surprise():
 
 
 def test_the_smooth_error_of_labels_out_of_order_has_an_interval(rng):
-    """One-dimensional probabilities are those of the second label that is named."""
+    """One-dimensional probabilities belong to the second entry of ``labels``."""
     p = rng.uniform(size=100) ** 2
     y = np.where(rng.uniform(size=100) < p, "ant", "zebra")
     given = {"kind": "binary", "labels": ["zebra", "ant"]}

@@ -52,7 +52,7 @@ every = pytest.mark.parametrize("measure", MEMBERS, ids=lambda m: f"{m.func.__na
 
 @every
 def test_averages(measure):
-    """Of each label by itself, their mean, and all entries as those of one label."""
+    """Errors of each label, their mean, and the error of all entries pooled."""
     given = OF_LABELS | {"sample_weight": W}
     each = [measure(Y[:, j], P[:, j], kind="binary", sample_weight=W) for j in range(L)]
     assert_allclose(measure(Y, P, average=None, **given), each, rtol=1e-9)

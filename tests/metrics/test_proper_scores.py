@@ -16,7 +16,7 @@ SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
 
 def by_hand(y, P, w):
-    """What scikit-learn's Brier score is since 1.7; 1.6 has that of two classes only."""
+    """Brier score of scikit-learn 1.7; version 1.6 supports two classes only."""
     squares = ((P - np.eye(P.shape[1])[y]) ** 2).sum(axis=1)
     return np.average(squares, weights=w) / (2 if P.shape[1] == 2 else 1)
 

@@ -155,7 +155,7 @@ def test_bad_names_and_arguments():
 def test_unknown_arguments_are_named_at_once(name):
     with pytest.raises(ValueError, match=rf"'{name}' takes the arguments .*, got nbins, x\."):
         metrics.calibration_scorer(name, nbins=3, x=1)
-    # What the scorer brings itself, or what makes it the one of its name, is no argument.
+    # Arguments that the scorer fills in or that define its name are refused.
     for brought in ("labels", "sample_weight", "y_true", *OWN[name][1]):
         with pytest.raises(ValueError, match=rf"arguments .*pos_label(, average)?, got {brought}"):
             metrics.calibration_scorer(name, **{brought: "binary"})

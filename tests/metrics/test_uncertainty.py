@@ -72,7 +72,7 @@ def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
 
 @pytest.mark.parametrize("measure", BINNED)
 def test_rows_that_are_drawn_together(measure, monkeypatch):
-    """Of many rows, cells of neighbours have the noise of the rows; test and interval agree."""
+    """Many rows are resampled as cells of neighbours with equal noise; test and interval agree."""
     random = np.random.default_rng(0)
     p, w = random.uniform(size=3000), random.exponential(size=3000)
     y = random.uniform(size=3000) < p - 0.03
@@ -118,7 +118,7 @@ def test_errors_of_both_of_two_classes_are_one():
 @pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 def test_no_end_is_beyond_what_an_error_can_be(measure):
-    """Errors cannot exceed those of accuracies of 0 and 1."""
+    """Upper limits are at most the error with an accuracy of 0 or 1 in each bin."""
     p = np.linspace(0.02, 0.98, 40)
     given = {"measure": measure, "n_bins": 40, "n_resamples": 39, "random_state": 0}
     for y in (p < 0.5, p > 0.5, np.arange(40) % 2 == 0):
@@ -142,7 +142,7 @@ def test_gaps_that_cancel_between_neighbours():
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 6, 8, 13])
 def test_intervals_cover(simulation, number):
-    """Of 95 %, whatever gaps there are, as far as few simulations can tell."""
+    """Intervals hold the true error in 95 % of simulations, for small and large gaps."""
     cell, n = simulation.CELLS[number], 30
     for model in simulation.MODELS:
         assert simulation.coverage(cell, model, n, 39) * n >= binom.ppf(1e-3, n, 0.95)
@@ -209,7 +209,7 @@ def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
     n = 500
     P = np.tile([1e-9, 1 - 1e-9], (n, 1))
     found = calibration_error_interval(np.arange(n) > 0, P, n_resamples=199, random_state=0)
-    # Of one event, 0.051 to 5.6 are expected by Clopper and Pearson, with 5 % below and 2.5 above.
+    # Clopper-Pearson limits of one event are 0.051 (5 % below) and 5.6 (2.5 % above).
     assert 0.04 < n * found.low < 0.08
     assert found.high == pytest.approx(limits_of_a_fraction(1, n, 0.95)[1], rel=0.01)
 
@@ -437,7 +437,7 @@ def test_functions_are_told_the_labels(measure):
 
 
 # --------------------------------------------------------------------------------------
-# Weights whose squares underflow.
+# Weights so small that their squares underflow.
 
 
 def rows_of_tiny_weight(smallest):
@@ -466,7 +466,7 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
 
 
 # --------------------------------------------------------------------------------------
-# Functions as measures: what they take columns and arguments for.
+# Functions as measures: columns and arguments.
 
 
 def test_functions_get_columns_in_the_order_of_the_sorted_labels():

@@ -14,14 +14,14 @@ P = np.array([[0.7, 0.2, 0.1], [0.7, 0.1, 0.2], [0.25, 0.5, 0.25], [0.1, 0.2, 0.
 
 
 def in_batches(monitor, size, *rows):
-    """The monitor, updated with so many rows at a time."""
+    """The monitor, updated with batches of ``size`` rows."""
     for start in range(0, len(rows[0]), size):
         monitor.update(*(each[start : start + size] for each in rows))
     return monitor
 
 
 def mean_over_labels(e_value, rows=P):
-    """Of all labels of the rows, with their probabilities."""
+    """Mean e-value over all labels of the rows, weighted by the probability of the labels."""
     n_classes = rows.shape[1]
     total = 0.0
     for y in itertools.product(range(n_classes), repeat=len(rows)):

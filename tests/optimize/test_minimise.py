@@ -73,7 +73,7 @@ def test_hardly_any_row_of_most_classes():
 
 
 def test_a_search_that_only_gets_worse_keeps_its_start():
-    """The function falls nowhere, whatever its gradient says."""
+    """The gradient promises a descent that the function does not have."""
     method = PreconditionedLBFGS(lambda _: SimpleNamespace(solve=np.asarray))
     found = minimize(
         lambda x: (2.0 if x.any() else 1.0, np.ones(2)), np.zeros(2), jac=True, method=method

@@ -1,4 +1,4 @@
-"""The report checks its input, draws where it is told, and repeats what the functions give."""
+"""The report checks its input, draws on the given axes, and repeats results of the functions."""
 
 import re
 import warnings

@@ -231,7 +231,7 @@ def test_fits_to_chunks_of_any_length(kind):
 
 @pytest.mark.parametrize("unknown", ["X", "y", "w"])
 def test_chunks_of_which_some_lengths_are_known(unknown):
-    """What is not known beforehand is taken to fit, and looked at when it is computed."""
+    """Unknown chunk lengths are assumed to match and checked during the computation."""
     Z, y = make_logits(100, 2, random_state=0)
     w = np.arange(100) % 3.0
     frame = pd.DataFrame(Z, columns=["a", "b"]).assign(y=y, w=w)
@@ -245,7 +245,7 @@ def test_chunks_of_which_some_lengths_are_known(unknown):
 # --------------------------------------------------------------------------------------
 # Measures.
 
-# That of segments takes rows in memory.
+# The error of segments needs rows in memory.
 MEASURES = [
     getattr(metrics, name)
     for name in metrics.__all__

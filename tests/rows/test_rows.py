@@ -35,7 +35,7 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
 
 @pytest.mark.parametrize(("n", "at_least", "expected"), [
     (64 * 600, 512, 600),  # every 64th row
-    (6400, 512, 534),  # every twelfth, for these to be at least so many
+    (6400, 512, 534),  # every twelfth row, to reach at_least
     (600, 512, None),  # all rows are no sample
     (640_000, 512, 1000),  # not more than a tenth of the 10 000 elements in rows of ten
     (64 * 3000, 1100, None),  # too many to gather

@@ -59,9 +59,9 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, alp
 
 @pytest.mark.slow
 def test_it_is_the_published_form_at_temperature_one(problem):
-    """Without a mixture, on log-probabilities that temperature scaling leaves as they are.
+    """Without smoothing and with a temperature of one, the published form is fitted.
 
-    The one difference is the penalty on the diagonal: its optimum is all but that without.
+    Only the penalty on the diagonal differs, and its effect on the optimum is negligible.
     """
     Z, y, w = problem
     Z = Z / TemperatureScaling().fit(Z, y, w).temperature_

@@ -17,7 +17,7 @@ both = pytest.mark.parametrize("loss", LOSSES)
 
 
 def noisy(n=1500, K=4, seed=0, **params):
-    """Over-confident logits, and labels of which some are drawn at random."""
+    """Over-confident logits, and labels with a share of random ones."""
     Z, y = make_logits(n, K, temperature=2.0, random_state=seed, **params)
     random = np.random.default_rng(seed)
     return Z, np.where(random.random(n) < 0.1, random.integers(0, K, size=n), y)

@@ -222,7 +222,7 @@ def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("centre", [-4.0, 0.0, 3.0])
 def test_log_odds_that_vary_little_are_calibrated_as_freely_as_others(centre):
-    """As of confidences that are nearly equal, of which a line is right."""
+    """With nearly equal confidences, where a line is right, the curved map is as good as a line."""
     rng = np.random.default_rng(0)
     x = centre + 0.2 * rng.normal(size=6000)
     y = (rng.uniform(size=len(x)) < expit(8 * (x - centre) - 1)).astype(int)

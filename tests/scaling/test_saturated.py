@@ -21,7 +21,7 @@ AROUND = [
 
 
 def saturated(n_samples, n_classes, *, n_wrong=1, size=1e8, seed=0):
-    """Logits with a temperature of 1.5, but for the first rows, whose label is another class."""
+    """Logits with a temperature of 1.5. The first rows are saturated and wrong."""
     Z, y = make_logits(n_samples, n_classes, temperature=1.5, random_state=seed)
     Z[:n_wrong] = 0
     Z[np.arange(n_wrong), (y[:n_wrong] + 1) % n_classes] = size
@@ -65,7 +65,7 @@ def test_the_temperature_is_that_of_the_mixture(size, n_classes, n_wrong):
 
 @pytest.mark.parametrize(("n_samples", "size"), [(2000, 631), (5000, 1580), (40_000, 1e8)])
 def test_a_sample_without_the_row_does_not_hide_it(n_samples, size):
-    """It has every k-th row, of which the second is none. The least log loss is not far from it."""
+    """A subsample of every k-th row lacks the saturated row, which must still be noticed."""
     Z, y = saturated(n_samples, 2, size=size)
     Z[[0, 1]], y[[0, 1]] = Z[[1, 0]], y[[1, 0]]
     c = TemperatureScaling().fit(Z, y)

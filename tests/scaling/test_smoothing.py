@@ -16,7 +16,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
 
-# Those whose probabilities are mixed by a share that is a parameter.
+# Calibrators with a parameter that sets the share of the uniform distribution.
 SMOOTHED = [
     kind
     for kind in CALIBRATORS
@@ -28,7 +28,7 @@ every = pytest.mark.parametrize("kind", SMOOTHED)
 
 
 def separable(n_samples, n_classes, *, scale=1.0, seed=0):
-    """Logits whose largest is that of the label."""
+    """Logits with the largest value in the column of the label."""
     random = np.random.default_rng(seed)
     spread = random.uniform(0.1, 4, size=(n_samples, 1))
     Z = scale * spread * random.normal(size=(n_samples, n_classes))

@@ -92,7 +92,7 @@ def test_scale_equivariance(kind, scale, n_samples):
 
 
 # --------------------------------------------------------------------------------------
-# No optimum: a warning that says what to do, and probabilities that make sense.
+# No optimum: a warning with a remedy, and sensible probabilities.
 
 
 def fit_warned(Z, y, message, **params):
@@ -127,7 +127,7 @@ def test_no_better_than_chance(n_samples):
 
 
 def test_constant_logits():
-    """Trap 24: others give T = -69, 2e4 or 9e6."""
+    """Constant logits carry no information; other libraries give T = -69, 2e4 or 9e6."""
     calibrator = fit_warned(np.full((6, 3), 5.0), [0, 1, 2] * 2, "logits of each row are all equal")
     assert calibrator.temperature_ == 1
     np.testing.assert_allclose(calibrator.predict_proba([[5.0, 5.0, 5.0]]), 1 / 3)
@@ -146,7 +146,7 @@ def test_one_error_is_enough_for_an_optimum(recwarn):
 
 @pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling])
 def test_slope_at_zero_that_only_rounding_makes_negative(kind):
-    """Rows are tied but for four, whose slopes at the scale 0 cancel up to rounding."""
+    """Ten rows are tied. The slopes of the other four cancel up to rounding at scale 0."""
     Z = np.zeros((14, 3))
     Z[6, 2] = Z[10, 0] = Z[13, 2] = -1e4
     y = np.array([0, 1, 2] * 2 + [0] * 8)

@@ -1,4 +1,4 @@
-"""Arguments in the place of others, and what other libraries call them: messages say what to do."""
+"""Swapped arguments and argument names of other libraries raise messages with a remedy."""
 
 from inspect import signature
 
@@ -71,7 +71,7 @@ def test_the_sentence_where_one_label_is_taken():
     ):
         with pytest.raises(ValueError, match=r"Several labels .* one label at a time: y\[:, j\]"):
             call()
-    # What the sentence advises.
+    # The remedy in the message works.
     one, z, e = calibrator.calibrators_[1], Z[:, [1]], E[:, 1]
     assert skcalib.calibration_report(one, z, e).kind == "binary"
     assert skcalib.compare_calibrators(z, e, calibrators=[one], cv=2).names

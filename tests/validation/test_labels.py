@@ -107,7 +107,7 @@ def test_columns_of_data_frames(case):
 
 
 # --------------------------------------------------------------------------------------
-# What predictions need is fitted.
+# Predictions depend on fitted attributes alone.
 
 OTHER_VALUES = {
     "classes": [[2, 1, 0]],
@@ -239,7 +239,7 @@ def test_a_split_that_lacks_classes_is_taken_with_a_warning(missing):
     assert caught[0].message.missing == tuple(missing)
 
 
-# Data frames whose names are the labels.
+# Data frames with labels as column names.
 NAMES = ["bee", "ant", "cat"]
 
 
@@ -275,7 +275,7 @@ def test_scorers_know_labels_of_another_type():
     score, P = calibration_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
     for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
         assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
-    higher = (names + 1).astype(np.uint64)[Y3]  # of which the last is unseen
+    higher = (names + 1).astype(np.uint64)[Y3]  # the last column has no rows
     with_unseen = np.c_[P, np.zeros(len(P))]
     expected = -expected_calibration_error(Y3 + 1, with_unseen, labels=range(4))
     assert score(calibrator, Z3, higher) == expected
@@ -439,7 +439,7 @@ def test_logits_of_images_and_sequences(shape, rng):
         skcalib.TemperatureScaling().fit(X, y)
     with pytest.raises(ValueError, match=remedy.format("y_proba")):
         expected_calibration_error(y, softmax(X, axis=1))
-    # The remedy, as it stands there.
+    # The remedy in the message works.
     flat = np.moveaxis(X, 1, -1).reshape(-1, 3)
     calibrator = skcalib.TemperatureScaling().fit(flat, y.ravel())
     assert_array_equal(flat[7], X[0, :, 1, 2] if X.ndim == 4 else X[0, :, 7])
@@ -448,7 +448,7 @@ def test_logits_of_images_and_sequences(shape, rng):
 
 
 class Tensor:
-    """What NumPy sees of a tensor of another library."""
+    """Tensor of another library, as NumPy converts it."""
 
     def __init__(self, values, dtype, fault=None, *, requires_grad=False, device="cpu"):
         self.values, self.dtype, self.fault = np.asarray(values), dtype, fault

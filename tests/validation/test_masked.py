@@ -79,7 +79,7 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
         wide = np.c_[Z, np.full(len(Z), low)]
         other = quiet(form, wide, Y, classes=range(K + 1))
         # The ridge of vector scaling has the number of classes in it, and noise goes to all
-        # labels. A sigmoid that does not know that a class is masked gives it one row in so many.
+        # labels. A sigmoid fitted with rows of the masked class expects a fraction of a row in it.
         # So does a mixture, which changes the shape of an increasing function. For a classifier
         # the column is another feature.
         atol = 1e-9
