@@ -442,7 +442,7 @@ def test_bad_logits_are_refused_at_predict(kind):
 
 
 @few
-def test_probabilities_for_log_odds_are_noticed(kind):
+def test_probabilities_for_log_odds_warn(kind):
     X, y = make_logits(100, 2, random_state=0)
     p = softmax(X, axis=1)[:, 1:]
     with pytest.warns(UserWarning, match=r"is between 0 and 1: .*scipy.special.logit\(p\)"):
@@ -450,7 +450,7 @@ def test_probabilities_for_log_odds_are_noticed(kind):
 
 
 @few
-def test_probabilities_for_logits_are_noticed_unless_one_row_is_none(kind, logits3):
+def test_probabilities_for_logits_warn_unless_one_row_is_not(kind, logits3):
     X, y = logits3
     P = softmax(X, axis=1)
     for logits in (P, P.astype(np.float16).astype(np.float32)):

@@ -100,7 +100,7 @@ def run(estimator, *expected_failures):
 @skips
 @features
 @each([kind() for kind in CALIBRATORS if kind not in STAND_INS.values()])
-def test_bare(estimator):
+def test_calibrators_pass_the_checks_of_scikit_learn(estimator):
     run(estimator, expected_failed_checks(estimator))
 
 

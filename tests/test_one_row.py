@@ -50,7 +50,7 @@ def with_all_checks(monkeypatch, f, *args):
 
 @every
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_checks_that_are_left_out_would_change_nothing(kind, dtype, monkeypatch):
+def test_fast_path_matches_all_checks(kind, dtype, monkeypatch):
     X, y = make_logits(200, 3, dtype=dtype, random_state=0)
     calibrator = kind().fit(X, y)
     for rows in (X[:1], X[:5], np.asfortranarray(X[:5]), X[:10:2], X[:0]):
@@ -60,7 +60,7 @@ def test_checks_that_are_left_out_would_change_nothing(kind, dtype, monkeypatch)
 
 
 @every
-def test_a_row_of_an_array_passes_no_check_of_scikit_learn(kind, monkeypatch):
+def test_single_rows_skip_slow_checks(kind, monkeypatch):
     """They look for data frames, which takes longer than all else."""
     X, y = make_logits(200, 3, random_state=0)
     calibrator = kind().fit(X, y)

@@ -17,7 +17,7 @@ def columns(Z):
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
-def test_three_outputs_are_one(form, n_columns):
+def test_transform_and_probabilities_agree(form, n_columns):
     Z, y = make_logits(150, max(n_columns, 2), temperature=1.5, random_state=0)
     Z = Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z
     names = np.array(["c", "a", "b"])[: max(n_columns, 2)]

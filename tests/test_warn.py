@@ -140,7 +140,7 @@ def is_warn(node):
     return isinstance(node, ast.Attribute) and ast.unparse(node) == "warnings.warn"
 
 
-def test_own_code_is_pointed_at_where_nobody_else_is():
+def test_warnings_point_at_skcalib_without_a_caller():
     with pytest.warns(UserWarning, match="here") as caught:
         warn("here")
     assert caught[0].filename == __file__

@@ -62,7 +62,7 @@ def check_like(found, want, lib, dtype):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", CALIBRATORS)
-def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype):
+def test_outputs_match_numpy_on_the_device_of_the_logits(kind, case, lib, dtype):
     Z, y, w = data(case, dtype, masked=case == "weights" and kind._takes_masked)
     fitted = fitted_to(kind, case, dtype)
     with config_context(array_api_dispatch=False):

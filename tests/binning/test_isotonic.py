@@ -62,7 +62,7 @@ def test_centred_is_strictly_increasing_inside():
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
+def test_scores_outside_the_range_of_the_fit_have_probabilities(interpolation):
     """Scores outside the range of the fit, even 0 and 1, must not give NaN."""
     rng = np.random.default_rng(0)
     z = rng.uniform(-1, 1, size=200)
@@ -84,7 +84,7 @@ def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
 
 
 @pytest.mark.parametrize("s", [0.0, 0.5, 1.0, 2.0])
-def test_value_of_a_lowest_step_of_misses(s):
+def test_pseudo_rows_move_the_outer_steps_inside(s):
     margin, y = np.arange(8.0)[:, None], np.array([0, 0, 0, 1, 0, 1, 1, 1])
     values = IsotonicCalibration(pseudo_rows=s).fit(margin, y).bin_values_[0]
     np.testing.assert_allclose(values[[0, -1]], [s / (3 + s), 3 / (3 + s)])

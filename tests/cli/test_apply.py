@@ -119,7 +119,7 @@ def test_bad_input_is_one_sentence(calibrator, refusal, line):
     assert BAD[line] in refusal(f"--apply c.json {line}")
 
 
-def test_a_broken_calibrator_is_one_sentence(folder, refusal):
+def test_broken_calibrator_files_give_one_message(folder, refusal):
     (folder / "c.json").write_text("{}")
     assert "c.json cannot be read: " in refusal("--apply c.json --logits z.npy")
 

@@ -157,7 +157,7 @@ VALIDATE = {
 
 
 @pytest.mark.slow
-def test_figures_are_those_of_rms():
+def test_figures_match_rms():
     X, benign = load_breast_cancer(return_X_y=True)
     X, y = X[::4][:, [1, 4, 5, 8, 9]], 1 - benign[::4]
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8)
@@ -170,7 +170,7 @@ def test_figures_are_those_of_rms():
 
 
 @pytest.mark.slow
-def test_corrected_figures_are_nearer_to_those_of_new_rows():
+def test_optimism_correction_is_nearer_to_new_rows():
     """Logistic regression with 20 features, five of them informative, on 200 rows."""
     rng, beta = np.random.default_rng(0), np.repeat([0.6, 0.0], [5, 15])
     model = LogisticRegression(C=np.inf, solver="newton-cholesky")

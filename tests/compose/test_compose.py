@@ -180,7 +180,7 @@ def test_average_over_the_classifiers_of_all_splits(base, n_classes):
 
 @pytest.mark.filterwarnings("ignore:The training rows of 1 of 3 splits")
 @pytest.mark.filterwarnings("ignore:No row has label")
-def test_one_classifier_where_those_of_splits_cannot_be_averaged():
+def test_one_classifier_if_outputs_of_splits_cannot_be_averaged():
     """They know fewer classes or labels, or take kernels of their own rows."""
     fold = np.where(y == 2, 0, np.arange(len(y)) % 3)
     Y = np.column_stack([y == 0, fold == 0])
@@ -206,7 +206,7 @@ def test_one_classifier_where_those_of_splits_cannot_be_averaged():
 @pytest.mark.parametrize(
     ("base", "method"), [(GaussianNB(), "predict_proba"), (LinearSVC(), "decision_function")]
 )
-def test_held_out_logits_are_those_of_a_loop(base, method, n_classes):
+def test_held_out_logits_match_a_loop(base, method, n_classes):
     X, y = problem(n_classes)
 
     def logits(output):
@@ -219,7 +219,7 @@ def test_held_out_logits_are_those_of_a_loop(base, method, n_classes):
     assert_allclose(t.transform(X), logits(everything).reshape(len(y), -1))
 
 
-def test_a_memorising_classifier_is_found_out():
+def test_overfitted_classifiers_are_calibrated_on_held_out_rows():
     """Calibration on the training rows of a classifier would keep its over-confidence."""
     X, y = make_classification(600, flip_y=0.3, random_state=0)
     half = slice(0, 300), slice(300, None)
@@ -283,7 +283,7 @@ class Given(ClassifierMixin, BaseEstimator):
     ],
 )
 @pytest.mark.parametrize("frozen", [False, True])
-def test_least_probability_is_half_the_least_positive_one_where_some_are_zero(rare, least, frozen):
+def test_min_proba_is_half_the_smallest_positive_probability(rare, least, frozen):
     y = np.arange(60) % 3
     P = np.full((60, 3), 0.2) + 0.4 * np.eye(3)[y]
     P[7], y[::10] = rare, 0
@@ -309,7 +309,7 @@ def test_least_probability_is_half_the_least_positive_one_where_some_are_zero(ra
         ([0.2, 0.8, 0.4], 1e-15),
     ],
 )
-def test_labels_have_two_least_probabilities_each(rare, least):
+def test_min_proba_is_set_for_each_label_and_its_complement(rare, least):
     """Lower bounds exist for the probability of a label and of its complement."""
     rng = np.random.default_rng(0)
     Y = rng.random((60, 3)) < 0.5
@@ -416,7 +416,7 @@ def test_a_class_that_a_split_lacks_in_an_ensemble():
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
-def test_splits_are_what_arrays_can_be_indexed_with(ensemble):
+def test_splits_may_be_any_index_of_arrays(ensemble):
     """As scikit-learn's cross-validation takes them: masks, slices, lists, negative numbers."""
     every, parts = np.arange(240), [slice(0, 80), slice(80, 160), slice(160, 240)]
     splits = [(np.delete(every, part), every[part]) for part in parts]
@@ -458,7 +458,7 @@ SORTED = np.repeat([0, 1, 2], 80)
         ([(np.r_[0:240], np.r_[0:240]), (np.r_[0:9], [0])], True, "\\[0\\] in split 1. Use"),
     ],
 )  # fmt: skip
-def test_splits_that_leave_one_class_are_found_before_any_fit(cv, ensemble, message):
+def test_splits_with_one_class_are_refused_before_any_fit(cv, ensemble, message):
     X = np.zeros((240, 2))
     c = CalibratedClassifier(Unfittable(), TemperatureScaling(), cv=cv, ensemble=ensemble)
     with pytest.raises(ValueError, match=message):
@@ -482,7 +482,7 @@ def test_fewer_rows_of_a_class_than_folds_are_held_out_all_the_same():
         LogitTransformer(GaussianNB()).fit(X[rows], y[rows])
 
 
-def test_what_was_passed_is_not_fitted():
+def test_fit_does_not_modify_the_passed_estimator():
     """Other libraries fit or refit the estimator that the user passed."""
     base, calibrator = make_pipeline(StandardScaler(), GaussianNB()), PlattScaling()
     for kind in (CalibratedClassifier(base, calibrator), LogitTransformer(base, cv=3)):
@@ -620,7 +620,7 @@ FEATURES = {
 
 
 @pytest.mark.parametrize("form", FEATURES)
-def test_other_features_are_those_of_arrays(form):
+def test_other_features_match_arrays(form):
     (X, y), (plain, base, features) = problem(), FEATURES[form]
     c = CalibratedClassifier(base, TemperatureScaling(), ensemble=False).fit(features(X), y)
     expected = clone(c).set_params(estimator=plain).fit(X, y).predict_proba(X)
@@ -628,7 +628,7 @@ def test_other_features_are_those_of_arrays(form):
 
 
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
-def test_tags_are_those_of_the_classifier(kind):
+def test_tags_match_the_classifier(kind):
     for base in (LogisticRegression(), SVC(kernel="precomputed"), HistGradientBoostingClassifier()):
         assert get_tags(kind(base)).input_tags == get_tags(base).input_tags
     assert not get_tags(kind("svm")).input_tags.sparse
@@ -711,7 +711,7 @@ def test_bad_parameters(kind, params, message):
 @pytest.mark.parametrize(
     "calibrator", ["isotonic", TemperatureScaling, StandardScaler(), len], ids=repr
 )
-def test_what_is_no_calibrator(calibrator):
+def test_objects_that_are_not_calibrators_are_refused(calibrator):
     with pytest.raises(ValueError, match="calibrator must be an estimator with fit and predict"):
         CalibratedClassifier(Unfittable(), calibrator).fit(X, y)
     with pytest.raises(ValueError, match="be 'auto', True or False, got 'pairs'"):

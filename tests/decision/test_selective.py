@@ -106,7 +106,7 @@ def test_fewest_rows_that_can_keep_a_promise():
     assert find(y[:22], p[:22], risk=0.1, confidence_level=0.9).coverage == 1
 
 
-def test_what_is_accepted_is_what_the_user_accepts():
+def test_coverage_and_risk_hold_for_scores_at_the_threshold():
     rng = np.random.default_rng(0)
     for dtype in (np.float64, np.float32):
         P = rng.dirichlet([0.2] * 5, size=3000).astype(dtype)

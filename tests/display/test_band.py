@@ -62,7 +62,7 @@ def test_ends_are_quantiles_of_binomial_frequencies(weights, level):
         *slow((60, False, "top-label"), (600, True, "top-label")),
     ],
 )  # fmt: skip
-def test_band_is_that_of_simulated_regressions(rng, kind, weighted, n):
+def test_band_matches_simulated_regressions(rng, kind, weighted, n):
     """Rows without weight have no effect."""
     p = rng.uniform(size=n).round(2)
     y = np.arange(n) % 2

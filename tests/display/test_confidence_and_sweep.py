@@ -108,7 +108,7 @@ SWEEPS = [(1.0, None, {}), (0.2, W, {}), (30.0, W, {"n_bins": 4})]
 
 
 @pytest.mark.parametrize(("given", "way"), partly_slow(SWEEPS, ["rows", "estimator"], quick=2))
-def test_sweep_is_made_of_everything_it_is_given(given, way):
+def test_sweep_matches_losses_and_errors_at_each_temperature(given, way):
     scale, w, bins = given
     X = scale * Z
     given = {"ax": list(Figure().subplots(2)), "sample_weight": w, **bins}

@@ -140,7 +140,7 @@ def test_estimators_of_several_labels():
 
 
 @pytest.mark.slow
-def test_decompositions_of_anything():
+def test_decompositions_without_rows_can_be_drawn():
     """A model that is perfect, and one that predicts the base rate."""
     parts = {
         "perfect": ScoreDecomposition(0.0, 0.0, 0.25, 0.25),
@@ -180,7 +180,7 @@ def test_bad_input(change, message):
     assert not plt.get_fignums()
 
 
-def test_bad_input_of_the_others():
+def test_bad_constructor_arguments():
     with pytest.raises(ValueError, match=r"decompositions must be a dictionary .* got list"):
         ScoreDecompositionDisplay([])
     with pytest.raises(ValueError, match="score must be one of"):

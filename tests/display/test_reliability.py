@@ -58,7 +58,7 @@ BINS = [{}, {"n_bins": 4, "sample_weight": W}, {"n_bins": 40, "strategy": "quant
 
 
 @pytest.mark.parametrize(("style", "bins"), partly_slow(STYLES, BINS))
-def test_bins_are_those_of_the_curve(style, bins):
+def test_bins_match_the_curve(style, bins):
     display = draw(style=style, **bins)
     kept = bins.get("sample_weight", np.ones(N)) > 0
     alone = {k: v[kept] if k == "sample_weight" else v for k, v in bins.items()}
@@ -419,7 +419,7 @@ def test_the_histogram_stays_within_the_place_of_the_axes():
     assert ax.title.get_window_extent().y0 >= display.counts_ax_.get_window_extent().y1
 
 
-def test_panels_are_aligned_whatever_their_legends():
+def test_panels_are_aligned_with_and_without_legend():
     figure = Figure(figsize=(6.8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     draw(ax=left, name="one")

@@ -160,7 +160,7 @@ def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
 
 
 @pytest.mark.parametrize(("score", "n"), [(0.0, 1), (0.4, 7), (1.0, 30)])
-def test_number_of_rows_at_a_score_is_that_of_the_rows_there(score, n):
+def test_number_of_rows_at_a_score_matches_the_rows_there(score, n):
     curve = smooth_curve(scored(np.arange(n) % 2, np.full(n, score)))
     at = min(int(score * N_CELLS), N_CELLS - 1)
     assert curve.n_rows[at] == pytest.approx(n, rel=1e-3)

@@ -85,7 +85,7 @@ def test_no_noise_is_the_calibrator_itself():
         ),
     ],
 )
-def test_probabilities_are_those_of_the_true_class(n_classes, asymmetric, wrong):
+def test_probabilities_match_the_true_class(n_classes, asymmetric, wrong):
     one = np.eye(n_classes)
     others = np.roll(one, 1, axis=1) if asymmetric else (1 - one) / (n_classes - 1)
     Q = (1 - wrong) * one + wrong * others

@@ -66,7 +66,7 @@ def test_each_class_has_a_binary_calibrator_of_its_margins(calibrator):
         np.testing.assert_allclose(np.delete(found[own], k, 1), np.delete(expected, k, 1))
 
 
-def test_histograms_are_those_of_the_paper():
+def test_histograms_match_the_paper():
     """Rows with the same top label in groups of as many, in the order of their confidence."""
     Z, y = over_predicted(3000)
     top = Z.argmax(axis=1)
@@ -167,7 +167,7 @@ def test_warnings_name_the_columns_they_are_of():
 
 
 @pytest.mark.parametrize("labels", [["x", "y", "z"], ["x", "y"]])
-def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
+def test_classes_set_by_comparisons_and_classifiers_are_not_set_on_the_binary_calibrator(labels):
     """Comparisons and classifiers name the classes of what they fit."""
     X, y = over_predicted(300)
     X, y = X[:, : len(labels)], np.minimum(y, len(labels) - 1)

@@ -188,7 +188,7 @@ def test_categories_may_be_dates_or_bytes(levels):
     np.testing.assert_array_equal(loaded.predict_proba(Z, features=features), wanted)
 
 
-def test_names_of_columns():
+def test_feature_names():
     X = pd.DataFrame(Z, columns=["0", "1", "2"])
     loaded = from_json(to_json(VectorScaling().fit(X, Y.astype(str))))
     assert loaded.feature_names_in_.tolist() == ["0", "1", "2"]

@@ -435,7 +435,7 @@ def test_classes_derived_from_calibrators():
 class TestErrors:
     Z, Y = logits_of(3)
 
-    def test_what_is_no_fitted_calibrator(self):
+    def test_objects_that_are_not_fitted_calibrators_are_refused(self):
         Z, y = self.Z, self.Y
         features = np.array(["a", "b"])[(y > 0) * 1]
         given = skcalib.conditional.ConditionalCalibrator([skcalib.PlattScaling()], cv=2)

@@ -307,7 +307,7 @@ class TestErrors:
             with pytest.raises(NotFittedError, match="is not fitted yet"):
                 converted(model, self.X)
 
-    def test_calibrators_of_others(self):
+    def test_calibrators_of_other_libraries_are_refused(self):
         model = CalibratedClassifier(GaussianNB(), LogisticRegression(), cv=2)
         with pytest.raises(TypeError, match="skl2onnx takes a fitted calibrator"):
             converted(model.fit(self.X, self.Y), self.X)

@@ -106,7 +106,7 @@ def test_weights_of_entries():
     assert_array_equal(one, other)
 
 
-def test_names_of_columns():
+def test_feature_names():
     names = ["b", "a", "d", "c"]
     X, E = pd.DataFrame(Z, columns=names), pd.DataFrame(Y, columns=names)
     fitted = MultiLabelCalibrator().fit(X, E)

@@ -27,7 +27,7 @@ def sample(n, temperature=1.0, seed=0, n_classes=3):
 # Without bias.
 
 
-def test_debiased_error_is_that_of_many_resamples(rng):
+def test_debiased_error_matches_many_resamples(rng):
     """Kumar et al. draw the accuracy of each bin anew; here the mean over all draws is exact."""
     y, P = sample(300, 1.5)
     curve = metrics.reliability_curve(y, P)
@@ -116,7 +116,7 @@ def own_score(name, event, p, w=None):
 
 @pytest.mark.parametrize("score", ["log_loss", "brier_score"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_parts_are_those_by_scikit_learns_isotonic_regression(score, weighted, rng):
+def test_parts_match_scikit_learns_isotonic_regression(score, weighted, rng):
     y, P = sample(300, 2.0)
     w = rng.integers(1, 4, size=300).astype(float) if weighted else None
     p, event = P.max(axis=1), P.argmax(axis=1) == y
@@ -181,7 +181,7 @@ def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("kind", KINDS[:2])
-def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
+def test_draws_match_a_loop_over_rows(strategy, kind):
     """The quick way, by counts, against the measure of the rows that were drawn."""
     y, P = sample(200, 2.0)
     given = {"n_bins": 5, "strategy": strategy, "kind": kind, "labels": range(3)}
@@ -199,7 +199,7 @@ def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
 
 
 @pytest.mark.slow
-def test_ends_are_those_of_literal_searches():
+def test_ends_match_literal_searches():
     """Bin by bin and draw by draw, for the ECE of the top label."""
     n, n_draws, level, y, P = 400, 99, 0.9, *sample(400, 1.5)
     score, event = P.max(axis=1), P.argmax(axis=1) == y

@@ -190,7 +190,7 @@ def test_rows_have_no_order_and_weights_no_unit(measure, kind, rng):
 
 
 @every
-def test_kinds_are_those_of_scores_and_events(measure, rng):
+def test_kinds_match_binary_measures_of_their_scores_and_events(measure, rng):
     """Top-label and classwise measures equal binary measures of the same scores and events."""
     y, P, w = rng.integers(3, size=90), rng.dirichlet([1, 1, 1], size=90), rng.uniform(size=90)
     of_events = partial(measure, kind="binary", sample_weight=w)
@@ -246,7 +246,7 @@ def test_number_of_effective_rows():
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_interval_is_that_of_clopper_and_pearson(level):
+def test_interval_matches_clopper_and_pearson(level):
     p = np.repeat([0.05, 0.35, 0.65, 0.95], [4, 7, 30, 5])
     y = np.concatenate([[0] * 4, [1, 0, 0, 0, 1, 0, 0], [1, 0, 0] * 10, [1] * 5])
     curve = reliability_curve(y, p, kind="binary", n_bins=10)

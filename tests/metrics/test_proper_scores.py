@@ -43,7 +43,7 @@ def rows_of(n_classes, dtype=np.float64, *, weighted=True):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
-def test_rows_are_those_of_scikit_learn(n_classes, dtype, weighted):
+def test_rows_match_scikit_learn(n_classes, dtype, weighted):
     Z, y, w = rows_of(n_classes, dtype, weighted=weighted)
     P = softmax(Z, axis=1)
     assert P.dtype == dtype

@@ -79,7 +79,7 @@ def test_arguments_of_the_measure():
 
 
 @every
-def test_column_order_is_that_of_the_classes(name):
+def test_column_order_matches_the_classes(name):
     logits = np.log([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
     y = np.array([0, 1, 2, 1])
     names = np.array(["zebra", "ant", "bee"])
@@ -170,7 +170,7 @@ def test_unknown_arguments_are_named_at_once(name):
         ({"kind": "top"}, "kind must be one of .* got 'top'"),
     ],
 )
-def test_wrong_values_are_found_at_once(params, message):
+def test_scorers_refuse_invalid_values_when_they_are_made(params, message):
     with pytest.raises(ValueError, match=message):
         metrics.calibration_scorer("neg_expected_calibration_error", **params)
 
@@ -280,7 +280,7 @@ def test_norms_are_measures_of_their_own():
         metrics.calibration_scorer("neg_expected_calibration_error", norm="l1")
 
 
-def test_what_is_no_scorer():
+def test_objects_that_are_not_scorers_are_refused():
     with pytest.raises(ValueError, match=r"must be the name of a scorer or a function .* got 3"):
         metrics.calibration_scorer(3)
     with pytest.raises(ValueError, match="greater_is_better is for functions, got True"):

@@ -117,7 +117,7 @@ def test_errors_of_both_of_two_classes_are_one():
 
 @pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
-def test_no_end_is_beyond_what_an_error_can_be(measure):
+def test_limits_are_within_the_range_of_errors(measure):
     """Upper limits are at most the error with an accuracy of 0 or 1 in each bin."""
     p = np.linspace(0.02, 0.98, 40)
     given = {"measure": measure, "n_bins": 40, "n_resamples": 39, "random_state": 0}
@@ -149,7 +149,7 @@ def test_intervals_cover(simulation, number):
     assert simulation.level(cell, n, 39) * n <= binom.ppf(0.999, n, 0.05)
 
 
-def test_the_weight_of_bins_is_that_of_a_sample():
+def test_weights_of_bins_match_a_sample():
     """A third of the population is wrong for certain, and more or fewer rows of a sample."""
     n, share = 400, 1 / 3
     p = np.where(np.arange(n) < share * n, 0.999, 0.001)
@@ -169,7 +169,7 @@ def test_intervals_cover_gaps_of_one_bin(simulation, measure):
         assert simulation.coverage(cell, model, n, 39, measure) * n >= binom.ppf(1e-3, n, 0.95)
 
 
-def test_intervals_of_classes_cover_where_hardly_a_row_is_wrong():
+def test_classwise_intervals_cover_with_few_wrong_rows():
     """Each wrong row is an error of two of the classes."""
     n, wrong, covered = 300, 0.01, 0
     P, random = np.tile([0.999, 0.0005, 0.0005], (n, 1)), np.random.default_rng(0)
@@ -204,7 +204,7 @@ def test_intervals_of_rows_that_are_all_right(w, kind, measure):
     assert found.high == pytest.approx(0 if under else high, abs=1e-9)
 
 
-def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
+def test_the_interval_of_one_wrong_row_matches_a_fraction():
     """All gaps have one sign, so that the error is the fraction of misclassified rows."""
     n = 500
     P = np.tile([1e-9, 1 - 1e-9], (n, 1))
@@ -217,7 +217,7 @@ def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_wrong", [0.5, 1, 3])
-def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
+def test_intervals_cover_with_few_wrong_rows(n_wrong, weighted):
     """As many wrong rows as said are expected, where the confidence is 0.9999."""
     n, n_draws, random = 500, 60, np.random.default_rng(0)
     gap, w = n_wrong / n - 1e-4, np.full(n, 7.0) if weighted else None
@@ -479,7 +479,7 @@ def test_functions_get_columns_in_the_order_of_the_sorted_labels():
     assert turned.estimate == pytest.approx(log_loss(names, P))
 
 
-def test_functions_get_one_dimension_for_the_label_they_take_it_for():
+def test_function_measures_get_the_probability_of_their_positive_label():
     _, y, P = make_logits(200, 2, return_proba=True, random_state=0)
     expected = np.mean((P[:, 1] - y) ** 2)
     for measure in (brier_score_loss, lambda y, p: np.mean((p - y) ** 2)):

@@ -117,7 +117,7 @@ def test_groups_change_the_test_and_no_measure():
     assert once.e_value_ / 3 < grouped.e_value_ < 3 * once.e_value_ < rows.e_value_
 
 
-def test_batches_of_few_groups_do_not_warn_of_the_order_of_columns():
+def test_small_batches_do_not_warn_about_column_order():
     y, proba = (np.repeat(each, 25, axis=0) for each in ([0, 1, 2], P[[3, 1, 2]]))
     monitor = CalibrationMonitor(range(3)).update(y, proba, groups=np.repeat([1, 2, 3], 25))
     assert monitor.n_samples_ == 75

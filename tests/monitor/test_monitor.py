@@ -197,7 +197,7 @@ def test_reset():
     assert monitor.update([0, 1], [0.1, 0.7]).measure(MEASURES[0]) == pytest.approx(0.2)
 
 
-def test_copies_share_nothing():
+def test_copies_are_independent():
     labels = np.array([0, 1])
     monitor = CalibrationMonitor(labels).update([0, 1], [0.1, 0.7])
     before = pickle.dumps(monitor)

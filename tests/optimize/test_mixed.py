@@ -33,7 +33,7 @@ def test_log_odds_far_out_and_near_zero(smoothing, z):
 @pytest.mark.parametrize("smoothing", [0.0, 1e-9, 0.3])
 @pytest.mark.parametrize("columns", [1, 2, 7])
 @pytest.mark.parametrize("masked", [False, True])
-def test_probabilities_are_those_of_the_logits(dtype, smoothing, columns, masked):
+def test_probabilities_match_the_logits(dtype, smoothing, columns, masked):
     L = make_logits(200, 7, random_state=0)[0].astype(dtype)[:, :columns]
     if masked and columns > 1:
         L[::3, 1] = -np.inf

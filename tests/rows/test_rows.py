@@ -15,7 +15,7 @@ from skcalib.datasets import make_logits
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 2, 9])
-def test_softmax_is_that_of_scipy(rng, width, dtype):
+def test_softmax_matches_scipy(rng, width, dtype):
     Z = (100 * rng.normal(size=(50, width))).astype(dtype)
     if width > 1:
         Z[::3, 0] = -np.inf

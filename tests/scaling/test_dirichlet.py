@@ -58,7 +58,7 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, alp
 
 
 @pytest.mark.slow
-def test_it_is_the_published_form_at_temperature_one(problem):
+def test_published_form_at_temperature_one(problem):
     """Without smoothing and with a temperature of one, the published form is fitted.
 
     Only the penalty on the diagonal differs, and its effect on the optimum is negligible.

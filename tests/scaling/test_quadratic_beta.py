@@ -128,7 +128,7 @@ def test_plain_forms_are_logistic_regressions(kind):
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("seed", range(8))
-def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
+def test_bounds_of_beta_calibration_match_a_bounded_search(seed):
     """With both coefficients negative, or one that would be if the other is zero."""
     rng = np.random.default_rng(seed)
     Z, y = make_logits(40, 4, temperature=3.0, random_state=seed)
@@ -221,7 +221,7 @@ def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("centre", [-4.0, 0.0, 3.0])
-def test_log_odds_that_vary_little_are_calibrated_as_freely_as_others(centre):
+def test_small_range_of_log_odds_is_not_over_regularized(centre):
     """With nearly equal confidences, where a line is right, the curved map is as good as a line."""
     rng = np.random.default_rng(0)
     x = centre + 0.2 * rng.normal(size=6000)

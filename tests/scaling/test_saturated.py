@@ -51,7 +51,7 @@ def test_one_row_is_outvoted(kind, n_classes):
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")  # of the plain form
 @pytest.mark.parametrize("size", [1e3, 1e8, 1e90])
 @pytest.mark.parametrize(("n_classes", "n_wrong"), [(2, 1), (2, 3), (4, 1), (4, 3)])
-def test_the_temperature_is_that_of_the_mixture(size, n_classes, n_wrong):
+def test_the_temperature_matches_the_mixture(size, n_classes, n_wrong):
     Z, y = saturated(400, n_classes, n_wrong=n_wrong, size=size)
     w = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
     c = TemperatureScaling().fit(Z, y, w)
@@ -84,7 +84,7 @@ def test_other_rows_have_the_temperature_of_least_log_loss():
         assert (mixed.temperature_ == plain.temperature_) == (loss <= constant)
 
 
-def test_where_no_scale_is_better_than_chance_it_stays_so():
+def test_logits_no_better_than_chance_warn():
     """Half of the rows are wrong, and by more than the others are right."""
     y = np.arange(300) % 3
     Z = np.eye(3)[y]

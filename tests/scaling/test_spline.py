@@ -185,7 +185,7 @@ def test_increasing_splines_are_the_best_of_their_kind():
     assert objective(c.values_[0], *args) <= oracle.fun + 1e-10
 
 
-def test_increasing_splines_increase_and_others_need_not():
+def test_only_increasing_splines_must_increase():
     Z, y = wavy()
     grid = np.linspace(-10, 10, 2001)[:, None]
     free, bound = (
@@ -251,7 +251,7 @@ def test_it_warns_if_newton_does_not_converge(monkeypatch):
         SplineCalibration(alpha=0.1).fit(*bent())
 
 
-def test_the_temperature_and_the_share_are_those_of_temperature_scaling():
+def test_the_temperature_and_the_share_match_temperature_scaling():
     Z, y = make_logits(300, 3, random_state=0)
     c = SplineCalibration().fit(Z, y)
     assert c.temperature_ == TemperatureScaling().fit(Z, y).temperature_

@@ -56,9 +56,7 @@ def brute_force(Z, y, w=None, loss=literal_loss):
     weighted=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-def test_temperature_is_that_of_brute_force(
-    n_samples, n_classes, temperature, scale, weighted, seed
-):
+def test_temperature_matches_brute_force(n_samples, n_classes, temperature, scale, weighted, seed):
     Z, y = make_logits(n_samples, n_classes, temperature=temperature, random_state=seed)
     w = np.random.default_rng(seed).uniform(0.1, 3, n_samples) if weighted else None
     with warnings.catch_warnings(record=True) as warned:
@@ -111,7 +109,7 @@ def test_separable(scale):
     assert wrong @ [2, 1, 2] == pytest.approx(5 * 1 / 4 / 2, rel=1e-9)
 
 
-def test_separable_but_for_a_tie():
+def test_separable_rows_with_a_tie():
     Z = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     calibrator = fit_warned(Z, [0, 1, 0], "separable rows")
     assert calibrator.temperature_ == pytest.approx(smoothed_targets(Z, [0, 1, 0]), rel=1e-6)
@@ -159,7 +157,7 @@ def test_slope_at_zero_that_only_rounding_makes_negative(kind):
 
 @pytest.mark.parametrize("weight", [1, 2, 3, 7])
 @pytest.mark.parametrize(("scale", "n_classes"), [(0.1, 11), (0.3, 7), (0.7, 9), (3.0, 9)])
-def test_temperature_is_that_of_no_better_than_chance_where_only_rounding_tells(
+def test_temperature_matches_no_better_than_chance_where_only_rounding_tells(
     scale, n_classes, weight
 ):
     """One row of each class, and each class is predicted once: the slope at 0 is 0."""

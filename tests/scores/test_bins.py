@@ -65,7 +65,7 @@ def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
             assert ((edges >= first) & (edges < larger[0])).any()
 
 
-def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng):
+def test_full_bins_do_not_depend_on_the_unit_of_weights(rng):
     scores = rng.permutation(np.linspace(0.01, 0.99, 60))
     for n_bins in range(1, 61):
         expected = quantile_edges(ranked(scores), n_bins)

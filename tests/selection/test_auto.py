@@ -112,7 +112,7 @@ def test_calibrators_are_fitted_to_all_rows():
 
 
 @pytest.mark.parametrize("random_state", [None, 3])
-def test_losses_are_those_of_cross_validation(random_state):
+def test_losses_match_cross_validation(random_state):
     w = np.arange(N) % 3 + 1.0
     c = AutoCalibrator(MIXED, cv=4, random_state=random_state).fit(Z, LABELS, w)
     folds = list(KFold(4, shuffle=True, random_state=random_state or 0).split(Z))
@@ -365,7 +365,7 @@ def test_candidates_by_list_and_by_name(make):
     ],
     ids=lambda c: type(c).__name__,
 )
-def test_anything_that_takes_logits_is_a_candidate(candidate):
+def test_any_classifier_of_logits_is_a_candidate(candidate):
     for labels, others in ((Y, []), (LABELS, [TemperatureScaling()])):
         c = AutoCalibrator([candidate, *others], combine="best" if others else "stack")
         P = c.fit(Z, labels).predict_proba(Z)
@@ -527,7 +527,7 @@ def test_matrices_are_left_out_for_masked_rows():
 # Inside other estimators.
 
 
-def test_what_was_chosen_is_shown():
+def test_representation_shows_the_weights():
     c = AutoCalibrator({"<b>&": VectorScaling(), "isotonic": IsotonicCalibration()})
     assert str(c) == repr(c)
     assert "<p>" not in c._repr_mimebundle_()["text/html"]

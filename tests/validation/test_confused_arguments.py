@@ -50,7 +50,7 @@ def test_swapped_labels_and_scores_are_recognised(name):
 
 
 @pytest.mark.parametrize("name", TAKERS)
-def test_one_sentence_says_what_takes_several_labels(name):
+def test_refusal_of_indicators_names_functions_for_several_labels(name):
     f, scores = TAKERS[name]
     with pytest.raises(
         ValueError, match=r"Several labels .* MultiLabelCalibrator.* y\[:, j\], with"

@@ -255,7 +255,7 @@ def test_booleans_stay_booleans(form):
         assert found == pytest.approx(abs(P3[:, 0].mean() - event))
 
 
-def test_another_order_of_classes_than_that_of_the_logits_is_refused():
+def test_classes_in_another_order_than_the_logits_are_refused():
     names = np.array(["a", "b", "c"])[Y3]
     turned = skcalib.BBQ(classes=["b", "c", "a"])
     message = r"order of the logits .*'a', 'b', 'c'.*'b', 'c', 'a'"
@@ -350,7 +350,7 @@ def test_names_are_compared_as_text_and_as_labels(columns, labels):
         ([("a", 0), ("a", 1), ("b", 0)], None),
     ],
 )
-def test_other_names_mean_nothing(columns, classes):
+def test_unrelated_column_names_do_not_warn(columns, classes):
     X = pd.DataFrame(Z3[:, classes or range(3)])
     X.columns = pd.Index(columns)
     fitted, bare = (skcalib.BBQ(classes=classes).fit(data, Y3) for data in (X, X.to_numpy()))
@@ -410,7 +410,7 @@ def test_labels_of_two_types_are_named(labels):
             action()
 
 
-def test_one_hot_labels_are_told_the_remedy():
+def test_one_hot_labels_raise_with_a_remedy():
     hot = np.eye(3)[Y3]
     for y in (hot, hot.astype(bool), hot.tolist(), csr_array(hot)):
         with pytest.raises(ValueError, match=r"got shape \(300, 3\)\..* one-hot labels y\.argmax"):
@@ -546,6 +546,6 @@ def test_masked_arrays_of_numpy_are_refused(what):
         skcalib.TemperatureScaling().fit(**{**given, what: masked})
 
 
-def test_measures_of_classes_without_rows_say_nothing_of_logits():
+def test_absent_classes_do_not_cause_a_message_about_logits():
     with pytest.warns(MissingClassesWarning, match="column numbers. Name all labels .* labels="):
         expected_calibration_error([0, 0], [[0.9, 0.1], [0.8, 0.2]], kind="classwise")
