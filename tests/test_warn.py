@@ -1,9 +1,7 @@
 """Warnings point at the line of the user's program, through all layers of other code."""
 
-import ast
 import pickle
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,18 +124,6 @@ def test_warnings_point_at_the_line_that_led_to_them(site):
     ours = [w for w in caught if issubclass(w.category, category) and message in str(w.message)]
     assert len(ours) == 1 + (site in {"cross-validation", "pipeline in a search"})
     assert {w.filename for w in caught} == {__file__}
-
-
-@pytest.mark.slow
-def test_all_warnings_are_given_by_one_function():
-    """Which finds the line; a number of frames beside a warning is right for one way there."""
-    for path in Path(skcalib.__file__).parent.rglob("*.py"):
-        calls = [node for node in ast.walk(ast.parse(path.read_text())) if is_warn(node)]
-        assert path.stem == "_warnings" or not calls, path.name
-
-
-def is_warn(node):
-    return isinstance(node, ast.Attribute) and ast.unparse(node) == "warnings.warn"
 
 
 def test_warnings_point_at_skcalib_without_a_caller():

@@ -73,17 +73,6 @@ def test_points_are_components_and_lines_are_scores(kind, score, weighted):
         assert bottom < y_ < top
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_lines_join_models_of_equal_score(kind):
-    y, probabilities, params = KINDS[kind]
-    display = drawn(y, probabilities, kind=kind, **params)
-    contours = display.contours_
-    assert sum(len(lines) > 0 for lines in contours.allsegs) >= 3
-    for level, lines in zip(contours.levels, contours.allsegs, strict=True):
-        for x, y_ in (line.T for line in lines):
-            np.testing.assert_allclose(x - y_ + display.uncertainty, level, atol=1e-9)
-
-
 def test_models_stand_in_the_legend_in_order_of_their_scores():
     display = drawn(Y, MULTI)
     scores = [d.score for d in display.decompositions.values()]

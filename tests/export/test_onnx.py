@@ -257,23 +257,6 @@ def test_several_labels(member, dtype, rng):
         assert "label" in model.graph.input[0].doc_string
 
 
-def test_many_labels_have_one_formula():
-    Z, _ = logits_of(10)
-    few, many = (
-        len(to_onnx(skcalib.MultiLabelCalibrator().fit(Z[:, :n], Z[:, :n] > 1)).graph.node)
-        for n in (2, 10)
-    )
-    assert few == many
-
-
-def test_top_labels_of_many_classes_have_one_formula():
-    few, many = (
-        len(to_onnx(skcalib.experimental.TopLabelCalibration().fit(*logits_of(K, 600))).graph.node)
-        for K in (3, 12)
-    )
-    assert few == many
-
-
 def test_predictions_where_probabilities_are_tied():
     """Calibrators that keep the order predict the labels of the logits."""
     Z, y = logits_of(3)
@@ -378,14 +361,6 @@ class TestWhatIsWritten:
             to_onnx(calibrator, metadata={"skcalib.classes": "[]"})
         with pytest.raises(TypeError, match="metadata must be a dict"):
             to_onnx(calibrator, metadata="rows of 2026")
-
-    def test_no_more_nodes_than_outputs_need(self):
-        Z, y = logits_of(3)
-        calibrator = skcalib.TemperatureScaling(smoothing="auto").fit(Z, y)
-        everything = to_onnx(calibrator, outputs=OUTPUTS)
-        alone = to_onnx(calibrator, outputs="probabilities")
-        assert "Log" in {node.op_type for node in everything.graph.node}
-        assert "Log" not in {node.op_type for node in alone.graph.node}
 
 
 class Mine(skcalib.TemperatureScaling):

@@ -163,11 +163,6 @@ def test_state_does_not_grow(kind, rng):
         assert size(monitor) == before
 
 
-def test_state_is_arrays_and_built_ins():
-    for value in vars(CalibrationMonitor([0, 1], n_bins=np.int64(7))).values():
-        assert type(value) in (np.ndarray, int, float, str, type(None))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded(kind, rng):
     y, p = NAMES[rng.integers(2, size=40)], rng.uniform(size=40)

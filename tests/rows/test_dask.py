@@ -342,20 +342,6 @@ def test_nested_calibrators_are_fitted_to_a_sample(kind, monkeypatch):
     assert np.abs(far.predict_proba(Z) - here.predict_proba(Z)).mean() < 0.03
 
 
-def test_chunks_are_not_kept_in_memory_without_a_cluster():
-    """Each pass makes the chunks again: there may be more of them than memory."""
-    _, _, X, Y = three()
-    calls = []
-
-    def load(block):
-        calls.append(len(block))
-        return block
-
-    X = X.map_blocks(load, dtype=X.dtype, meta=np.empty((0, 3)))
-    TemperatureScaling().fit(X, Y)
-    assert len(calls) >= 3 * X.numblocks[0]
-
-
 # --------------------------------------------------------------------------------------
 # Bad input.
 
