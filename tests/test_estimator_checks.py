@@ -30,8 +30,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.conditional import ConditionalCalibrator
-from skcalib.experimental import EstimatorCalibration, TopLabelCalibration
+from skcalib.experimental import EstimatorCalibration
 from skcalib.judge import ScoreTransformer
 from skcalib.testing import expected_failed_checks
 
@@ -136,20 +135,6 @@ def test_scores_outside_of_a_scale_are_expected(estimator):
         on_fail=None,
     )
     assert not [result for result in results if result["status"] == "failed"]
-
-
-@pytest.mark.slow
-@skips
-@features
-@each(
-    [
-        CalibratedClassifier(BASE, AutoCalibrator(cv=2), cv=3),
-        TopLabelCalibration(AutoCalibrator(cv=2)),
-        CalibratedClassifier(BASE, ConditionalCalibrator(cv=2), cv=3),
-    ]
-)
-def test_the_default_as_a_parameter(estimator):
-    run(estimator, expected_failed_checks(estimator))
 
 
 @skips

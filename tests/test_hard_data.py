@@ -108,7 +108,7 @@ UNMIXED = [clone(f).set_params(smoothing=0) for f in FORMS if type(f) in JOINT]
 
 @pytest.mark.parametrize("form", {repr(form): form for form in UNMIXED}.values(), ids=repr)
 def test_never_worse_than_temperature_scaling(form):
-    """On the rows of the fit, where temperature scaling is a special case, unless mixed."""
+    """On the training rows, temperature scaling is a special case of forms without smoothing."""
     for name in HARD:
         with of_case(name):
             assert hard_loss(form, name) <= hard_loss(PLAIN, name) * (1 + 1e-6) + 1e-9

@@ -60,7 +60,7 @@ class Far(BaseCalibrator):
 @pytest.mark.parametrize("factor", [0.5, 0.9, np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_logits_beyond_all_bounds_become_the_largest(n_columns, dtype, factor):
+def test_infinite_calibrated_logits_are_clipped(n_columns, dtype, factor):
     """The bound is so large that differences of logits do not overflow."""
     largest = np.finfo(dtype).max
     signs = np.array([[1], [-1], [1]]) if n_columns == 1 else np.array([[1, -1, 1], [-1, 1, -1]])

@@ -116,7 +116,7 @@ SITES = {
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_warnings_point_at_the_line_that_led_to_them(site):
+def test_warnings_point_at_the_users_line(site):
     call, category, message = SITES[site]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -148,7 +148,7 @@ def test_intervals(case, multi_class, lib, dtype):
     "row", [[0, 0, 0, 0], [1, 1, 1, 0], [1, 2, -np.inf, 2], [1] + [-np.inf] * 3]
 )
 def test_gradients_at_ties_and_masked_classes(kind, row, torch_lib):
-    """Those of a maximum would be shared among the ties, and an infinite margin has none."""
+    """Gradients of a maximum are divided among ties, and an infinite margin has no gradient."""
     Z, y = make_logits(300, 4, temperature=2.0, random_state=0)
     calibrator = kind().fit(torch_lib.array(Z), y)
     x = torch_lib.array(np.array([row], dtype=float)).requires_grad_()

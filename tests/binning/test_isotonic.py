@@ -113,7 +113,7 @@ def test_smoothing_is_two_more_rows():
     ],
 )
 def test_pseudo_rows_do_not_outweigh_light_rows(calibrator):
-    """They weigh as much as rows do on average, if that is less than 1."""
+    """A pseudo-row has the mean weight of the rows, at most 1."""
     Z, y = make_logits(300, 2, temperature=2.0, random_state=0)
     w = np.random.default_rng(0).exponential(size=300)
     w /= w.mean()
@@ -126,7 +126,7 @@ def test_pseudo_rows_do_not_outweigh_light_rows(calibrator):
 
 
 def test_smoothed_values_are_the_least_squares():
-    """By a search over increments of the values, which are non-negative."""
+    """The values match a search over their non-negative increments."""
     rng = np.random.default_rng(0)
     p, y = np.sort(rng.uniform(size=12)), rng.integers(0, 2, size=12)
     scores, events = np.append(p, [p[0], p[-1]]), np.append(y, [1, 0])

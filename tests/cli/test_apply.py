@@ -94,7 +94,7 @@ def test_several_labels_have_no_column_of_labels(folder, run):
     assert pd.read_csv("p.csv").shape == (90, 3)
 
 
-def test_a_class_that_is_called_label(folder, run):
+def test_classes_may_be_named_label(folder, run):
     fitted = VectorScaling().fit(LOGITS, np.array(["a", "b", "label"])[Y])
     (folder / "c.json").write_text(to_json(fitted))
     run("--apply c.json --logits z.npy --output p.csv")

@@ -394,7 +394,7 @@ def test_bad_arguments(rows, change, message):
         compare_calibrators(**given)
 
 
-def test_measures_that_there_are_not(found):
+def test_unknown_measures_are_refused(found):
     for call in (
         *(found.mean, found.standard_error, found.best),
         lambda name: found.plot(measure=name),

@@ -181,7 +181,7 @@ def test_average_over_the_classifiers_of_all_splits(base, n_classes):
 @pytest.mark.filterwarnings("ignore:The training rows of 1 of 3 splits")
 @pytest.mark.filterwarnings("ignore:No row has label")
 def test_one_classifier_if_outputs_of_splits_cannot_be_averaged():
-    """They know fewer classes or labels, or take kernels of their own rows."""
+    """Classifiers of splits know fewer classes or labels, or take kernels of their own rows."""
     fold = np.where(y == 2, 0, np.arange(len(y)) % 3)
     Y = np.column_stack([y == 0, fold == 0])
     for base, rows, labels in (
@@ -249,7 +249,7 @@ def test_pipeline_and_calibrated_classifier_are_the_same(kind):
 
 
 @pytest.mark.parametrize(("min_proba", "least"), [(LEAST, LEAST), (0.01, 0.01), (1e-320, TINY)])
-def test_logarithm_of_zero(min_proba, least):
+def test_min_proba_bounds_zero_probabilities(min_proba, least):
     t = LogitTransformer(KNeighborsClassifier(3), cv=3, min_proba=min_proba)
     Z = t.fit_transform(X, y)
     assert Z.min() == np.log(least)
@@ -384,7 +384,7 @@ def test_groups_stay_together():
 
 
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
-def test_a_class_that_a_split_lacks(base):
+def test_classes_missing_in_a_split(base):
     """Its rows there say nothing about the classifier that knows the class."""
     groups = np.where(y == 2, 0, 1 + np.arange(len(y)) % 3)
     cv = PredefinedSplit(groups)
@@ -417,7 +417,7 @@ def test_a_class_that_a_split_lacks_in_an_ensemble():
 
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_splits_may_be_any_index_of_arrays(ensemble):
-    """As scikit-learn's cross-validation takes them: masks, slices, lists, negative numbers."""
+    """Splits are masks, slices, lists or negative numbers, as in scikit-learn."""
     every, parts = np.arange(240), [slice(0, 80), slice(80, 160), slice(160, 240)]
     splits = [(np.delete(every, part), every[part]) for part in parts]
     others = [
@@ -476,7 +476,7 @@ def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
         c.fit(X, y, sample_weight=w * (y == 2))
 
 
-def test_fewer_rows_of_a_class_than_folds_are_held_out_all_the_same():
+def test_classes_with_fewer_rows_than_folds_are_held_out():
     rows = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:3]]
     with pytest.warns(UserWarning, match="has only 3 members, which is less than n_splits=5"):
         LogitTransformer(GaussianNB()).fit(X[rows], y[rows])
@@ -497,7 +497,7 @@ def test_fit_does_not_modify_the_passed_estimator():
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
-def test_frozen_classifier_is_left_alone(ensemble):
+def test_frozen_classifiers_are_not_refitted(ensemble):
     fitted = LogisticRegression().fit(X[:120], y[:120])
     before = fitted.coef_.copy()
     frozen = FrozenEstimator(fitted)
@@ -527,7 +527,7 @@ def test_frozen_classifier_that_knows_more_classes(kind):
 # Classifiers that have their methods only once they are fitted.
 
 
-def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
+def test_response_methods_that_exist_after_fit_are_used():
     stacking = StackingClassifier([("a", GaussianNB())], cv=2)
     for base in (stacking, make_pipeline(StandardScaler(), stacking)):
         c = CalibratedClassifier(base, TemperatureScaling(), cv=2).fit(X, y)

@@ -96,7 +96,7 @@ def test_thresholds_are_tested_in_fixed_order(seed):
     assert lowest_that_passes(*given) == literal_fallback(*given)
 
 
-def test_fewest_rows_that_can_keep_a_promise():
+def test_too_few_rows_have_no_threshold():
     y, p = np.ones(59, dtype=int), np.linspace(0.5, 1, 59)
     find = partial(selective_threshold, kind="binary", labels=[0, 1])
     found = find(y, p)

@@ -71,7 +71,7 @@ def test_wrong_axes_and_legends_are_refused(display):
     assert not plt.get_fignums()
 
 
-def test_histogram_of_an_estimator_is_the_histogram_of_its_predictions():
+def test_from_estimator_matches_from_predictions():
     model = GaussianNB().fit(Z, NAMES[Y])
     one = ConfidenceDisplay.from_estimator(
         model, Z, NAMES[Y], sample_weight=W, ax=Figure().subplots()

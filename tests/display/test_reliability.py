@@ -349,7 +349,7 @@ def test_error_bars_with_groups_cover_the_frequency(n_groups, labels):
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_given_axes_are_used_and_nothing_else(style):
+def test_displays_use_the_given_axes_only(style):
     figure = Figure()
     left, right = figure.subplots(1, 2)
     before, state = dict(mpl.rcParams), np.random.get_state()[1].copy()  # noqa: NPY002

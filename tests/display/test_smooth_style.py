@@ -181,7 +181,7 @@ def test_band_of_equal_scores_has_binomial_ends(w):
 
 @pytest.mark.slow
 def test_band_has_the_variance_of_weighted_rows():
-    """Here of rows of different weights in one cell, where a number of rows is rounded."""
+    """Rows of different weights fall into one cell, so the number of rows is rounded."""
     rng = np.random.default_rng(5)
     p, w = np.repeat([0.3, 0.6], 300), rng.exponential(size=600)
     rows = scored(rng.uniform(size=600) < 0.2, p, w)

@@ -56,7 +56,7 @@ def test_the_gradient_of_the_observed_loss_is_zero(calibrator):
 
 
 def test_an_estimated_matrix_maximizes_the_likelihood():
-    """Up to a pseudo-row of each class."""
+    """The prior of one pseudo-row per class shifts the maximum slightly."""
     Z, _, labels = noisy(3000, Q3)
     c = NoisyLabelCalibration(skcalib.TemperatureScaling(smoothing=0)).fit(Z, labels)
     L, Q, one = c.predict_log_proba(Z), c.noise_matrix_, np.eye(3)

@@ -95,7 +95,7 @@ def test_of_two_classes_each_prediction_has_a_calibrator():
 
 
 def test_confidence_is_right_for_each_predicted_class():
-    """Which temperature scaling cannot do if one class is predicted too often."""
+    """Temperature scaling fails here because one class is predicted too often."""
     (Z, y), (test, label) = over_predicted(6000), over_predicted(20_000, seed=1)
     top = test.argmax(axis=1)
     gaps = []
@@ -131,7 +131,7 @@ def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
 )
 @pytest.mark.parametrize("right", [True, False])
 def test_all_predictions_right_or_wrong(calibrator, right):
-    """Where classifiers see a single class, Platt scaling with smoothed targets stands in."""
+    """Platt scaling with smoothed targets replaces classifiers if there is a single outcome."""
     Z, _ = make_logits(200, 3, random_state=0)
     y = Z.argmax(axis=1) if right else Z.argmin(axis=1)
     c = skcalib.experimental.TopLabelCalibration(calibrator).fit(Z, y)

@@ -183,7 +183,7 @@ def test_labels(labels):
 
 
 @pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
-def test_labels_that_onnx_has_no_type_for():
+def test_labels_without_an_onnx_type_are_refused_as_output():
     Z, y = logits_of(3)
     calibrator = skcalib.PlattScaling().fit(Z, np.array([1, 2, 2**63], np.uint64)[y])
     run(to_onnx(calibrator), Z.astype(np.float32))
@@ -213,7 +213,7 @@ def test_chains(n_columns, dtype, rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_columns", [1, 2, 4])
 def test_other_priors(n_columns, dtype, rng):
-    """Those that are given, zero among them, and those that are estimated."""
+    """Known priors (including zero) and estimated priors."""
     Z, y = logits_of(n_columns)
     priors = np.array([0.6, 0.4, 0, 0][: max(n_columns, 2)])
     Z = Z.astype(dtype)
@@ -273,7 +273,7 @@ INVALID = {"NaN": [0, np.nan, 1], "masked throughout": [-np.inf, -np.inf, -np.in
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
 def test_rows_that_calibrators_refuse(calibrator, dtype):
-    """They leave the other rows alone, and of smooth maps are NaN throughout."""
+    """Invalid rows do not change other rows, and smooth maps give NaN for them."""
     Z, y = logits_of(3)
     cases = dict(INVALID)
     if not calibrator._takes_masked:
@@ -309,7 +309,7 @@ class TestNumbers:
 
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_small_log_odds(self, dtype):
-        """They are as exact as large ones."""
+        """Small log-odds are as exact as large ones."""
         Z, y = logits_of(1)
         X = -(10.0 ** -np.arange(0, 35.0))[:, None].astype(dtype)
         calibrator = skcalib.TemperatureScaling(smoothing=0.01).fit(Z, y)
@@ -441,7 +441,7 @@ class TestErrors:
             with pytest.raises(TypeError, match="leave its public methods as they are, got Other"):
                 to_onnx(calibrator.fit(self.Z, self.Y))
 
-    def test_operations_that_onnx_has_not(self):
+    def test_operations_without_an_onnx_equivalent_are_refused(self):
         with pytest.raises(AttributeError, match="it has no operation 'sort'"):
             to_onnx(Sorted().fit(self.Z, self.Y))
         for calibrator in (Branching(), Converting()):

@@ -88,7 +88,7 @@ def test_features_are_mixed_log_probabilities_and_these_less_their_mean(n_classe
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("low", [-np.inf, -1e99])
 def test_features_are_finite(n_classes, smoothing, low):
-    """Those of masked classes are as low as the lowest, in fit and in predict alike."""
+    """Masked classes have the lowest feature, in fit and in predict."""
     Z, y = make_logits(N, n_classes, random_state=0)
     Z[::3, 0] = np.where(y[::3] == 0, Z[::3, 0], low)
     c = EstimatorCalibration(Recorder(), smoothing=smoothing).fit(Z, y)

@@ -301,7 +301,7 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
 
 
 @pytest.mark.slow
-def test_models_that_differ_are_told_apart():
+def test_different_models_are_distinguished():
     y, P = sample(1000, 2.0)
     Q = softmax(np.log(P) / 2, axis=1)
     given = {"n_resamples": 199, "random_state": 0}
@@ -336,7 +336,7 @@ def test_no_error_at_all():
 
 
 def test_an_error_smaller_than_chance_allows():
-    """As of a model that was recalibrated on the same rows: 0 is in the interval, and more."""
+    """Recalibration on the same rows causes this. The interval holds 0 and positive errors."""
     score = np.repeat([0.25, 0.75], 400)
     y = np.tile([1, 0, 0, 0], 100).tolist() + np.tile([1, 1, 1, 0], 100).tolist()
     y[0] = 0
@@ -400,7 +400,7 @@ def test_upper_end_where_most_draws_lack_the_gap():
     assert high < found.high < 1.5 * high
 
 
-def test_labels_that_are_always_drawn_again_are_no_surprise():
+def test_certain_labels_have_a_p_value_of_one():
     """Every draw gives the same labels and, up to rounding, the same error."""
     y, certain = np.ones(20, int), np.full(20, 1 - 1e-9)
     test = metrics.calibration_test(y, certain, labels=[0, 1], n_resamples=99, random_state=0)

@@ -75,7 +75,7 @@ def test_order_and_form_of_labels(measure):
 
 @every
 def test_average_of_classwise_and_of_single_scores(measure):
-    """None is for each class, too; the other is not."""
+    """Classwise measures take average=None but not average='micro'."""
     p = P / P.sum(axis=1, keepdims=True)
     y = p.argmax(axis=1)
     each = measure(y, p, kind="classwise", average=None)

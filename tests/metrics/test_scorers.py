@@ -90,7 +90,7 @@ def test_column_order_matches_the_classes(name):
 
 
 @every
-def test_fold_that_lacks_a_class(name, recwarn):
+def test_classes_missing_in_a_fold(name, recwarn):
     classifier = GaussianNB().fit(X, y)
     seen = y != 1
     measure, params = OWN[name]
@@ -102,7 +102,7 @@ def test_fold_that_lacks_a_class(name, recwarn):
 
 @every
 def test_class_that_the_classifier_never_saw(name):
-    """It has been given no probability, so rows of it count as wrong."""
+    """The unseen class has no probability, so its rows count as wrong."""
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     classifier = GaussianNB().fit(X[y != 1], names[y != 1])
     measure, params = OWN[name]

@@ -104,7 +104,7 @@ def test_rows_alone_in_their_bins_have_noise():
 
 @pytest.mark.slow
 def test_errors_of_both_of_two_classes_are_one():
-    """They exclude one another, so the mean over them varies as one of them does."""
+    """The two events exclude one another, so their mean has the variance of one event."""
     y, P = sample(400, 1.6, n_classes=2)
     given = {"n_resamples": 400, "random_state": 0}
     one = calibration_error_interval(y, P, kind="binary", **given)
@@ -218,7 +218,7 @@ def test_the_interval_of_one_wrong_row_matches_a_fraction():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_wrong", [0.5, 1, 3])
 def test_intervals_cover_with_few_wrong_rows(n_wrong, weighted):
-    """As many wrong rows as said are expected, where the confidence is 0.9999."""
+    """The expected number of wrong rows is given, at a confidence of 0.9999."""
     n, n_draws, random = 500, 60, np.random.default_rng(0)
     gap, w = n_wrong / n - 1e-4, np.full(n, 7.0) if weighted else None
     P, covered = np.tile([1e-4, 0.9999], (n, 1)), 0
@@ -299,7 +299,7 @@ def test_intervals_of_differences_cover(simulation):
 
 @pytest.mark.slow
 def test_sharpness_is_not_taken_for_an_error(simulation):
-    """Both models are calibrated; by their plain errors, a third to two thirds are told apart."""
+    """Both models are calibrated. Plain errors would differ significantly in many draws."""
     case, n = simulation.PAIRS[0], 60
     for strategy, n_bins in simulation.BINS:
         rejected = simulation.rejection_rate(case, 300, n, 39, strategy=strategy, n_bins=n_bins)
@@ -423,7 +423,7 @@ NAMES = np.array(["ant", "bee", "cat"])
         lambda y, P, *, labels: np.mean(P[:, 0]) - np.mean(y == labels[0]),
     ],
 )
-def test_functions_are_told_the_labels(measure):
+def test_function_measures_get_labels(measure):
     """Two of three draws lack the class that has one row."""
     y, P = sample(40)
     y[y == 2] = 1
@@ -489,8 +489,8 @@ def test_function_measures_get_the_probability_of_their_positive_label():
             assert found.estimate == pytest.approx(expected)
 
 
-def test_functions_have_the_p_value_of_their_names():
-    """But for the draws of labels, which both have from the probabilities."""
+def test_function_measures_match_named_measures():
+    """Both draw labels from the same probabilities."""
     y, P = sample(150, 1.2)
     of_function = partial(expected_calibration_error, labels=range(3))
     by_name, by_function = (

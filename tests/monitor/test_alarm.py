@@ -56,7 +56,7 @@ def test_weights_do_not_increase_the_e_value(weights):
 
 @pytest.mark.parametrize("off", [-0.1, 0.1])
 def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
-    """In the mean over the numbers of events among rows of one probability."""
+    """The expected e-value over binomial numbers of events is at most 1."""
     n, p = 60, 0.6
 
     def mean_with(tolerance):

@@ -116,7 +116,7 @@ def test_counts_and_weights_that_are_exact_add_up_exactly(kind, rng):
 
 @pytest.mark.parametrize("kind", ["top-label", "classwise"])
 def test_classes_in_the_order_of_labels(kind):
-    """Also where one-dimensional probabilities belong to the first of them."""
+    """One-dimensional probabilities may belong to the first label."""
     both = np.array([[0.9, 0.1], [0.3, 0.7], [0.8, 0.2]])
     y = ["yes", "no", "no"]
     arguments = {"kind": kind, "labels": ["yes", "no"], "pos_label": "yes"}

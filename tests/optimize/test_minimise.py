@@ -102,7 +102,7 @@ def test_search_ends_if_all_rows_are_right(rng):
 
 
 def test_the_derivatives_match_the_loss(rows):
-    """With respect to the logarithm of the scale, each times the weight of the rows."""
+    """Derivatives with respect to the logarithm of the scale, times the total weight."""
     Z, y, w = rows
 
     def slope(b):

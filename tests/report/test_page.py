@@ -76,7 +76,7 @@ def test_the_page_shows_the_numbers_of_the_report():
     assert "300" in page.section("calibrator")
 
 
-def test_names_of_users_stay_text():
+def test_names_are_html_escaped():
     page = page_of(hostile)
     assert page.all("script") == []
     assert "<script>window.broken=1" not in page.source

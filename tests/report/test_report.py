@@ -124,7 +124,7 @@ def test_reports_of_tensors_are_reports_of_arrays(logits3):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_integers_are_logits_as_well():
+def test_integer_logits_are_accepted():
     Z = np.array([[0, 0, 3], [0, 2, 0], [1, 0, -(2**63)], [4, 0, 0]])
     y = np.array([2, 1, 1, 0])
     calibrator = BBQ().fit(Z, y)

@@ -46,7 +46,7 @@ KINDS = ["TemperatureScaling", "VectorScaling", "PlattScaling", "HistogramBinnin
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
-def test_file_as_large_as_the_memory_there_is(tmp_path):
+def test_files_larger_than_memory_are_fitted(tmp_path):
     """Fits and measures of a mapped file equal fits and measures of an array."""
     Z, y, P = make_logits(N, K, return_proba=True, random_state=0)
     files = [str(tmp_path / name) for name in ("z.npy", "y.npy", "p.npy")]

@@ -135,7 +135,7 @@ def test_strengths_are_the_most_probable_pair(problem, params):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_classifiers_that_are_sure_beyond_reason(dtype):
+def test_overconfident_classifiers(dtype):
     """Log-probabilities down to -700, as of naive Bayes."""
     Z, y = make_logits(2000, 4, temperature=40.0, random_state=0)
     Z = log_softmax(Z, axis=1).astype(dtype)

@@ -110,7 +110,7 @@ def test_probabilities_are_the_literal_formula(kind, n_classes):
 
 @every
 def test_plain_forms_are_logistic_regressions(kind):
-    """As betacal and probmetrics fit them, which stop their search earlier."""
+    """The peers betacal and probmetrics fit the same form and stop earlier."""
     Z, y = make_logits(2000, 2, temperature=2.0, offset=[0, 1], random_state=0)
     c = kind(**PLAIN).fit(Z, y)
     x = Z[:, 1] - Z[:, 0]
@@ -149,7 +149,7 @@ def test_bounds_of_beta_calibration_match_a_bounded_search(seed):
 
 @every
 def test_scores_without_an_origin_are_brought_to_the_base_rate(kind):
-    """Where no temperature is better than none, slope and offset are found all the same."""
+    """Slope and offset are fitted although no temperature improves the log loss."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 10, size=(2000, 1))
     y = (rng.uniform(size=2000) < expit(x[:, 0] - 8)).astype(int)

@@ -88,7 +88,7 @@ def test_mixture_of_probabilities_is_the_formula(kind, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("smoothing", ["auto", 0.5, 1 - 1e-9])
 def test_smoothing_of_temperature_scaling_changes_no_prediction(dtype, smoothing):
-    """Nor where rounding makes the probabilities of the mixture equal."""
+    """Rounding may make smoothed probabilities equal without a change of prediction."""
     Z, y = make_logits(2000, 10, dtype=dtype, random_state=0)
     top = Z.argmax(axis=1)
     close = np.nextafter(Z[np.arange(2000), top], np.asarray(-np.inf, dtype))

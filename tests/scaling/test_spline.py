@@ -244,7 +244,7 @@ def test_separable_rows_have_an_optimum():
         assert P.min() >= c.smoothing_ / 2
 
 
-def test_it_warns_if_newton_does_not_converge(monkeypatch):
+def test_failed_newton_search_warns(monkeypatch):
     monkeypatch.setattr("skcalib._optimize.logistic.MAX_PASSES", 2)
     monkeypatch.setattr(module, "N_CELLS", 2)
     with pytest.warns(UserWarning, match=r"did not converge in 2 passes .* fewer knots"):

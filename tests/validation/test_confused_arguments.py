@@ -40,7 +40,7 @@ TAKERS = {name: (f, scores) for name, f, scores in takers()}
 
 
 @pytest.mark.parametrize("name", TAKERS)
-def test_swapped_labels_and_scores_are_recognised(name):
+def test_swapped_labels_and_scores_are_refused(name):
     f, scores = TAKERS[name]
     for y in (Y, Y.astype(float), np.array(list("abc"))[Y], Y.tolist()):
         with pytest.raises(ValueError, match=r"are probably swapped: y.* holds fractions"):

@@ -183,7 +183,7 @@ def test_extreme_low_logits_do_not_determine_the_map(kind, far, dtype, recwarn):
 @pytest.mark.parametrize("normalize", [True, False])
 @DTYPES
 def test_rare_events_and_rows_far_out_do_not_end_the_search(kind, normalize, dtype, recwarn, rng):
-    """Where undamped Newton steps lengthen the gradient."""
+    """Undamped Newton steps would increase the gradient here."""
     z = rng.normal(-10, 1, 2000)
     z[-3:] = 300
     y = (np.arange(2000) < 5).astype(int)
@@ -359,7 +359,7 @@ def literal_platt(m, y):
 @pytest.mark.parametrize("spread", [0.0, 1e-12, 1e-6, 1e-3, 1e-2])
 @DTYPES
 def test_bunched_margins(spread, dtype, rng):
-    """As naive Bayes gives them, clipped: rows far from the bunch are no masks."""
+    """Naive Bayes gives bunched, clipped margins; rows far from the bunch are not masked."""
     bunch = rng.uniform(size=2000) < 0.6
     m = np.where(bunch, 2.6 + spread * rng.normal(size=2000), rng.normal(0, 3, 2000)).astype(dtype)
     y = (rng.uniform(size=2000) < expit(0.7 * m)).astype(int)
