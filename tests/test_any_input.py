@@ -15,14 +15,14 @@ import skcalib
 from skcalib import metrics
 from skcalib._rows.arrays import both_columns
 
-# Properties of everything there is: quick ones are beside their subjects.
+# Property tests of the whole package. Quick property tests are in the folders.
 pytestmark = pytest.mark.slow
 
 SIZES = [0.0, 1.0, -1.0, 1e-8, 1e-300, 3.0, 40.0, 1e4, -1e4, 1e30]
 SPOILS = [np.nan, np.inf, -np.inf, 1e308]
 
 
-# The fixture is to see all examples of a test.
+# The function-scoped fixture counts the answers of all examples.
 settings = partial(plain_settings, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -121,7 +121,7 @@ def judged(draw):
     return y, P.astype(draw(st.sampled_from([np.float64, np.float32]))), w
 
 
-# That of segments takes features, and has tests of its own.
+# The error of segments takes features and has its own tests.
 FUNCTIONS = [
     getattr(metrics, name)
     for name in metrics.__all__

@@ -61,7 +61,7 @@ def test_single_precision_is_double_but_for_rounding(kind):
         assert (found.shape, found.dtype) == (X.shape, np.float32)
     P = single.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
-    # But for a row or two that rounding puts into another bin.
+    # Rounding may put a row or two into another bin.
     distance = np.abs(P - double.predict_proba(X.astype(float))).max(axis=1)
     assert np.mean(distance > 1e-4) < 0.01
 
@@ -262,7 +262,7 @@ def test_labels_of_any_type(kind, logits3):
     X, y = logits3
     plain = plain_fit(kind)
     P, k = plain.predict_proba(X), plain.predict(X)
-    # The base class turns them into places of columns, and each fit is given these.
+    # The base class encodes labels as column numbers, so representatives suffice.
     for case in LABELS if kind in REPRESENTATIVES else ["from 1", "strings"]:
         with of_case(case):
             names = np.asarray(LABELS[case])
@@ -505,7 +505,7 @@ def test_no_rows_have_outputs_without_rows(kind, logits3):
 
 
 # --------------------------------------------------------------------------------------
-# Bad parameters, of every calibrator that has one of the name.
+# Invalid values of parameters, for every calibrator with a parameter of this name.
 
 FLAG = ["no"], "must be True or False, got 'no'"
 STRENGTH = (

@@ -73,7 +73,7 @@ def fitted(form, X, y, w):
 )
 def test_probabilities_are_sensible(form, dtype):
     for name, rows in HARD.items():
-        # The smoothing of BernoulliNB is lost beside such weights.
+        # The smoothing of BernoulliNB is negligible beside such weights.
         if not (isinstance(form, EstimatorCalibration) and name == "weights over thirty orders"):
             with of_case(name):
                 check_sensible(form, dtype, *rows())

@@ -20,7 +20,7 @@ from skcalib.datasets import make_logits
 from skcalib.decision import RiskCoverageDisplay
 from skcalib.monitor import CalibrationMonitor
 
-# Neither is right as mathematics, and matplotlib leaves the second out of legends.
+# Both are invalid mathtext, and matplotlib would omit the second from legends.
 NAMES = [r"costs $\frac$ 5", "_hidden $x_$"]
 Z, Y = make_logits(100, 3, random_state=0)
 P = softmax(Z, axis=1)
@@ -65,7 +65,7 @@ def of_segments(name):
     return SegmentDisplay.from_predictions(Y, P, columns, name=name, n_resamples=9).figure_
 
 
-# The picture, and how often the name stands in it.
+# Each picture and the number of times that the name appears in it.
 PICTURES = {
     "bars": (lambda name: ReliabilityDisplay.from_predictions(Y, P, name=name).figure_, 1),
     "dots": (two_models, 1),

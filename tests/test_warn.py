@@ -130,7 +130,7 @@ def test_warnings_point_at_skcalib_without_a_caller():
     with pytest.warns(UserWarning, match="here") as caught:
         warn("here")
     assert caught[0].filename == __file__
-    # As from a program that names no package, or from the first line of a thread.
+    # This is a program without a package, or the first line of a thread.
     names = {"__package__": None, "warn": warn}
     with pytest.warns(UserWarning, match="there") as caught:
         exec(compile("warn('there')", "program.py", "exec"), names)

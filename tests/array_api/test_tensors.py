@@ -75,7 +75,7 @@ def test_outputs_match_numpy_on_the_device_of_the_logits(kind, case, lib, dtype)
         check_like(getattr(fitted, method)(X), want[method], lib, dtype)
     predicted = lib.numpy(fitted.predict(X))
     assert predicted.dtype == want["predict"].dtype
-    # Where two classes are next to equally probable rounding decides.
+    # Rounding decides between classes with nearly equal probabilities.
     top = np.sort(want["predict_proba"], axis=1)[:, -2:]
     clear = top[:, 1] - top[:, 0] > 1e-5
     np.testing.assert_array_equal(predicted[clear], want["predict"][clear])

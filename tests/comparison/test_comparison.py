@@ -344,7 +344,7 @@ def test_training_rows_need_two_classes_with_weight(rows):
         compare_calibrators(logits, y, cv=halves, sample_weight=w, **args)
     with pytest.raises(ValueError, match=r"must hold some weight, got .* zero only in split 0"):
         compare_calibrators(logits, y, cv=halves[:1], sample_weight=w, **args)
-    # Test rows of one class are rows to be judged on like others.
+    # Test rows of a single class are allowed.
     one = compare_calibrators(logits, y, cv=alone[:1], calibrators=SOME)
     assert np.isfinite(one.scores["log loss"]).all()
 

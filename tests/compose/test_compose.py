@@ -290,7 +290,7 @@ def test_min_proba_is_half_the_smallest_positive_probability(rare, least, frozen
     base = FrozenEstimator(Given().fit(P, y)) if frozen else Given()
     for kind in (LogitTransformer(base), CalibratedClassifier(base, TemperatureScaling())):
         assert kind.fit(P, y).min_proba_ == least
-    # A row without weight is no row: the others have no zero.
+    # Only the row without weight has a zero.
     w = (np.arange(60) != 7).astype(float)
     c = CalibratedClassifier(base, TemperatureScaling())
     with warnings.catch_warnings():
@@ -317,7 +317,7 @@ def test_min_proba_is_set_for_each_label_and_its_complement(rare, least):
     P[7] = rare
     for kind in (LogitTransformer(Given()), CalibratedClassifier(Given())):
         assert kind.fit(P, Y).min_proba_ == pytest.approx(least, rel=1e-9)
-    # The zeros of labels that training rows lack are none of the classifier.
+    # Zeros of labels missing in training rows do not count as zeros of the classifier.
     Y[:, 0] = np.arange(60) < 12
     if least == 1e-15:
         with pytest.warns(UserWarning, match="label 0, so that"):

@@ -81,7 +81,7 @@ def test_a_prohibitive_cost_does_not_make_others_equal():
         assert bayes_decision(p, -cost[:, ::-1] + [[2 * most, 0, 0]]).tolist() == [1, 1, 2, 2]
         assert bayes_decision(p, np.tile(cost, (4, 1, 1))).tolist() == [0, 0, 1, 1]
         assert expected_cost([0, 0, 0, 1], p, cost) == 0.5
-    # Also where it is prohibitive for one class only.
+    # A cost may be prohibitive for one class only.
     assert bayes_decision(p[:2], [[0, 1], [1e15, 1]]).tolist() == [1, 1]
 
 

@@ -167,7 +167,7 @@ def test_fewer_than_three_rows_have_no_curve():
 @pytest.mark.parametrize("w", [None, 3.0])
 def test_band_of_equal_scores_has_binomial_ends(w):
     n, score, level, draws = 40, 0.5, 0.9, 600
-    # As many events as expected, so the kernel is narrow, and noise in another place would show.
+    # The number of events is as expected, so the kernel is narrow and shows misplaced noise.
     rows = scored(np.arange(n) < 20, np.full(n, score), None if w is None else np.full(n, w))
     curve = drawn_curve(rows)
     x, *found = consistency_band(rows, curve, level, draws, 0)

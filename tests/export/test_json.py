@@ -50,7 +50,7 @@ FEW = {
     "matrix": MatrixScaling(),
     "histogram": HistogramBinning(n_bins=5),
 }
-# Levels of features that tell nothing of the class, so that trees have no weight.
+# Levels of features without information on the class, so that trees get no weight.
 LEVELS = np.array(["a", "b", "c"])
 MAPS = [kind for kind in CALIBRATORS if "EstimatorCalibration" not in kind.__name__]
 

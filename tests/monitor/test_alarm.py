@@ -113,7 +113,7 @@ def test_groups_change_the_test_and_no_measure():
     measure = "expected_calibration_error"
     assert grouped.measure(measure) == rows.measure(measure)
     assert grouped.n_samples_ == 1200
-    # Four equal rows are one row for the test, except for the part that is staked.
+    # Four equal rows count as one row for the test; only the stake differs.
     assert once.e_value_ / 3 < grouped.e_value_ < 3 * once.e_value_ < rows.e_value_
 
 

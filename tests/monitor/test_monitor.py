@@ -141,7 +141,7 @@ def test_rows_of_weight_zero_are_absent(rng):
     assert monitor.n_samples_ == 30
     part = CalibrationMonitor([0, 1]).update(y[:30], p[:30])
     assert monitor.measure(MEASURES[0]) == part.measure(MEASURES[0])
-    # Its label need not even be known.
+    # Labels of rows without weight may be unknown.
     monitor.update([0, 7], [0.5, 0.5], [1, 0])
 
 

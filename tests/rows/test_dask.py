@@ -29,7 +29,7 @@ from skcalib.datasets import make_logits
 from skcalib.experimental import TopLabelCalibration
 
 N, CHUNK = 3000, 700
-# The joint family ends where the gradient is small enough: here, where nothing is left.
+# Fits by gradient tolerance get a tiny tolerance here, so that results are exact.
 EXACT = [
     *(families.with_known(kind, tol=1e-11) for kind in families.CALIBRATORS),
     VectorScaling(tol=1e-11, alpha=0, fit_intercept=False),

@@ -158,7 +158,7 @@ def test_separable_rows_warn_about_no_optimum():
     assert np.isfinite(c.coef_).all()
     assert np.array_equal(c.predict(Z), y)
     assert c.loss_ < np.log(2) / 60  # the least with one row wrong
-    # With a ridge there is one, even where it gets all rows right.
+    # With a ridge there is an optimum, even if all rows are right.
     held = MatrixScaling(alpha=1e-4).fit(Z, y)
     assert np.array_equal(held.predict(Z), y)
     assert held.loss_ > c.loss_

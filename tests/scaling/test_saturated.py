@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from skcalib import TemperatureScaling
 from skcalib.datasets import make_logits
 
-# All that start from a temperature, and mix.
+# Calibrators that start from a temperature and have smoothing.
 AROUND = [
     kind
     for kind in CALIBRATORS

@@ -104,7 +104,7 @@ def test_separable(scale):
     y = np.array([0, 1, 0])
     calibrator = fit_warned(Z, y, "separable rows.*not trained on", smoothing=0)
     assert calibrator.temperature_ == pytest.approx(smoothed_targets(Z, y), rel=1e-6)
-    # The mean distance to the other class, of 5/3, is that under the probabilities.
+    # The mean distance to the other class, 5/3, is an expectation under the probabilities.
     wrong = calibrator.predict_proba(Z)[np.arange(3), 1 - y]
     assert wrong @ [2, 1, 2] == pytest.approx(5 * 1 / 4 / 2, rel=1e-9)
 

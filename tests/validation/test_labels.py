@@ -26,7 +26,7 @@ Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
 P3 = softmax(Z3, axis=1)
 
 # --------------------------------------------------------------------------------------
-# Exactness. Integers that are one and the same as floats: NumPy takes a mixture for floats.
+# Exactness. Large integers that are equal as floats; NumPy converts mixtures to floats.
 
 U64 = np.array([2**63, 2**63 + 1, 2**64 - 1], dtype=np.uint64)
 FORMS = {
@@ -44,7 +44,7 @@ CONTAINERS = {
     "list": lambda y: y.tolist(),
     "series": lambda y: pd.Series(y, index=range(5, 5 + len(y))),
 }
-# NumPy makes floats of lists of some of them.
+# NumPy converts some lists of large integers to floats.
 AS_FLOATS = {form for form, names in FORMS.items() if np.array(names.tolist()).dtype.kind == "f"}
 held = pytest.mark.parametrize(
     ("form", "container"),
@@ -87,7 +87,7 @@ def test_large_integers_in_chunks(form):
 
 
 # --------------------------------------------------------------------------------------
-# Types that stand for others.
+# Representative types.
 
 NULLABLE = {
     "Int64": (pd.Series(2**60 + Y3, dtype="Int64"), [2**60, 2**60 + 1, 2**60 + 2]),

@@ -80,7 +80,7 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
         other = quiet(form, wide, Y, classes=range(K + 1))
         # The ridge of vector scaling has the number of classes in it, and noise goes to all
         # labels. A sigmoid fitted with rows of the masked class expects a fraction of a row in it.
-        # So does a mixture, which changes the shape of an increasing function. For a classifier
+        # The uniform share also changes the shape of an increasing function. For a classifier
         # the column is another feature.
         atol = 1e-9
         if isinstance(form, (VectorScaling, NoisyLabelCalibration, *WITH_FOLDS)):
@@ -102,7 +102,7 @@ def test_masked_rows_do_not_count_for_their_class(kind):
     extra = np.full((500, K), -np.inf)  # rows that say nothing of the last class
     extra[:, :3] = Z[:500, :3]
     first = kind().fit(np.r_[MASKED, extra], np.r_[Y, np.arange(500) % 3])
-    # These have no map of their own, or one of log-odds of a temperature that all rows share.
+    # These calibrators have no map, or a map of log-odds after a common temperature.
     joint = {VectorScaling, QuadraticScaling, BetaCalibration}
     for name in ("coef_", "bin_values_"):
         if hasattr(c, name) and kind not in joint:
