@@ -64,14 +64,6 @@ def test_every_part_is_on_one_layer():
     assert len(layers.layers()) <= 11
 
 
-def test_docstrings_of_parts_start_with_a_sentence():
-    sys.path.insert(0, str(ROOT / "doc"))
-    import package_table
-
-    found = package_table.sentences()
-    assert not [sentence for sentence in found.values() if not sentence.endswith(".")]
-
-
 def test_imports_point_downwards_and_have_no_cycles():
     number = {name: k for k, names in enumerate(layers.layers()) for name in names}
     graph = {}
