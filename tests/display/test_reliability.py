@@ -433,7 +433,7 @@ def test_colours_and_line_properties_are_passed_on(style):
     assert to_rgb(draw(style=style, line_kw={"color": "red"}).ax_.get_facecolor()) == (1, 1, 1)
 
 
-@pytest.mark.parametrize("styles", pairwise([*STYLES, STYLES[0]]))
+@pytest.mark.parametrize("styles", list(pairwise([*STYLES, STYLES[0]])))
 def test_another_style_forgets_the_first(styles):
     held = {
         "bars": {"bars_", "gaps_", "intervals_"}, "dots": {"intervals_", "line_", "dots_"},
