@@ -71,7 +71,7 @@ def test_files_larger_than_memory_are_fitted(tmp_path):
 @pytest.mark.parametrize("kind", CALIBRATORS)
 def test_many_threads_predict_at_a_time(kind):
     """Threads that predict at the same time do not mix up their rows."""
-    Z, y = make_logits(30_000, 5, random_state=0)
+    Z, y = make_logits(12_000, 5, random_state=0)
     calibrator = kind().fit(Z[:2000], y[:2000])
     expected = calibrator.predict_proba(Z)
     parts = [slice(k, None, 16) for k in range(16)]
