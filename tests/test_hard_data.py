@@ -1,4 +1,4 @@
-"""Data without an optimum, or next to none: finite parameters, sensible probabilities."""
+"""Data without an optimum, or nearly so: finite parameters, sensible probabilities."""
 
 import warnings
 from functools import cache
@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling
+from skcalib._warnings import ColumnOrderWarning
 from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.slow
@@ -58,11 +59,12 @@ HARD = {
 
 
 def fitted(form, X, y, w):
-    """The fitted form; it may warn of what has no optimum or is the wrong way round."""
+    """The fitted form. Warnings about missing optima and reversed columns are expected."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ColumnOrderWarning)
         warnings.filterwarnings("ignore", ".*The slope of . of . sigmoids is negative", UserWarning)
-        warnings.filterwarnings("ignore", "The training rows of each fold must hold", UserWarning)
+        warnings.filterwarnings("ignore", "The training rows of each of . folds must hold", UserWarning)
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
 
 

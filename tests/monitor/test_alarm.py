@@ -204,10 +204,10 @@ def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, size=1):
     ("kind", "batch", "n_batches", "size"),
     [
         ("top-label", 1000, 100, 1),
-        ("classwise", 10, 300, 1),
-        ("binary", 10, 300, 1),
+        ("classwise", 10, 150, 1),
+        ("binary", 10, 150, 1),
         ("top-label", 100, 100, 5),
-        ("binary", 20, 300, 10),
+        ("binary", 20, 150, 10),
     ],
 )
 def test_false_alarms_over_long_lives(kind, batch, n_batches, size):
