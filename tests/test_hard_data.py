@@ -64,7 +64,7 @@ def fitted(form, X, y, w):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", ColumnOrderWarning)
         warnings.filterwarnings("ignore", ".*The slope of . of . sigmoids is negative", UserWarning)
-        warnings.filterwarnings("ignore", "The training rows of each of . folds must hold", UserWarning)
+        warnings.filterwarnings("ignore", "The training rows of each of . folds must", UserWarning)
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
 
 
