@@ -1,6 +1,6 @@
 """Fixtures and settings shared by all tests.
 
-The process that hands out tests to others reads them too, so they import what they need.
+Fixtures import skcalib themselves, so the controller process of pytest-xdist starts fast.
 """
 
 import gc
@@ -12,7 +12,7 @@ from hypothesis import settings
 
 os.environ["MPLBACKEND"] = "Agg"
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # Processes share the cores already: threads of one would wait for those of others.
+    # Worker processes already use all cores, so BLAS threads would only compete.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Reproducible on every machine, and no failure because a machine is slow.
 settings.register_profile("skcalib", derandomize=True, deadline=None, max_examples=25)
@@ -21,12 +21,12 @@ settings.load_profile("skcalib")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file():
-    """Tests have no doctests, for which pytest would import and search each module."""
+    """Skip doctest collection in tests, which would import every module."""
     return [c for c in (yield) if type(c).__name__ != "DoctestModule"]
 
 
 def pytest_sessionstart():
-    """Thousands of tests are collected, of which nothing is garbage."""
+    """Disable the garbage collector while pytest collects thousands of tests."""
     gc.disable()
 
 
@@ -37,7 +37,7 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Each process has files of its own as long as there are any, and imports what these need."""
+    """Give whole files to worker processes, so that each process imports few modules."""
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
@@ -60,10 +60,10 @@ def logits3():
 
 @pytest.fixture(autouse=True)
 def _seed():
-    """Estimators without ``random_state`` are the same in each run."""
+    """Seed the global state for estimators without ``random_state``."""
     import numpy as np
 
-    np.random.seed(0)  # noqa: NPY002 - what scikit-learn draws from
+    np.random.seed(0)  # noqa: NPY002 - scikit-learn draws from this state
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def _close_figures():
 
 @pytest.fixture(autouse=True)
 def _quick_default(monkeypatch):
-    """In comparisons the default calibrators have few candidates, which are fast."""
+    """Use the small, fast default calibrators in comparisons."""
     import families
 
     for name in ("AutoCalibrator", "ConditionalCalibrator"):

@@ -7,12 +7,12 @@ import pytest
 
 
 def slow(*combinations):
-    """Combinations for the slow tests alone."""
+    """Parameter combinations, all marked slow."""
     return [pytest.param(*values, marks=pytest.mark.slow) for values in combinations]
 
 
 def partly_slow(*values, quick=None):
-    """All combinations; all are slow except a diagonal with every value, or its start."""
+    """All combinations. Only a diagonal that covers every value is quick."""
     n_quick = max(map(len, values)) if quick is None else quick
     diagonal = {tuple(k % len(of) for of in values) for k in range(n_quick)}
     return [
@@ -25,13 +25,13 @@ def partly_slow(*values, quick=None):
 
 
 def in_legend(ax):
-    """Labels of the legend of axes, or of the legend above them."""
+    """Labels in the legend of the axes or of the figure."""
     legend = ax.get_legend() or ax.figure.legends[0]
     return [text.get_text() for text in legend.get_texts()]
 
 
 def band_of(display):
-    """Scores, lower and upper end of a band in one piece."""
+    """Scores, lower limits and upper limits of a connected band."""
     points = display.band_.get_paths()[0].vertices
     x = np.unique(points[:, 0])
     ends = [points[points[:, 0] == at, 1] for at in x]

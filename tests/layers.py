@@ -26,7 +26,7 @@ def modules():
 
 
 def name_of(path):
-    """The name of a module within the package; of a package that of its ``__init__``."""
+    """Name of a module within the package, with ``__init__`` for a package."""
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 

@@ -17,21 +17,21 @@ from skcalib import metrics
 from skcalib._rows.arrays import both_columns
 from skcalib.monitor import CalibrationMonitor
 
-# Properties of everything there is: quick ones are beside their subjects.
+# Property tests of the whole package. Quick property tests are in the folders.
 pytestmark = pytest.mark.slow
 
 SIZES = [0.0, 1.0, -1.0, 1e-8, 1e-300, 3.0, 40.0, 1e4, -1e4, 1e30]
 SPOILS = [np.nan, np.inf, -np.inf, 1e308]
 
 
-# The fixture is to see all examples of a test.
+# The function-scoped fixture counts the answers of all examples.
 settings = partial(plain_settings, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Answers:
-    """Calls of a property: what they return, or None if they refuse with a sentence.
+    """Results of calls, or None if the call raised a message.
 
-    A property that hardly ever sees an answer says nothing, however often it passes.
+    A property test is void if nearly all calls raise, so the answers are counted.
     """
 
     def __init__(self):
@@ -79,7 +79,7 @@ def problems(draw):
     kind = draw(st.sampled_from([np.float64, np.float32, np.float16, np.int64]))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # Integers and half precision hold no 1e30, and make it what calibrators refuse.
+        # Clip values that overflow in integers and float16, which calibrators refuse.
         largest = {np.int64: 1e15, np.float16: 6e4}.get(kind, np.inf)
         Z = np.where(np.isfinite(Z), np.clip(Z, -largest, largest), Z).astype(kind)
     Z = np.asfortranarray(Z) if draw(st.booleans()) else Z
@@ -123,7 +123,7 @@ def judged(draw):
     return y, P.astype(draw(st.sampled_from([np.float64, np.float32]))), w
 
 
-# That of segments takes features, and has tests of its own.
+# The error of segments takes features and has its own tests.
 FUNCTIONS = [
     getattr(metrics, name)
     for name in metrics.__all__

@@ -64,14 +64,6 @@ def test_every_part_is_on_one_layer():
     assert len(layers.layers()) <= 11
 
 
-def test_docstrings_of_parts_start_with_a_sentence():
-    sys.path.insert(0, str(ROOT / "doc"))
-    import package_table
-
-    found = package_table.sentences()
-    assert not [sentence for sentence in found.values() if not sentence.endswith(".")]
-
-
 def test_imports_point_downwards_and_have_no_cycles():
     number = {name: k for k, names in enumerate(layers.layers()) for name in names}
     graph = {}
@@ -84,7 +76,7 @@ def test_imports_point_downwards_and_have_no_cycles():
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-# They take rows of whatever scikit-learn's estimators take as X, and of arguments of fit; and find
+# They index rows of any X and of fit arguments, and find
 # the namespace of a tensor, as scikit-learn itself does, without a package of its own.
 PRIVATE_NAMES_OF_SCIKIT_LEARN = {
     "compose._folds": {"_safe_split", "_check_method_params"},
@@ -102,7 +94,7 @@ def test_no_other_private_names_of_scikit_learn():
                 assert private <= PRIVATE_NAMES_OF_SCIKIT_LEARN.get(module, set()), module
 
 
-# For those who have them: a comparison as a data frame, chunks of rows with Dask, ONNX models.
+# Optional packages: pandas for tables, Dask for chunks of rows, ONNX and torch for export.
 EXTRAS = {
     "comparison._comparison": {"pandas"},
     "_rows.dask": {"dask"},
@@ -171,7 +163,7 @@ def test_work_leaves_the_global_random_state_alone():
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-# Results of functions, which show them.
+# Results of functions. The examples of these functions show them.
 WITHOUT_EXAMPLE = {
     "CalibratedMean",
     "CalibrationDifference",

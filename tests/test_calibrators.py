@@ -61,7 +61,7 @@ def test_single_precision_is_double_but_for_rounding(kind):
         assert (found.shape, found.dtype) == (X.shape, np.float32)
     P = single.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
-    # But for a row or two that rounding puts into another bin.
+    # Rounding may put a row or two into another bin.
     distance = np.abs(P - double.predict_proba(X.astype(float))).max(axis=1)
     assert np.mean(distance > 1e-4) < 0.01
 
@@ -77,7 +77,7 @@ def test_permuted_classes_have_permuted_probabilities(kind, logits3):
 
 @every
 def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
-    """Trap 3: others decide by the batch whether they were given probabilities."""
+    """A batch that looks like probabilities must not be treated in another way than its rows."""
     X, _ = logits3
     calibrator = plain_fit(kind)
     row = np.array([[0.2, 0.3, 0.5]])
@@ -93,9 +93,9 @@ def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
     small=st.floats(1e-8, 1e-6),
     row=st.lists(st.floats(-1e99, 1e99), min_size=3, max_size=3),
 )
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_extreme_rows_get_probabilities(kind, big, small, row):
-    """Trap 7: others give NaN for a row that all classes say no to."""
+    """Rows with a score of zero for every class must not give NaN after normalization."""
     X, y = make_logits(40, 3, random_state=0)
     for scale in (big, small, 1.0):
         P = kind().fit(scale * X, y).predict_proba([row, [big, -big, 0], [small, 0, -small]])
@@ -127,7 +127,7 @@ def test_order_of_the_classes_is_kept(kind, logits3):
 
 @pytest.mark.parametrize("kind", ORDER_KEEPING)
 def test_predictions_are_kept_despite_rounding(kind, logits3):
-    """Neighbouring floating-point numbers, many of which have equal calibrated logits."""
+    """Many neighbouring floating-point numbers get equal calibrated logits."""
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(500, 1)).astype(np.float32).view(np.int32)
     X = (numbers + rng.integers(0, 3, size=(500, 3), dtype=np.int32)).view(np.float32)
@@ -258,11 +258,11 @@ LABELS = {
 
 @few
 def test_labels_of_any_type(kind, logits3):
-    """Trap 1: scikit-learn's temperature scaling takes integer labels for column numbers."""
+    """Labels 1, 2, 3 must not be used as column numbers, as in scikit-learn's temperature."""
     X, y = logits3
     plain = plain_fit(kind)
     P, k = plain.predict_proba(X), plain.predict(X)
-    # The base class turns them into places of columns, and each fit is given these.
+    # The base class encodes labels as column numbers, so representatives suffice.
     for case in LABELS if kind in REPRESENTATIVES else ["from 1", "strings"]:
         with of_case(case):
             names = np.asarray(LABELS[case])
@@ -309,7 +309,7 @@ def test_in_a_pipeline_a_search_and_cross_validation(kind, logits3):
 
 @few
 def test_data_frames_and_series(kind, logits3):
-    """Trap 2: scikit-learn looks up ``y[0]``, which the index lacks."""
+    """A series without the index 0 must not raise KeyError, as in scikit-learn's temperature."""
     X, y = logits3
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     labels = pd.Series(y, index=np.random.default_rng(0).permutation(len(y)) + 1)
@@ -442,7 +442,7 @@ def test_bad_logits_are_refused_at_predict(kind):
 
 
 @few
-def test_probabilities_for_log_odds_are_noticed(kind):
+def test_probabilities_for_log_odds_warn(kind):
     X, y = make_logits(100, 2, random_state=0)
     p = softmax(X, axis=1)[:, 1:]
     with pytest.warns(UserWarning, match=r"is between 0 and 1: .*scipy.special.logit\(p\)"):
@@ -450,7 +450,7 @@ def test_probabilities_for_log_odds_are_noticed(kind):
 
 
 @few
-def test_probabilities_for_logits_are_noticed_unless_one_row_is_none(kind, logits3):
+def test_probabilities_for_logits_warn_unless_one_row_is_not(kind, logits3):
     X, y = logits3
     P = softmax(X, axis=1)
     for logits in (P, P.astype(np.float16).astype(np.float32)):
@@ -505,7 +505,7 @@ def test_no_rows_have_outputs_without_rows(kind, logits3):
 
 
 # --------------------------------------------------------------------------------------
-# Bad parameters, of every calibrator that has one of the name.
+# Invalid values of parameters, for every calibrator with a parameter of this name.
 
 FLAG = ["no"], "must be True or False, got 'no'"
 STRENGTH = (
@@ -537,7 +537,7 @@ BAD_PARAMETERS = {
     "estimator": (["auto", TemperatureScaling], "must be a classifier"),
     **dict.fromkeys(["normalize", "fit_intercept", "smooth_targets", "increasing"], FLAG),
 }
-# What the tests of the calibrators that have them are about.
+# Parameters that the tests of single calibrators cover.
 OTHER_PARAMETERS = {
     "calibrators",
     "categorical_features",

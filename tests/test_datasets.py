@@ -1,4 +1,4 @@
-"""Made data have the truth they claim; the digits network is what it is said to be."""
+"""Made data follow the true probabilities; the digits network has the documented properties."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_labels_are_drawn_from_the_true_probabilities():
             assert chisquare([hits, n - hits], [expected, n - expected]).pvalue > 1e-5
 
 
-def test_distortion_is_the_one_said():
+def test_logits_have_the_requested_distortion():
     offset = [0.0, 1.0, -2.0]
     logits, _, P = make_logits(
         100, 3, temperature=2.5, offset=offset, return_proba=True, random_state=0

@@ -1,7 +1,7 @@
-"""scikit-learn's own battery, on each estimator bare, in a pipeline, and as CalibratedClassifier.
+"""scikit-learn's estimator checks on each estimator, alone, in a pipeline and with a classifier.
 
-The classifier is one in closed form, so that the noise of a solver cannot move a row across the
-edge of a bin. The checks that fail are exactly those that skcalib.testing names.
+The classifier has a closed form, so solver noise cannot move a row across a bin edge. Exactly the
+checks named by skcalib.testing fail.
 """
 
 from contextlib import suppress
@@ -30,21 +30,20 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.conditional import ConditionalCalibrator
-from skcalib.experimental import EstimatorCalibration, TopLabelCalibration
+from skcalib.experimental import EstimatorCalibration
 from skcalib.judge import ScoreTransformer
 from skcalib.testing import expected_failed_checks
 
-# What scikit-learn expects of its own pipelines.
+# Checks that scikit-learn's own pipelines fail.
 OF_PIPELINES = {
     "check_estimators_overwrite_params": "Pipeline fits the steps that it was given",
     "check_dont_overwrite_parameters": "Pipeline fits the steps that it was given",
 }
-# Of top-label calibration, whose predictions are those of the logits by definition.
+# Top-label calibration predicts from the uncalibrated logits by definition.
 OF_KEPT_PREDICTIONS = {
     "check_classifiers_train": "the predicted class may not be the most probable one"
 }
-# Smooth enough that held-out logits and others differ by more than the checks let pass.
+# Strong smoothing keeps in-sample and held-out logits within the tolerance of the checks.
 SMOOTH = GaussianNB(var_smoothing=0.1)
 
 
@@ -78,12 +77,12 @@ def each(estimators):
 
 
 def of_predictions(calibrator):
-    """Failures expected where predictions are those of the logits."""
+    """Expected failures of calibrators that predict from uncalibrated logits."""
     return OF_KEPT_PREDICTIONS if calibrator._keeps_predictions else {}
 
 
 def run(estimator, *expected_failures):
-    """Run all checks, of which the expected failures, and no others, must fail."""
+    """Run all checks. Exactly the expected failures must fail."""
     expected = {name for names in expected_failures for name in names}
     for _, check in estimator_checks_generator(estimator):
         name = getattr(check, "func", check).__name__
@@ -100,7 +99,7 @@ def run(estimator, *expected_failures):
 @skips
 @features
 @each([kind() for kind in CALIBRATORS if kind not in STAND_INS.values()])
-def test_bare(estimator):
+def test_calibrators_pass_the_checks_of_scikit_learn(estimator):
     run(estimator, expected_failed_checks(estimator))
 
 
@@ -109,7 +108,7 @@ def test_bare(estimator):
 @features
 @each([AutoCalibrator(cv=2), EstimatorCalibration(), families.ConditionalCalibrator()])
 def test_calibrators_with_stand_ins(estimator):
-    """Themselves, but for the default given features, whose fit without them is the first one's."""
+    """Checks of the real calibrators. Without features, the conditional one equals the default."""
     run(estimator, expected_failed_checks(estimator))
 
 
@@ -138,20 +137,6 @@ def test_scores_outside_of_a_scale_are_expected(estimator):
     assert not [result for result in results if result["status"] == "failed"]
 
 
-@pytest.mark.slow
-@skips
-@features
-@each(
-    [
-        CalibratedClassifier(BASE, AutoCalibrator(cv=2), cv=3),
-        TopLabelCalibration(AutoCalibrator(cv=2)),
-        CalibratedClassifier(BASE, ConditionalCalibrator(cv=2), cv=3),
-    ]
-)
-def test_the_default_as_a_parameter(estimator):
-    run(estimator, expected_failed_checks(estimator))
-
-
 @skips
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of labels that all rows have or lack
 @each([MultiLabelCalibrator()])
@@ -164,7 +149,7 @@ def test_several_labels(estimator):
 @features
 @each([CalibratedClassifier(SPARSE, cv=3)])
 def test_calibrated_classifier_by_default(estimator, monkeypatch):
-    """With the few candidates of the stand-in, whose checks are those of test_bare."""
+    """The default calibrator has few candidates here; test_calibrators_with_stand_ins has all."""
     name = "skcalib.compose._calibrated_classifier.AutoCalibrator"
     monkeypatch.setattr(name, families.AutoCalibrator)
     run(estimator, expected_failed_checks(estimator))

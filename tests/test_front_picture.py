@@ -1,4 +1,4 @@
-"""The picture on the front page shows what skcalib draws today, and agrees with the table."""
+"""The picture on the front page is up to date and agrees with the table."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def test_picture_and_table_have_the_same_errors(picture):
         assert panel["ECE"] == pytest.approx(float(error), abs=6e-3)
 
 
-def test_nothing_is_clipped_on_an_opaque_ground(picture):
+def test_picture_is_opaque_and_not_clipped(picture):
     pixels = np.asarray(picture.convert("RGBA"))
     assert pixels.shape[1] >= 1200
     assert np.all(pixels[..., 3] == 255)

@@ -1,4 +1,4 @@
-"""Data without an optimum, or next to none: finite parameters, sensible probabilities."""
+"""Data without an optimum, or nearly so: finite parameters, sensible probabilities."""
 
 import warnings
 from functools import cache
@@ -59,12 +59,12 @@ HARD = {
 
 
 def fitted(form, X, y, w):
-    """The fitted form; it may warn of what has no optimum or is the wrong way round."""
+    """The fitted form. Warnings about missing optima and reversed columns are expected."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", ColumnOrderWarning)
         warnings.filterwarnings("ignore", ".*The slope of . of . sigmoids is negative", UserWarning)
-        warnings.filterwarnings("ignore", "The training rows of each (of 5 )?folds? must hold", UserWarning)
+        warnings.filterwarnings("ignore", "The training rows of each of . folds must", UserWarning)
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
 
 
@@ -75,7 +75,7 @@ def fitted(form, X, y, w):
 )
 def test_probabilities_are_sensible(form, dtype):
     for name, rows in HARD.items():
-        # The smoothing of BernoulliNB is lost beside such weights.
+        # The smoothing of BernoulliNB is negligible beside such weights.
         if not (isinstance(form, EstimatorCalibration) and name == "weights over thirty orders"):
             with of_case(name):
                 check_sensible(form, dtype, *rows())
@@ -110,7 +110,7 @@ UNMIXED = [clone(f).set_params(smoothing=0) for f in FORMS if type(f) in JOINT]
 
 @pytest.mark.parametrize("form", {repr(form): form for form in UNMIXED}.values(), ids=repr)
 def test_never_worse_than_temperature_scaling(form):
-    """On the rows of the fit, where temperature scaling is a special case, unless mixed."""
+    """On the training rows, temperature scaling is a special case of forms without smoothing."""
     for name in HARD:
         with of_case(name):
             assert hard_loss(form, name) <= hard_loss(PLAIN, name) * (1 + 1e-6) + 1e-9

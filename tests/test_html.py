@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 
-from skcalib._output.html import Number, as_text, definitions, element, fragment, page, table
+from skcalib._output.html import Number, as_text, element, fragment, page, table
 
 
 class Read(HTMLParser):
@@ -46,17 +46,6 @@ def test_other_characters_stay(text):
     assert as_text(text) == text
 
 
-def test_children_of_all_kinds():
-    made = element("p", "a", None, [element("b", 1), "c", [2.5, None]], (x for x in "de"))
-    assert fragment(made) == "<p>a<b>1</b>c2.5de</p>"
-
-
-def test_attributes_that_are_none_are_left_out():
-    made = element("th", class_="x", aria_label=3, id=None)
-    assert fragment(made) == '<th class="x" aria-label="3"></th>'
-    assert fragment(element("br")) == "<br>"
-
-
 def test_tables_have_headers_captions_and_numbers():
     rows = [["a", Number("1.0"), "<"], ["b", Number("nan"), element("i", ">")]]
     text = fragment(table(["x", "y", "z"], rows, caption="C", class_="own"))
@@ -76,7 +65,3 @@ def test_pages_are_whole():
     assert "<style>a > b {}</style></head>" in text
     assert "default-src 'none'" in unescape(text)
     assert text.endswith("<body><h1>x</h1></body></html>\n")
-
-
-def test_definitions():
-    assert fragment(definitions([("a", 1)])) == "<dl><dt>a</dt><dd>1</dd></dl>"

@@ -17,7 +17,7 @@ def columns(Z):
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
-def test_three_outputs_are_one(form, n_columns):
+def test_transform_and_probabilities_agree(form, n_columns):
     Z, y = make_logits(150, max(n_columns, 2), temperature=1.5, random_state=0)
     Z = Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z
     names = np.array(["c", "a", "b"])[: max(n_columns, 2)]
@@ -60,8 +60,8 @@ class Far(BaseCalibrator):
 @pytest.mark.parametrize("factor", [0.5, 0.9, np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_logits_beyond_all_bounds_become_the_largest(n_columns, dtype, factor):
-    """So large that their differences, and those of these, are numbers still."""
+def test_infinite_calibrated_logits_are_clipped(n_columns, dtype, factor):
+    """The bound is so large that differences of logits do not overflow."""
     largest = np.finfo(dtype).max
     signs = np.array([[1], [-1], [1]]) if n_columns == 1 else np.array([[1, -1, 1], [-1, 1, -1]])
     Z = signs.astype(dtype)
@@ -89,7 +89,7 @@ def test_smaller_logits_are_left_alone():
 @pytest.mark.parametrize("method", ["transform", "predict_proba", "predict_log_proba"])
 @pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8, np.float16, bool, list])
 def test_logits_of_any_type_are_numbers(method, kind):
-    """What has no precision of its own is taken in double precision."""
+    """Integers, Booleans, float16 and lists are computed in float64."""
     Z, y = make_logits(60, 3, random_state=0)
     given = np.abs(2 * Z).round().clip(0, 100)
     given = given.tolist() if kind is list else given.astype(kind)

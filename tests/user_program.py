@@ -40,7 +40,7 @@ def calibrated(logits: Floats, y: NDArray[np.intp]) -> tuple[float, Floats]:
 
 
 def measured(y: NDArray[np.intp], P: Floats, Q: Floats) -> None:
-    """Measures are numbers, but for those of each class, and fields of results are numbers."""
+    """Measures and fields of results are numbers; measures of each class are arrays."""
     error: float = expected_calibration_error(y, P, n_bins=10, strategy="quantile")
     of_classes: Floats = expected_calibration_error(y, P, kind="classwise", average=None)
     smooth: float = smooth_calibration_error(y, P, labels=[0, 1, 2])
@@ -71,7 +71,7 @@ def reported(logits: Floats, y: NDArray[np.intp], folder: Path) -> CalibrationRe
 
 
 def main() -> None:
-    """Use what most programs will."""
+    """Run the calls that most programs need."""
     logits, y = make_logits(500, 3, random_state=0)
     temperature, P = calibrated(logits, y)
     measured(y, P, np.full_like(P, 1 / 3))

@@ -83,7 +83,7 @@ def pytest_pycollect_makemodule(module_path, parent):
 
 @pytest.fixture(autouse=True)
 def _dispatching():
-    """scikit-learn hands on arrays of other libraries as they are."""
+    """With array_api_dispatch, scikit-learn passes arrays of other libraries unchanged."""
     with config_context(array_api_dispatch=True):
         yield
 

@@ -64,7 +64,7 @@ def test_gradients_pass_through_outputs_or_are_refused(kind, torch_lib):
             assert (leaf.grad != 0).any()
 
 
-def test_gradients_are_those_of_differences(kind, torch_lib):
+def test_gradients_match_differences(kind, torch_lib):
     leaf = torch_lib.array(Z[:2]).requires_grad_()
     try:
         assert torch_lib.xp.autograd.gradcheck(fitted(kind).predict_proba, leaf, atol=1e-4)

@@ -53,7 +53,7 @@ def test_logits_in_a_pipeline(cv, lib):
 
 
 @pytest.mark.parametrize("name", ["array_api_strict", "torch"])
-def test_a_frozen_classifier_is_given_what_it_was_fitted_to(name, strict, torch_lib):
+def test_frozen_classifiers_get_the_features_of_their_own_fit(name, strict, torch_lib):
     lib = torch_lib if name == "torch" else strict
     X, y = lib.array(FEATURES), lib.array(LABELS)
     of_tensors = FrozenEstimator(LinearDiscriminantAnalysis().fit(X, y))

@@ -63,7 +63,7 @@ def numbers(result):
 
 
 def arguments(measure, y, P, convert):
-    """Labels and probabilities, for a comparison those of two models."""
+    """Labels and probabilities of one model, or of two models for a comparison."""
     others = [np.roll(P, 1, axis=0)] if "other_proba" in signature(measure).parameters else []
     return [convert(y), convert(P), *map(convert, others)]
 
@@ -87,7 +87,7 @@ def results_of_numpy(measure, weighted, dtype):
 
 @every
 @pytest.mark.parametrize("weighted", [False, True])
-def test_results_are_those_of_numpy(measure, weighted, lib, dtype):
+def test_results_match_numpy(measure, weighted, lib, dtype):
     wanted = results_of_numpy(measure, weighted, dtype)
     for name, given, n_classes in forms(measure):
         with of_case(name):
@@ -98,7 +98,7 @@ def test_results_are_those_of_numpy(measure, weighted, lib, dtype):
 
 
 @pytest.mark.parametrize("measure", OF_DECISIONS, ids=lambda f: f.__name__)
-def test_decisions_are_those_of_numpy(measure, lib, dtype):
+def test_decisions_match_numpy(measure, lib, dtype):
     y, P, w = rows(2, dtype=dtype)
     weights = {"sample_weight": w} if "sample_weight" in signature(measure).parameters else {}
     tensors = {name: lib.array(value) for name, value in weights.items()}
@@ -108,7 +108,7 @@ def test_decisions_are_those_of_numpy(measure, lib, dtype):
 
 
 def test_views(torch_lib):
-    """Tensors in other orders than those of rows, which torch warns about."""
+    """Transposed and strided tensors give the same errors without warnings of torch."""
     y, P, w = rows()
     want = expected_calibration_error(y, P, kind="classwise", sample_weight=w)
     X = torch_lib.array(np.ascontiguousarray(P.T)).T
@@ -199,7 +199,7 @@ BAD = {
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("bad", BAD)
-def test_errors_are_those_of_numpy(bad, lib):
+def test_errors_match_numpy(bad, lib):
     y, P, w = BAD[bad](*rows())
     with pytest.raises(ValueError, match=r".+") as want:
         expected_calibration_error(y, P, sample_weight=w)

@@ -62,7 +62,7 @@ def check_like(found, want, lib, dtype):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", CALIBRATORS)
-def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype):
+def test_outputs_match_numpy_on_the_device_of_the_logits(kind, case, lib, dtype):
     Z, y, w = data(case, dtype, masked=case == "weights" and kind._takes_masked)
     fitted = fitted_to(kind, case, dtype)
     with config_context(array_api_dispatch=False):
@@ -75,7 +75,7 @@ def test_outputs_are_those_of_numpy_where_the_logits_are(kind, case, lib, dtype)
         check_like(getattr(fitted, method)(X), want[method], lib, dtype)
     predicted = lib.numpy(fitted.predict(X))
     assert predicted.dtype == want["predict"].dtype
-    # Where two classes are next to equally probable rounding decides.
+    # Rounding decides between classes with nearly equal probabilities.
     top = np.sort(want["predict_proba"], axis=1)[:, -2:]
     clear = top[:, 1] - top[:, 0] > 1e-5
     np.testing.assert_array_equal(predicted[clear], want["predict"][clear])
@@ -148,7 +148,7 @@ def test_intervals(case, multi_class, lib, dtype):
     "row", [[0, 0, 0, 0], [1, 1, 1, 0], [1, 2, -np.inf, 2], [1] + [-np.inf] * 3]
 )
 def test_gradients_at_ties_and_masked_classes(kind, row, torch_lib):
-    """Those of a maximum would be shared among the ties, and an infinite margin has none."""
+    """Gradients of a maximum are divided among ties, and an infinite margin has no gradient."""
     Z, y = make_logits(300, 4, temperature=2.0, random_state=0)
     calibrator = kind().fit(torch_lib.array(Z), y)
     x = torch_lib.array(np.array([row], dtype=float)).requires_grad_()

@@ -70,7 +70,7 @@ def test_value_of_a_bin_is_the_share_of_hits(problem, strategy, smoothing):
     np.testing.assert_allclose(of_second(c, p), values[bin_index(p, edges)], rtol=1e-12, atol=1e-15)
 
 
-def test_values_are_probabilities_where_one_row_outweighs_the_rest():
+def test_probabilities_are_valid_if_one_row_has_nearly_all_weight():
     """The weight of the last bin, a difference of sums of 1e16, rounds to nothing."""
     for calibrator in EVERY:
         c = fit(calibrator, [0.2, 0.7, 0.8], [0, 1, 1], [1e16, 0.9, 0.9])

@@ -62,8 +62,8 @@ def test_centred_is_strictly_increasing_inside():
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
-    """Trap 21: NaN outside the range of the scores of the fit, even at 0 and 1."""
+def test_scores_outside_the_range_of_the_fit_have_probabilities(interpolation):
+    """Scores outside the range of the fit, even 0 and 1, must not give NaN."""
     rng = np.random.default_rng(0)
     z = rng.uniform(-1, 1, size=200)
     y = (rng.uniform(size=200) < 1 / (1 + np.exp(-z))).astype(int)
@@ -84,7 +84,7 @@ def test_isotonic_regression_goes_on_beyond_what_it_saw(interpolation):
 
 
 @pytest.mark.parametrize("s", [0.0, 0.5, 1.0, 2.0])
-def test_value_of_a_lowest_step_of_misses(s):
+def test_pseudo_rows_move_the_outer_steps_inside(s):
     margin, y = np.arange(8.0)[:, None], np.array([0, 0, 0, 1, 0, 1, 1, 1])
     values = IsotonicCalibration(pseudo_rows=s).fit(margin, y).bin_values_[0]
     np.testing.assert_allclose(values[[0, -1]], [s / (3 + s), 3 / (3 + s)])
@@ -113,7 +113,7 @@ def test_smoothing_is_two_more_rows():
     ],
 )
 def test_pseudo_rows_do_not_outweigh_light_rows(calibrator):
-    """They weigh as much as rows do on average, if that is less than 1."""
+    """A pseudo-row has the mean weight of the rows, at most 1."""
     Z, y = make_logits(300, 2, temperature=2.0, random_state=0)
     w = np.random.default_rng(0).exponential(size=300)
     w /= w.mean()
@@ -126,7 +126,7 @@ def test_pseudo_rows_do_not_outweigh_light_rows(calibrator):
 
 
 def test_smoothed_values_are_the_least_squares():
-    """By a search over increments of the values, which are non-negative."""
+    """The values match a search over their non-negative increments."""
     rng = np.random.default_rng(0)
     p, y = np.sort(rng.uniform(size=12)), rng.integers(0, 2, size=12)
     scores, events = np.append(p, [p[0], p[-1]]), np.append(y, [1, 0])

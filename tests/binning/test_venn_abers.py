@@ -58,8 +58,8 @@ def test_numbers_known_by_hand():
 def test_the_pair_is_valid():
     """Proposition 1 of Vovk et al.: chosen by the label, p0 or p1 is perfectly calibrated.
 
-    Among exchangeable rows each is as likely the test row. With its label, the probability is that
-    of the isotonic regression on all of them, the mean label of the rows with the same value.
+    Each exchangeable row is equally likely to be the test row. With its label, the probability is
+    the value of the isotonic regression on all rows, the mean label of rows with this value.
     """
     Z, y = make_logits(60, 2, temperature=2.0, random_state=0)
     margin = np.round(Z[:, 1:] - Z[:, :1], 1)
@@ -135,7 +135,7 @@ def test_one_vs_one_is_a_predictor_of_each_pair():
     np.testing.assert_allclose(c.predict_proba(Z), expected)
 
 
-def test_pairs_in_several_passes_some_without_rows(monkeypatch):
+def test_many_pairs_and_pairs_without_rows(monkeypatch):
     Z, y = make_logits(300, 4, random_state=0)
     rows = Z[y < 2], y[y < 2]
     c = VennAbersCalibration(multi_class="ovo", classes=range(4)).fit(*rows)

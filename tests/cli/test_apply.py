@@ -94,7 +94,7 @@ def test_several_labels_have_no_column_of_labels(folder, run):
     assert pd.read_csv("p.csv").shape == (90, 3)
 
 
-def test_a_class_that_is_called_label(folder, run):
+def test_classes_may_be_named_label(folder, run):
     fitted = VectorScaling().fit(LOGITS, np.array(["a", "b", "label"])[Y])
     (folder / "c.json").write_text(to_json(fitted))
     run("--apply c.json --logits z.npy --output p.csv")
@@ -119,7 +119,7 @@ def test_bad_input_is_one_sentence(calibrator, refusal, line):
     assert BAD[line] in refusal(f"--apply c.json {line}")
 
 
-def test_a_broken_calibrator_is_one_sentence(folder, refusal):
+def test_broken_calibrator_files_give_one_message(folder, refusal):
     (folder / "c.json").write_text("{}")
     assert "c.json cannot be read: " in refusal("--apply c.json --logits z.npy")
 

@@ -135,7 +135,7 @@ def test_bad_options_are_one_sentence(folder, refusal, line):
     assert BAD_OPTIONS[line] in refusal(line)
 
 
-def test_files_that_are_read_are_not_replaced(folder, refusal):
+def test_output_must_not_replace_an_input_file(folder, refusal):
     page = folder / "z.html"
     page.symlink_to(folder / "z.npy")
     message = refusal("--logits z.npy --labels y.npy --report z.html")

@@ -68,12 +68,12 @@ def test_semicolons_and_decimal_commas(folder):
         assert_array_equal(rows.y, NAMES[Y])
 
 
-def test_a_mark_of_the_byte_order_is_skipped(folder):
+def test_byte_order_marks_are_skipped(folder):
     TABLE.to_csv("rows.csv", index=False, encoding="utf-8-sig")
     assert list(read_rows("rows.csv", None, LABELLED).X.columns) == NAMES.tolist()
 
 
-def test_float32_of_parquet_stays(folder):
+def test_parquet_columns_stay_float32(folder):
     TABLE.astype(dict.fromkeys(NAMES, np.float32)).to_parquet("rows.parquet")
     assert (read_rows("rows.parquet", None, LABELLED).X.dtypes == np.float32).all()
 
@@ -128,7 +128,7 @@ def parts(folder):
         table.to_parquet(f"parts/{k}.parquet", index=False)
 
 
-# Dask uses what pandas deprecates.
+# Dask calls deprecated functions of pandas.
 dask_warns = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
@@ -179,7 +179,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_bad_text_is_named_with_row_and_column(folder, refusal, case):
+def test_invalid_text_is_reported_with_row_and_column(folder, refusal, case):
     text, message = TEXTS[case]
     (folder / "bad.csv").write_text(text)
     found = refusal("--logits bad.csv --label-column label")
@@ -249,6 +249,6 @@ def test_labels_of_another_length_are_refused(folder, refusal):
     )
 
 
-def test_names_of_columns_are_for_tables(folder, refusal):
+def test_columns_option_needs_a_table(folder, refusal):
     for line in ("--label-column a", "--labels y.npy --columns a b"):
         assert "are for .csv, .tsv and .parquet" in refusal(f"--logits z.npy {line}")

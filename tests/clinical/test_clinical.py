@@ -64,7 +64,7 @@ def profile(slope, y, p, w):
 
 @pytest.mark.parametrize("w", [np.ones(300), W.astype(float)])
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_slope_is_that_of_logistic_regression(w, level):
+def test_slope_matches_logistic_regression(w, level):
     found = calibration_slope(Y, P, sample_weight=w, confidence_level=level)
     model = LogisticRegression(C=np.inf, tol=1e-10).fit(Z[:, None], Y, w)
     assert found.estimate == pytest.approx(model.coef_[0, 0], rel=1e-4)
@@ -179,7 +179,7 @@ DCURVES = {
 }
 
 
-def test_net_benefits_are_those_of_dcurves():
+def test_net_benefits_match_dcurves():
     cancer = np.repeat([1, 0], [105, 645])
     history = np.concatenate([np.arange(105) < 24, np.arange(645) < 91]).astype(float)
     curve = net_benefit_curve(cancer, history, thresholds=[*DCURVES])
@@ -241,9 +241,9 @@ def test_bad_input(case):
 # R 4.2.2 on the data of breast tumours, with the risk below. rms 6.5-0, val.prob(p, y): "Slope",
 # "Brier", "S:z", "S:p", and by lowess "Eavg" and "E90". val.prob.ci.2 of CalibrationCurves has the
 # "Intercept" of a fit with offset=qlogis(p), and the mean distance from loess(y ~ p, degree=2),
-# 0.1212. Intervals are those of confint: f <- glm(y ~ offset(qlogis(p)), family=binomial), and
+# 0.1212. Intervals by confint: f <- glm(y ~ offset(qlogis(p)), family=binomial), and
 # glm(y ~ qlogis(p), family=binomial).
-def test_figures_are_those_of_rms_and_calibration_curves():
+def test_figures_match_rms_and_calibration_curves():
     X, benign = load_breast_cancer(return_X_y=True)
     y, p = 1 - benign, expit(0.6 * (X[:, 0] - 14) + 0.1 * (X[:, 1] - 19))
     slope, shift = calibration_slope(y, p), calibration_intercept(y, p)

@@ -148,7 +148,7 @@ def test_invalid_input():
 # R 4.2.2 with rms 6.5-0, on every fourth row of the data of breast tumours with five columns:
 #   f <- lrm(y ~ a + b + c + d + e, data=d, x=TRUE, y=TRUE); set.seed(1); validate(f, B=4000)
 # index.orig and index.corrected of the slope, the Brier score, and (Dxy + 1) / 2; R leaves out 8
-# samples whose classes are separated. The standard error of the slope of 200 samples is 0.014.
+# samples with separated classes. The standard error of the slope of 200 samples is 0.014.
 VALIDATE = {
     "calibration_slope": (1.0, 0.85140245524, 0.03),
     "brier_score": (0.05868823954, 0.07067928554, 0.002),
@@ -157,7 +157,7 @@ VALIDATE = {
 
 
 @pytest.mark.slow
-def test_figures_are_those_of_rms():
+def test_figures_match_rms():
     X, benign = load_breast_cancer(return_X_y=True)
     X, y = X[::4][:, [1, 4, 5, 8, 9]], 1 - benign[::4]
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8)
@@ -170,8 +170,8 @@ def test_figures_are_those_of_rms():
 
 
 @pytest.mark.slow
-def test_corrected_figures_are_nearer_to_those_of_new_rows():
-    """Logistic regression of 20 features on 200 rows, of which five say something."""
+def test_optimism_correction_is_nearer_to_new_rows():
+    """Logistic regression with 20 features, five of them informative, on 200 rows."""
     rng, beta = np.random.default_rng(0), np.repeat([0.6, 0.0], [5, 15])
     model = LogisticRegression(C=np.inf, solver="newton-cholesky")
     scoring = ["neg_brier_score", "roc_auc", "calibration_slope"]

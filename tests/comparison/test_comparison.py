@@ -56,7 +56,7 @@ def test_every_calibrator_takes_part(rows):
 
 @pytest.mark.parametrize("calibrator", SOME, ids=repr)
 @pytest.mark.parametrize("measure", [m for m in EVERY_MEASURE if m != "Brier"])
-def test_scores_are_those_of_cross_val_score(rows, found, calibrator, measure):
+def test_scores_match_cross_val_score(rows, found, calibrator, measure):
     """But the Brier score of several classes, which scikit-learn only has since 1.7."""
     name = EVERY_MEASURE[measure]
     expected = cross_val_score(clone(calibrator), *rows, cv=5, scoring=our_scorer(name))
@@ -79,7 +79,7 @@ def test_on_a_test_set(rows):
     assert "±" not in str(found)
 
 
-def test_everything_is_in_the_order_of_the_names(rows):
+def test_tables_are_in_the_order_of_names(rows):
     class Worse(TemperatureScaling):
         def __init__(self, factor=1.0):
             super().__init__()
@@ -344,7 +344,7 @@ def test_training_rows_need_two_classes_with_weight(rows):
         compare_calibrators(logits, y, cv=halves, sample_weight=w, **args)
     with pytest.raises(ValueError, match=r"must hold some weight, got .* zero only in split 0"):
         compare_calibrators(logits, y, cv=halves[:1], sample_weight=w, **args)
-    # Test rows of one class are rows to be judged on like others.
+    # Test rows of a single class are allowed.
     one = compare_calibrators(logits, y, cv=alone[:1], calibrators=SOME)
     assert np.isfinite(one.scores["log loss"]).all()
 
@@ -394,7 +394,7 @@ def test_bad_arguments(rows, change, message):
         compare_calibrators(**given)
 
 
-def test_measures_that_there_are_not(found):
+def test_unknown_measures_are_refused(found):
     for call in (
         *(found.mean, found.standard_error, found.best),
         lambda name: found.plot(measure=name),
@@ -405,7 +405,7 @@ def test_measures_that_there_are_not(found):
 
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
-    """Also those of fits in other processes, which nobody would see."""
+    """Warnings of fits in other processes must not be lost."""
     y = np.repeat([0, 1], 20)
     separable = np.where(y == 1, 1.0, -1.0)[:, None] * np.arange(1, 41)[:, None]
     sharp = {"sharp": TemperatureScaling()}
@@ -420,7 +420,7 @@ def test_warnings_of_fits_come_once_and_with_the_name(n_jobs):
 
 
 @pytest.mark.slow
-def test_features_reach_those_that_take_them():
+def test_features_are_passed_to_calibrators_that_accept_them():
     """In each fold, and in a test set; rows of weight 0 are left out."""
     rng = np.random.default_rng(0)
     subject = rng.choice(["art", "law"], size=400)

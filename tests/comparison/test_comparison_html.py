@@ -61,7 +61,7 @@ def test_the_best_of_each_column(found, measure):
     np.testing.assert_array_equal(found.best(measure), means == best)
 
 
-def test_what_is_not_a_number_is_not_the_best():
+def test_candidates_with_nan_loss_are_never_chosen():
     scores = {"log loss": np.array([[np.nan], [2.0], [1.0]]), "x": np.full((3, 1), np.nan)}
     found = CalibratorComparison(["a", "b", "uncalibrated"], scores, np.ones((3, 1)))
     assert found.best("log loss").tolist() == [False, False, True]

@@ -117,7 +117,7 @@ LABELS = [["x", "y", "zz"], [1, 2, 3], [10, 11, 12], [-5, -3, 7], [0.0, 1.0, 2.0
 @pytest.mark.parametrize("kind", CALIBRATORS)
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_labels_of_any_type(kind, ensemble):
-    """Trap 1: scikit-learn's temperature scaling takes labels 1, 2, 3 for column numbers."""
+    """Labels 1, 2, 3 must not be used as column numbers, as in scikit-learn's temperature."""
     c = CalibratedClassifier(GaussianNB(), kind(), cv=3, ensemble=ensemble)
     plain = clone(c).fit(X, y).predict_proba(X)
     # The order of the labels is the order of the classes for ordered classes.
@@ -183,8 +183,8 @@ def test_average_over_the_classifiers_of_all_splits(base, n_classes):
 
 @pytest.mark.filterwarnings("ignore:The training rows of 1 of 3 splits")
 @pytest.mark.filterwarnings("ignore:No row has label")
-def test_one_classifier_where_those_of_splits_cannot_be_averaged():
-    """They know fewer classes or labels, or take kernels of their own rows."""
+def test_one_classifier_if_outputs_of_splits_cannot_be_averaged():
+    """Classifiers of splits know fewer classes or labels, or take kernels of their own rows."""
     fold = np.where(y == 2, 0, np.arange(len(y)) % 3)
     Y = np.column_stack([y == 0, fold == 0])
     for base, rows, labels in (
@@ -209,7 +209,7 @@ def test_one_classifier_where_those_of_splits_cannot_be_averaged():
 @pytest.mark.parametrize(
     ("base", "method"), [(GaussianNB(), "predict_proba"), (LinearSVC(), "decision_function")]
 )
-def test_held_out_logits_are_those_of_a_loop(base, method, n_classes):
+def test_held_out_logits_match_a_loop(base, method, n_classes):
     X, y = problem(n_classes)
 
     def logits(output):
@@ -222,8 +222,8 @@ def test_held_out_logits_are_those_of_a_loop(base, method, n_classes):
     assert_allclose(t.transform(X), logits(everything).reshape(len(y), -1))
 
 
-def test_a_memorising_classifier_is_found_out():
-    """Trap 17: calibrated on its training rows it would stay sure of itself."""
+def test_overfitted_classifiers_are_calibrated_on_held_out_rows():
+    """Calibration on the training rows of a classifier would keep its over-confidence."""
     X, y = make_classification(600, flip_y=0.3, random_state=0)
     half = slice(0, 300), slice(300, None)
     tree = DecisionTreeClassifier(random_state=0)
@@ -252,7 +252,7 @@ def test_pipeline_and_calibrated_classifier_are_the_same(kind):
 
 
 @pytest.mark.parametrize(("min_proba", "least"), [(LEAST, LEAST), (0.01, 0.01), (1e-320, TINY)])
-def test_logarithm_of_zero(min_proba, least):
+def test_min_proba_bounds_zero_probabilities(min_proba, least):
     t = LogitTransformer(KNeighborsClassifier(3), cv=3, min_proba=min_proba)
     Z = t.fit_transform(X, y)
     assert Z.min() == np.log(least)
@@ -261,7 +261,7 @@ def test_logarithm_of_zero(min_proba, least):
 
 
 class Given(ClassifierMixin, BaseEstimator):
-    """A classifier of which the features are the probabilities of classes or labels."""
+    """Classifier with the features as predicted probabilities of classes or labels."""
 
     def fit(self, X, y):
         self.classes_ = np.unique(y) if np.ndim(y) == 1 else np.arange(y.shape[1])
@@ -286,14 +286,14 @@ class Given(ClassifierMixin, BaseEstimator):
     ],
 )
 @pytest.mark.parametrize("frozen", [False, True])
-def test_least_probability_is_half_the_least_positive_one_where_some_are_zero(rare, least, frozen):
+def test_min_proba_is_half_the_smallest_positive_probability(rare, least, frozen):
     y = np.arange(60) % 3
     P = np.full((60, 3), 0.2) + 0.4 * np.eye(3)[y]
     P[7], y[::10] = rare, 0
     base = FrozenEstimator(Given().fit(P, y)) if frozen else Given()
     for kind in (LogitTransformer(base), CalibratedClassifier(base, TemperatureScaling())):
         assert kind.fit(P, y).min_proba_ == least
-    # A row without weight is no row: the others have no zero.
+    # Only the row without weight has a zero.
     w = (np.arange(60) != 7).astype(float)
     c = CalibratedClassifier(base, TemperatureScaling())
     with warnings.catch_warnings():
@@ -312,15 +312,15 @@ def test_least_probability_is_half_the_least_positive_one_where_some_are_zero(ra
         ([0.2, 0.8, 0.4], 1e-15),
     ],
 )
-def test_labels_have_two_least_probabilities_each(rare, least):
-    """That of the label, and that of not having it."""
+def test_min_proba_is_set_for_each_label_and_its_complement(rare, least):
+    """Lower bounds exist for the probability of a label and of its complement."""
     rng = np.random.default_rng(0)
     Y = rng.random((60, 3)) < 0.5
     P = np.where(rng.random((60, 3)) < 0.5, 0.2, 0.8)
     P[7] = rare
     for kind in (LogitTransformer(Given()), CalibratedClassifier(Given())):
         assert kind.fit(P, Y).min_proba_ == pytest.approx(least, rel=1e-9)
-    # The zeros of labels that training rows lack are none of the classifier.
+    # Zeros of labels missing in training rows do not count as zeros of the classifier.
     Y[:, 0] = np.arange(60) < 12
     if least == 1e-15:
         with pytest.warns(UserWarning, match="label 0, so that"):
@@ -337,7 +337,7 @@ class Certain(Given):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_log_of_probabilities_is_finite(dtype, ensemble):
-    """Of zero it is that of the smallest positive number of the precision."""
+    """A probability of zero is replaced by the smallest positive number of the dtype."""
     base = LinearDiscriminantAnalysis()  # which keeps the precision
     c = CalibratedClassifier(base, Certain(), cv=2, ensemble=ensemble).fit(X.astype(dtype), y)
     P, log_P = c.predict_proba(X.astype(dtype)), c.predict_log_proba(X.astype(dtype))
@@ -387,7 +387,7 @@ def test_groups_stay_together():
 
 
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
-def test_a_class_that_a_split_lacks(base):
+def test_classes_missing_in_a_split(base):
     """Its rows there say nothing about the classifier that knows the class."""
     groups = np.where(y == 2, 0, 1 + np.arange(len(y)) % 3)
     cv = PredefinedSplit(groups)
@@ -419,8 +419,8 @@ def test_a_class_that_a_split_lacks_in_an_ensemble():
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
-def test_splits_are_what_arrays_can_be_indexed_with(ensemble):
-    """As scikit-learn's cross-validation takes them: masks, slices, lists, negative numbers."""
+def test_splits_may_be_any_index_of_arrays(ensemble):
+    """Splits are masks, slices, lists or negative numbers, as in scikit-learn."""
     every, parts = np.arange(240), [slice(0, 80), slice(80, 160), slice(160, 240)]
     splits = [(np.delete(every, part), every[part]) for part in parts]
     others = [
@@ -456,12 +456,12 @@ SORTED = np.repeat([0, 1, 2], 80)
             "the same split hold as well, got \\[1\\]. Choose a cv .*StratifiedKFold",
         ),
         (PredefinedSplit(SORTED), True, "training rows hold as well, got \\[\\] in split 0"),
-        # Training rows of one class, for both, and before what lacks in test rows.
+        # The error on training rows with one class comes before the error on test rows.
         ([(np.r_[80:150], np.r_[0:240])], False, "training rows .*, got \\[1\\] in split 0"),
         ([(np.r_[0:240], np.r_[0:240]), (np.r_[0:9], [0])], True, "\\[0\\] in split 1. Use"),
     ],
 )  # fmt: skip
-def test_splits_that_leave_one_class_are_found_before_any_fit(cv, ensemble, message):
+def test_splits_with_one_class_are_refused_before_any_fit(cv, ensemble, message):
     X = np.zeros((240, 2))
     c = CalibratedClassifier(Unfittable(), TemperatureScaling(), cv=cv, ensemble=ensemble)
     with pytest.raises(ValueError, match=message):
@@ -479,14 +479,14 @@ def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
         c.fit(X, y, sample_weight=w * (y == 2))
 
 
-def test_fewer_rows_of_a_class_than_folds_are_held_out_all_the_same():
+def test_classes_with_fewer_rows_than_folds_are_held_out():
     rows = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:3]]
     with pytest.warns(UserWarning, match="has only 3 members, which is less than n_splits=5"):
         LogitTransformer(GaussianNB()).fit(X[rows], y[rows])
 
 
-def test_what_was_passed_is_not_fitted():
-    """Traps 10 and 19: others fit, or fit again, the estimator of the user."""
+def test_fit_does_not_modify_the_passed_estimator():
+    """Other libraries fit or refit the estimator that the user passed."""
     base, calibrator = make_pipeline(StandardScaler(), GaussianNB()), PlattScaling()
     for kind in (CalibratedClassifier(base, calibrator), LogitTransformer(base, cv=3)):
         kind.fit(X, y)
@@ -500,7 +500,7 @@ def test_what_was_passed_is_not_fitted():
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
-def test_frozen_classifier_is_left_alone(ensemble):
+def test_frozen_classifiers_are_not_refitted(ensemble):
     fitted = LogisticRegression().fit(X[:120], y[:120])
     before = fitted.coef_.copy()
     frozen = FrozenEstimator(fitted)
@@ -510,14 +510,14 @@ def test_frozen_classifier_is_left_alone(ensemble):
     direct = TemperatureScaling().fit(fitted.decision_function(X[120:]), y[120:])
     assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-9)
     assert_allclose(c.predict_proba(X), pipe.predict_proba(X))
-    t = LogitTransformer(frozen, cv=[(np.arange(9), np.arange(9))])  # of which it needs none
+    t = LogitTransformer(frozen, cv=[(np.arange(9), np.arange(9))])  # no splits are needed
     assert_array_equal(t.fit_transform(X, y), t.transform(X))
     assert_array_equal(fitted.coef_, before)
 
 
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_frozen_classifier_that_knows_more_classes(kind):
-    """Trap 25: an IndexError in scikit-learn, K - 1 columns or NaN in others."""
+    """A class that the calibration rows lack causes IndexError, a lost column or NaN elsewhere."""
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES))
     for missing in (0, 2):
         rows = y != missing
@@ -530,7 +530,7 @@ def test_frozen_classifier_that_knows_more_classes(kind):
 # Classifiers that have their methods only once they are fitted.
 
 
-def test_methods_of_a_classifier_that_has_them_once_it_is_fitted():
+def test_response_methods_that_exist_after_fit_are_used():
     stacking = StackingClassifier([("a", GaussianNB())], cv=2)
     for base in (stacking, make_pipeline(StandardScaler(), stacking)):
         c = CalibratedClassifier(base, TemperatureScaling(), cv=2).fit(X, y)
@@ -623,7 +623,7 @@ FEATURES = {
 
 
 @pytest.mark.parametrize("form", FEATURES)
-def test_other_features_are_those_of_arrays(form):
+def test_other_features_match_arrays(form):
     (X, y), (plain, base, features) = problem(), FEATURES[form]
     c = CalibratedClassifier(base, TemperatureScaling(), ensemble=False).fit(features(X), y)
     expected = clone(c).set_params(estimator=plain).fit(X, y).predict_proba(X)
@@ -631,7 +631,7 @@ def test_other_features_are_those_of_arrays(form):
 
 
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
-def test_tags_are_those_of_the_classifier(kind):
+def test_tags_match_the_classifier(kind):
     for base in (LogisticRegression(), SVC(kernel="precomputed"), HistGradientBoostingClassifier()):
         assert get_tags(kind(base)).input_tags == get_tags(base).input_tags
     assert not get_tags(kind("svm")).input_tags.sparse
@@ -714,7 +714,7 @@ def test_bad_parameters(kind, params, message):
 @pytest.mark.parametrize(
     "calibrator", ["isotonic", TemperatureScaling, StandardScaler(), len], ids=repr
 )
-def test_what_is_no_calibrator(calibrator):
+def test_objects_that_are_not_calibrators_are_refused(calibrator):
     with pytest.raises(ValueError, match="calibrator must be an estimator with fit and predict"):
         CalibratedClassifier(Unfittable(), calibrator).fit(X, y)
     with pytest.raises(ValueError, match="be 'auto', True or False, got 'pairs'"):

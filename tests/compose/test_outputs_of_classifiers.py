@@ -101,7 +101,7 @@ def calibrated(estimator, X, y, **params):
 
 @OVER
 @pytest.mark.parametrize("form", [list, tuple, "one column", "one dimension", "tensor"])
-def test_other_forms_of_outputs_and_classes(form, ensemble):
+def test_containers_of_outputs_and_classes(form, ensemble):
     if form == "tensor":
         pytest.importorskip("torch")
     wanted = calibrated(Own(), X2, Y2, ensemble=ensemble).predict_proba(X2)
@@ -130,7 +130,7 @@ def test_missing_classes_are_named(ensemble):
         calibrated(Own("missing"), X2, Y2, ensemble=ensemble)
 
 
-def test_numbers_that_are_not_finite_are_those_of_the_classifier():
+def test_numbers_that_are_not_finite_match_the_classifier():
     message = r"^predict_proba of Own must give finite numbers, got .* the first in row 0\. Check"
     for over in (CalibratedClassifier(Own("gaps")), LogitTransformer(Own("gaps"))):
         with pytest.raises(ValueError, match=message):
@@ -160,9 +160,7 @@ def test_logits_come_before_probabilities():
 @pytest.mark.parametrize("kind", [Own, WithMargins, WithLogits])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("calibrator", [TemperatureScaling(), IsotonicCalibration()])
-def test_columns_of_logits_are_sorted_whatever_the_order_of_the_classifier(
-    kind, n_classes, calibrator
-):
+def test_logit_columns_are_in_sorted_class_order(kind, n_classes, calibrator):
     rows = n_classes > Y3
     X, y = X3[rows], NAMES[Y3[rows]]
     plain, other = (LogitTransformer(kind(order=order)) for order in (None, NAMES))
@@ -284,7 +282,7 @@ def test_a_row_in_several_test_sets_is_a_group():
 
 
 # --------------------------------------------------------------------------------------
-# What cannot be calibrated.
+# Outputs that cannot be calibrated.
 
 
 @OVER

@@ -1,4 +1,4 @@
-"""Calibration given features: what it gains, what it refuses, and that noise does no harm."""
+"""Calibration given features: lower loss, refused input, and no harm from noise features."""
 
 import pickle
 import warnings
@@ -38,7 +38,7 @@ SUBJECTS = np.array(["art", "law", "math", "physics"])
 
 
 def rows(n=2000, n_classes=3, seed=0):
-    """Logits whose temperature depends on the subject and whose offset on the length."""
+    """Logits with a temperature for each subject and an offset that depends on the length."""
     rng = np.random.default_rng(seed)
     Z, y = make_logits(n, n_classes, temperature=1.0, random_state=seed)
     subject, length = rng.integers(4, size=n), rng.exponential(100, size=n)
@@ -150,7 +150,7 @@ def test_without_features_it_is_the_default(fitted):
 
 
 def noise(n_rows, n_classes, seed):
-    """Logits, labels and columns of noise, the last of which holds categories."""
+    """Logits, labels and noise features. The last feature is categorical."""
     rng = np.random.default_rng(seed + 100)
     Z, y = make_logits(n_rows, n_classes, temperature=2.0, random_state=seed)
     return Z, y, np.column_stack([rng.normal(size=(n_rows, 2)), rng.integers(20, size=n_rows)])
@@ -282,7 +282,7 @@ def test_bad_categorical_features(categorical):
         (lambda F: F.assign(subject=3), "type that they were of in fit, as in 'art', got 3"),
     ],
 )
-def test_other_features_at_prediction(fitted, change, message):
+def test_different_features_at_prediction_are_refused(fitted, change, message):
     c, Z, _, F = fitted
     with pytest.raises(ValueError, match=message):
         c.predict_proba(Z, features=change(F))
@@ -303,7 +303,7 @@ def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
     np.testing.assert_array_equal(c.calibrators_["VectorScaling"].coef_, alone.coef_)
 
 
-def test_matrix_scaling_is_refused_with_masked_classes_as_before():
+def test_matrix_scaling_refuses_masked_classes():
     Z, y, F = rows(300)
     Z[0, (y[0] + 1) % 3] = -np.inf
     with pytest.raises(ValueError, match="MatrixScaling mixes the logits"):
@@ -312,7 +312,7 @@ def test_matrix_scaling_is_refused_with_masked_classes_as_before():
 
 @pytest.mark.parametrize("library", ["pandas", "pandas, missing", "pandas series", "polars"])
 def test_columns_of_a_categorical_type_hold_categories(library):
-    """Also integer categories, unlike columns of integers."""
+    """Integer categories are categories; columns of integers are numbers."""
     numbers = np.arange(60) % 3
     column = pd.Series(numbers).where(numbers > 0 if "missing" in library else numbers >= 0)
     column = column.astype("category")

@@ -56,7 +56,7 @@ def written_out(y, p, w, features, *, pairs):
 
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("w", [None, W, W / 7])
-def test_gaps_are_those_of_sums_written_out(w, pairs):
+def test_gaps_match_sums_written_out(w, pairs):
     result = multicalibration_error(Y, P, F, pairs=pairs, sample_weight=w, n_resamples=1)
     kept = np.ones(N, bool) if w is None else w > 0
     weights = np.ones(N) if w is None else w
@@ -68,7 +68,7 @@ def test_gaps_are_those_of_sums_written_out(w, pairs):
 
 
 def test_entries_of_the_worst_range():
-    """Rows, means and ends of a range are those of its rows; the intervals have one level."""
+    """Counts, means and limits of a range come from its rows; intervals have a joint level."""
     found = multicalibration_error(Y, P, F, sample_weight=W, random_state=0)
     for k, name in enumerate(found.segment):
         if name.startswith("length") or name == "all rows":
@@ -98,7 +98,7 @@ def test_laws_of_rows():
             assert other.statistic == pytest.approx(given.statistic)
 
 
-def test_classes_are_those_of_each_alone():
+def test_classes_match_one_calibrator_per_class():
     found = multicalibration_error(LABELS, SOFT, F, kind="classwise", n_resamples=1)
     for k, label in enumerate("abc"):
         alone = multicalibration_error(LABELS == label, SOFT[:, k], F, n_resamples=1)
@@ -108,7 +108,7 @@ def test_classes_are_those_of_each_alone():
 
 
 @pytest.mark.parametrize("kind", ["binary", pytest.param("classwise", marks=pytest.mark.slow)])
-def test_pvalue_is_that_of_all_labels(kind):
+def test_pvalue_matches_all_labels(kind):
     """The probability of a maximum as large, summed over all labels of a few rows."""
     n, classes = (7, 2) if kind == "binary" else (6, 3)
     S = np.random.default_rng(1).dirichlet(np.ones(classes), size=n)

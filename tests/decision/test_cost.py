@@ -62,7 +62,7 @@ def test_the_threshold_of_two_classes():
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.7, 0.15])
 def test_of_several_best_decisions_the_first_is_taken(p):
-    """Also where the rounding of sums would decide."""
+    """Rounding errors of sums must not decide."""
     cost = 1e6 * np.array([[0, p], [1 - p, 0]])
     assert bayes_decision([p], cost).tolist() == [0]
     assert bayes_decision([p], cost[:, ::-1]).tolist() == [0]
@@ -81,7 +81,7 @@ def test_a_prohibitive_cost_does_not_make_others_equal():
         assert bayes_decision(p, -cost[:, ::-1] + [[2 * most, 0, 0]]).tolist() == [1, 1, 2, 2]
         assert bayes_decision(p, np.tile(cost, (4, 1, 1))).tolist() == [0, 0, 1, 1]
         assert expected_cost([0, 0, 0, 1], p, cost) == 0.5
-    # Also where it is prohibitive for one class only.
+    # A cost may be prohibitive for one class only.
     assert bayes_decision(p[:2], [[0, 1], [1e15, 1]]).tolist() == [1, 1]
 
 

@@ -149,7 +149,7 @@ def test_decision_curve_without_events():
     assert display.ax_.get_ylim() == (-0.15, 1)
 
 
-def test_decision_curves_refuse_what_is_no_risk():
+def test_decision_curves_refuse_three_classes_and_bad_thresholds():
     with pytest.raises(ValueError, match="for two classes, got 3"):
         NetBenefitDisplay.from_predictions(Y, P)
     with pytest.raises(ValueError, match="thresholds must be numbers between 0 and 1"):

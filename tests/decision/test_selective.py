@@ -15,7 +15,7 @@ from skcalib.metrics import calibration_error_interval, calibration_scorer
 
 @st.composite
 def problems(draw):
-    """Labels, probabilities with ties, weights of which some are zero or None, and the kind."""
+    """Labels, probabilities with ties, weights with zeros (or None), and the kind."""
     rng, kind = np.random.default_rng(draw(st.integers(0, 10**6))), draw(st.sampled_from([0, 1]))
     n, K = draw(st.integers(1, 30)), 2 if kind else draw(st.integers(2, 4))
     P = rng.multinomial(draw(st.sampled_from([4, 10**6])), [1 / K] * K, size=n)
@@ -73,7 +73,7 @@ def test_excess_is_over_the_best_ordering(n, n_wrong):
 
 
 def literal_fallback(n, wrong, risk, level):
-    """Weights of hypotheses, which pass on to the next one what they were tested at."""
+    """Weights of hypotheses. A rejected hypothesis passes its level to the next one."""
     needed = next(k for k in range(1, 10**6) if (1 - risk) ** k <= level)
     sizes = [n[-1] / 2 / 4**j for j in range(20) if n[-1] / 2 / 4**j >= needed] or [needed]
     starts = [next((i for i, k in enumerate(n) if k >= size), None) for size in sizes]
@@ -96,7 +96,7 @@ def test_thresholds_are_tested_in_fixed_order(seed):
     assert lowest_that_passes(*given) == literal_fallback(*given)
 
 
-def test_fewest_rows_that_can_keep_a_promise():
+def test_too_few_rows_have_no_threshold():
     y, p = np.ones(59, dtype=int), np.linspace(0.5, 1, 59)
     find = partial(selective_threshold, kind="binary", labels=[0, 1])
     found = find(y, p)
@@ -106,7 +106,7 @@ def test_fewest_rows_that_can_keep_a_promise():
     assert find(y[:22], p[:22], risk=0.1, confidence_level=0.9).coverage == 1
 
 
-def test_what_is_accepted_is_what_the_user_accepts():
+def test_coverage_and_risk_hold_for_scores_at_the_threshold():
     rng = np.random.default_rng(0)
     for dtype in (np.float64, np.float32):
         P = rng.dirichlet([0.2] * 5, size=3000).astype(dtype)
@@ -150,7 +150,7 @@ def test_promises_are_kept(kind, n):
         "rare errors": lambda s: 0.01 * (1 - s),
         "at the risk": lambda s: np.full_like(s, 0.1001),
     }[kind]  # fmt: skip
-    # True risk of all scores in a large sample, and the one that is promised: that of the half.
+    # True risk at all scores in a large sample, and the promised risk.
     population = np.sort(rng.uniform(size=10**5))[::-1]
     if kind == "ten values":
         population = np.ceil(10 * population) / 10

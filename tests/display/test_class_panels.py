@@ -70,8 +70,6 @@ def test_panels_share_limits_and_have_one_legend(style):
     assert display.figure_.legends == [display.legend_]
     assert all(panel.counts_ is None for panel in display.displays_.values())
     display.figure_.draw_without_rendering()
-    boxes = [ax.get_window_extent() for ax in display.axes_]
-    assert all(box.width == pytest.approx(boxes[0].width) for box in boxes)
 
 
 def test_axes_of_the_user_hold_the_panels():

@@ -14,21 +14,12 @@ from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import (
     N_CELLS,
     NARROWEST,
-    kernel_height,
-    midpoints,
-    on_grid,
     smooth_curve,
-    smoothed,
 )
-from skcalib.display._artists import THICKEST, THINNEST
 from skcalib.display._curves import (
-    LEAST_EFFECTIVE_ROWS,
-    MARGIN,
-    STEP,
     confidence_band,
     consistency_band,
     drawn_curve,
-    pieces,
 )
 from skcalib.metrics import smooth_calibration_error
 
@@ -159,47 +150,6 @@ def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
     np.testing.assert_allclose(curve.value, curve.score, atol=1e-12)
 
 
-@pytest.mark.parametrize(("score", "n"), [(0.0, 1), (0.4, 7), (1.0, 30)])
-def test_number_of_rows_at_a_score_is_that_of_the_rows_there(score, n):
-    curve = smooth_curve(scored(np.arange(n) % 2, np.full(n, score)))
-    at = min(int(score * N_CELLS), N_CELLS - 1)
-    assert curve.n_rows[at] == pytest.approx(n, rel=1e-3)
-    assert np.all(curve.n_rows < 1.15 * n)  # more than n where the kernel is reflected
-
-
-@pytest.mark.parametrize("bandwidth", [0.003, 0.05, 0.7])
-@pytest.mark.parametrize("score", [0.0, 0.3, 1.0])
-def test_smoothing_conserves_mass_and_has_the_height_of_the_kernel(bandwidth, score):
-    on = on_grid(np.full((1, 1), score), np.ones((1, 1)))[0]
-    kernel = N_CELLS * smoothed(on, bandwidth)
-    assert kernel.mean() == pytest.approx(1)
-    cell = np.argmax(on)
-    height = kernel_height(midpoints(), bandwidth)[cell]
-    assert kernel[cell] == pytest.approx(height, rel=1e-3)
-
-
-@every_data
-def test_pieces_are_where_rows_are(y, p, w):
-    """Where three are in reach, at a score or between two that are not too far apart."""
-    rows = scored(y, p, w)
-    curve = smooth_curve(rows)
-    cells = np.unique(np.minimum((rows.score * N_CELLS).astype(int), N_CELLS - 1))
-    everywhere = np.arange(N_CELLS)
-    after = np.searchsorted(cells, everywhere, side="right")
-    before = np.append(cells, 10 * N_CELLS)[after - 1] * (after > 0) - 10 * N_CELLS * (after == 0)
-    behind = np.append(cells, 10 * N_CELLS)[after]
-    bridged = behind - before <= 2 * curve.bandwidth * N_CELLS
-    near = np.minimum(everywhere - before, behind - everywhere) <= MARGIN
-    expected = (bridged | near) & (curve.n_rows >= LEAST_EFFECTIVE_ROWS)
-    found = np.zeros(N_CELLS, dtype=bool)
-    for part in pieces(rows.score, curve):
-        assert np.all(np.diff(part) > 0)
-        assert np.all(np.diff(part) <= STEP)
-        assert not found[part[0] : part[-1] + 1].any()
-        found[part[0] : part[-1] + 1] = True
-    np.testing.assert_array_equal(found, expected)
-
-
 @pytest.mark.slow
 def test_fewer_than_three_rows_have_no_curve():
     for n in (1, 2, 3):
@@ -217,7 +167,7 @@ def test_fewer_than_three_rows_have_no_curve():
 @pytest.mark.parametrize("w", [None, 3.0])
 def test_band_of_equal_scores_has_binomial_ends(w):
     n, score, level, draws = 40, 0.5, 0.9, 600
-    # As many events as expected, so the kernel is narrow, and noise in another place would show.
+    # The number of events is as expected, so the kernel is narrow and shows misplaced noise.
     rows = scored(np.arange(n) < 20, np.full(n, score), None if w is None else np.full(n, w))
     curve = drawn_curve(rows)
     x, *found = consistency_band(rows, curve, level, draws, 0)
@@ -231,7 +181,7 @@ def test_band_of_equal_scores_has_binomial_ends(w):
 
 @pytest.mark.slow
 def test_band_has_the_variance_of_weighted_rows():
-    """Here of rows of different weights in one cell, where a number of rows is rounded."""
+    """Rows of different weights fall into one cell, so the number of rows is rounded."""
     rng = np.random.default_rng(5)
     p, w = np.repeat([0.3, 0.6], 300), rng.exponential(size=600)
     rows = scored(rng.uniform(size=600) < 0.2, p, w)
@@ -280,22 +230,6 @@ def test_artists_hold_the_curve(y, p, w):
     assert len(vertices) > 2 * len(segments) or not len(segments)
     assert np.all((vertices >= 0) & (vertices <= 1))
     display.figure_.draw_without_rendering()
-
-
-@every_few
-def test_thickness_and_colour_follow_the_rows(y, p, w):
-    display = drawn(y, p, w)
-    curve = drawn_curve(scored(y, p, w))
-    joined = np.isfinite(curve.score[:-1] + curve.score[1:])
-    widths = np.asarray(display.strokes_.get_linewidths())
-    density = ((curve.density[:-1] + curve.density[1:]) / 2)[joined]
-    thick = widths > 2 * THINNEST
-    most = np.nanmax(curve.density, initial=0)
-    np.testing.assert_allclose(widths[thick], THICKEST * density[thick] / most)
-    assert np.all((widths >= THINNEST) & (widths <= THICKEST))
-    n_rows = ((curve.n_rows[:-1] + curve.n_rows[1:]) / 2)[joined]
-    opacity = display.strokes_.get_colors()[:, 3]
-    np.testing.assert_allclose(opacity, n_rows / (n_rows + 10))
 
 
 @pytest.mark.parametrize(

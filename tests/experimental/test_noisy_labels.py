@@ -56,7 +56,7 @@ def test_the_gradient_of_the_observed_loss_is_zero(calibrator):
 
 
 def test_an_estimated_matrix_maximizes_the_likelihood():
-    """Up to a pseudo-row of each class."""
+    """The prior of one pseudo-row per class shifts the maximum slightly."""
     Z, _, labels = noisy(3000, Q3)
     c = NoisyLabelCalibration(skcalib.TemperatureScaling(smoothing=0)).fit(Z, labels)
     L, Q, one = c.predict_log_proba(Z), c.noise_matrix_, np.eye(3)
@@ -85,7 +85,7 @@ def test_no_noise_is_the_calibrator_itself():
         ),
     ],
 )
-def test_probabilities_are_those_of_the_true_class(n_classes, asymmetric, wrong):
+def test_probabilities_match_the_true_class(n_classes, asymmetric, wrong):
     one = np.eye(n_classes)
     others = np.roll(one, 1, axis=1) if asymmetric else (1 - one) / (n_classes - 1)
     Q = (1 - wrong) * one + wrong * others

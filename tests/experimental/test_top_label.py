@@ -11,13 +11,13 @@ from skcalib._scores.columns import margins, top_and_rest
 from skcalib.datasets import make_logits
 
 ONE_BIN = skcalib.HistogramBinning(n_bins=1, pseudo_rows=0)
-# Four rows with class 0 on top, of which one is right, and two with class 1, both right.
+# Class 0 has the top score in four rows (one is right), class 1 in two rows (both are right).
 P = np.array([[6, 3, 1], [7, 2, 1], [5, 3, 2], [8, 1, 1], [2, 6, 2], [1, 8, 1]]) / 10
 Y = np.array([0, 1, 2, 1, 1, 1])
 
 
 def over_predicted(n, seed=0):
-    """Logits whose first class is predicted too often."""
+    """Logits with an over-predicted first class."""
     Z, y = make_logits(n, 3, random_state=seed)
     Z[:, 0] += 1.5
     return Z, y
@@ -66,7 +66,7 @@ def test_each_class_has_a_binary_calibrator_of_its_margins(calibrator):
         np.testing.assert_allclose(np.delete(found[own], k, 1), np.delete(expected, k, 1))
 
 
-def test_histograms_are_those_of_the_paper():
+def test_histograms_match_the_paper():
     """Rows with the same top label in groups of as many, in the order of their confidence."""
     Z, y = over_predicted(3000)
     top = Z.argmax(axis=1)
@@ -95,7 +95,7 @@ def test_of_two_classes_each_prediction_has_a_calibrator():
 
 
 def test_confidence_is_right_for_each_predicted_class():
-    """Which temperature scaling cannot do if one class is predicted too often."""
+    """Temperature scaling fails here because one class is predicted too often."""
     (Z, y), (test, label) = over_predicted(6000), over_predicted(20_000, seed=1)
     top = test.argmax(axis=1)
     gaps = []
@@ -131,7 +131,7 @@ def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
 )
 @pytest.mark.parametrize("right", [True, False])
 def test_all_predictions_right_or_wrong(calibrator, right):
-    """Where classifiers see a single class, Platt scaling with smoothed targets stands in."""
+    """Platt scaling with smoothed targets replaces classifiers if there is a single outcome."""
     Z, _ = make_logits(200, 3, random_state=0)
     y = Z.argmax(axis=1) if right else Z.argmin(axis=1)
     c = skcalib.experimental.TopLabelCalibration(calibrator).fit(Z, y)
@@ -167,7 +167,7 @@ def test_warnings_name_the_columns_they_are_of():
 
 
 @pytest.mark.parametrize("labels", [["x", "y", "z"], ["x", "y"]])
-def test_classes_of_others_are_none_of_the_binary_calibrator(labels):
+def test_classes_set_by_comparisons_and_classifiers_are_not_set_on_the_binary_calibrator(labels):
     """Comparisons and classifiers name the classes of what they fit."""
     X, y = over_predicted(300)
     X, y = X[:, : len(labels)], np.minimum(y, len(labels) - 1)

@@ -50,7 +50,7 @@ FEW = {
     "matrix": MatrixScaling(),
     "histogram": HistogramBinning(n_bins=5),
 }
-# Levels of features that tell nothing of the class, so that trees have no weight.
+# Levels of features without information on the class, so that trees get no weight.
 LEVELS = np.array(["a", "b", "c"])
 MAPS = [kind for kind in CALIBRATORS if "EstimatorCalibration" not in kind.__name__]
 
@@ -188,7 +188,7 @@ def test_categories_may_be_dates_or_bytes(levels):
     np.testing.assert_array_equal(loaded.predict_proba(Z, features=features), wanted)
 
 
-def test_names_of_columns():
+def test_feature_names():
     X = pd.DataFrame(Z, columns=["0", "1", "2"])
     loaded = from_json(to_json(VectorScaling().fit(X, Y.astype(str))))
     assert loaded.feature_names_in_.tolist() == ["0", "1", "2"]
@@ -242,7 +242,7 @@ def test_prior_shift_can_be_adapted_again():
 # Metadata.
 
 
-def test_metadata_come_back():
+def test_metadata_survive_a_round_trip():
     calibrator = TemperatureScaling().fit(Z, Y)
     metadata = {"data": "validation", "day": date(2026, 1, 2), "n": np.int64(5), "of": {"a": [1.5]}}
     loaded, found = from_json(to_json(calibrator, metadata=metadata), return_metadata=True)
@@ -256,7 +256,7 @@ def test_metadata_come_back():
     ["text", {1: "a"}, {"a": np.nan}, {"a": object()}, ["a"]],
     ids=["text", "number as key", "NaN", "object", "list"],
 )
-def test_metadata_that_are_not_plain_are_refused(wrong):
+def test_metadata_must_be_plain_json(wrong):
     with pytest.raises(TypeError, match="metadata must"):
         to_json(TemperatureScaling().fit(Z, Y), metadata=wrong)
 
@@ -357,12 +357,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG.items(), ids=[f"{k}" for k in range(len(WRONG))])
-def test_text_that_is_no_calibrator(text, words):
+def test_from_json_refuses_other_text(text, words):
     says(text, words)
 
 
 @pytest.mark.parametrize("text", [b"{}", None, {}, 3])
-def test_values_that_are_no_text_are_refused(text):
+def test_from_json_refuses_objects_that_are_not_text(text):
     with pytest.raises(TypeError, match="from_json takes text"):
         from_json(text)
 

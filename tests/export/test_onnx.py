@@ -29,8 +29,8 @@ DTYPES = ["float32", "float64"]
 # Largest differences of probabilities, and relative ones of logits.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 
-# Calibrators with steps, and the share of rows in which a score may be on the other side of an
-# edge, since the exponential function of the runtime is rounded in another way.
+# Calibrators with steps. In a small share of rows, a score may fall on the other side of an edge,
+# because the runtime rounds the exponential function differently.
 WITH_STEPS = _PerClass | skcalib.experimental.EstimatorCalibration | skcalib.AutoCalibrator
 SHARE = 1e-3
 
@@ -109,7 +109,7 @@ def check_agreement(calibrator, X, *, optimized=(False, True)):
     [
         ("float32", (1, 3)),
         ("float64", (2,)),
-        pytest.param("float32", (2, 10), marks=pytest.mark.slow),
+        pytest.param("float32", (10,), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
@@ -183,7 +183,7 @@ def test_labels(labels):
 
 
 @pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
-def test_labels_that_onnx_has_no_type_for():
+def test_labels_without_an_onnx_type_are_refused_as_output():
     Z, y = logits_of(3)
     calibrator = skcalib.PlattScaling().fit(Z, np.array([1, 2, 2**63], np.uint64)[y])
     run(to_onnx(calibrator), Z.astype(np.float32))
@@ -213,7 +213,7 @@ def test_chains(n_columns, dtype, rng):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_columns", [1, 2, 4])
 def test_other_priors(n_columns, dtype, rng):
-    """Those that are given, zero among them, and those that are estimated."""
+    """Known priors (including zero) and estimated priors."""
     Z, y = logits_of(n_columns)
     priors = np.array([0.6, 0.4, 0, 0][: max(n_columns, 2)])
     Z = Z.astype(dtype)
@@ -257,23 +257,6 @@ def test_several_labels(member, dtype, rng):
         assert "label" in model.graph.input[0].doc_string
 
 
-def test_many_labels_have_one_formula():
-    Z, _ = logits_of(10)
-    few, many = (
-        len(to_onnx(skcalib.MultiLabelCalibrator().fit(Z[:, :n], Z[:, :n] > 1)).graph.node)
-        for n in (2, 10)
-    )
-    assert few == many
-
-
-def test_top_labels_of_many_classes_have_one_formula():
-    few, many = (
-        len(to_onnx(skcalib.experimental.TopLabelCalibration().fit(*logits_of(K, 600))).graph.node)
-        for K in (3, 12)
-    )
-    assert few == many
-
-
 def test_predictions_where_probabilities_are_tied():
     """Calibrators that keep the order predict the labels of the logits."""
     Z, y = logits_of(3)
@@ -290,7 +273,7 @@ INVALID = {"NaN": [0, np.nan, 1], "masked throughout": [-np.inf, -np.inf, -np.in
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
 def test_rows_that_calibrators_refuse(calibrator, dtype):
-    """They leave the other rows alone, and of smooth maps are NaN throughout."""
+    """Invalid rows do not change other rows, and smooth maps give NaN for them."""
     Z, y = logits_of(3)
     cases = dict(INVALID)
     if not calibrator._takes_masked:
@@ -326,7 +309,7 @@ class TestNumbers:
 
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_small_log_odds(self, dtype):
-        """They are as exact as large ones."""
+        """Small log-odds are as exact as large ones."""
         Z, y = logits_of(1)
         X = -(10.0 ** -np.arange(0, 35.0))[:, None].astype(dtype)
         calibrator = skcalib.TemperatureScaling(smoothing=0.01).fit(Z, y)
@@ -379,14 +362,6 @@ class TestWhatIsWritten:
         with pytest.raises(TypeError, match="metadata must be a dict"):
             to_onnx(calibrator, metadata="rows of 2026")
 
-    def test_no_more_nodes_than_outputs_need(self):
-        Z, y = logits_of(3)
-        calibrator = skcalib.TemperatureScaling(smoothing="auto").fit(Z, y)
-        everything = to_onnx(calibrator, outputs=OUTPUTS)
-        alone = to_onnx(calibrator, outputs="probabilities")
-        assert "Log" in {node.op_type for node in everything.graph.node}
-        assert "Log" not in {node.op_type for node in alone.graph.node}
-
 
 class Mine(skcalib.TemperatureScaling):
     """A calibrator of somebody else, who does nothing for ONNX."""
@@ -435,7 +410,7 @@ def test_classes_derived_from_calibrators():
 class TestErrors:
     Z, Y = logits_of(3)
 
-    def test_what_is_no_fitted_calibrator(self):
+    def test_objects_that_are_not_fitted_calibrators_are_refused(self):
         Z, y = self.Z, self.Y
         features = np.array(["a", "b"])[(y > 0) * 1]
         given = skcalib.conditional.ConditionalCalibrator([skcalib.PlattScaling()], cv=2)
@@ -466,7 +441,7 @@ class TestErrors:
             with pytest.raises(TypeError, match="inherit its public methods, got Other"):
                 to_onnx(calibrator.fit(self.Z, self.Y))
 
-    def test_operations_that_onnx_has_not(self):
+    def test_operations_without_an_onnx_equivalent_are_refused(self):
         with pytest.raises(AttributeError, match="it has no operation 'sort'"):
             to_onnx(Sorted().fit(self.Z, self.Y))
         for calibrator in (Branching(), Converting()):

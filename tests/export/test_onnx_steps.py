@@ -7,7 +7,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import skcalib
 from skcalib.export import to_onnx
-from skcalib.export._graph import as_log_odds, rounded_down
+from skcalib.export._graph import as_log_odds
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 pytest.importorskip("onnx", reason="onnx is not installed")
@@ -33,28 +33,6 @@ def difference(calibrator, X):
     """Largest difference of probabilities in each row."""
     P = run(to_onnx(calibrator, dtype=X.dtype), X)["probabilities"]
     return np.abs(P - calibrator.predict_proba(X)).max(axis=1)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_edges_as_log_odds(dtype, rng):
-    """No number of the dtype is on another side of them than its probability of the edge."""
-    dtype = np.dtype(dtype)
-    edges = np.unique([0, 1e-300, 1e-30, 0.5, 1 - 1e-7, 1, *rng.random(200), *rng.random(50) ** 9])
-    below = as_log_odds(edges, dtype)
-    assert below.dtype == dtype
-    assert (expit(below) <= edges).all()
-    above = np.nextafter(below[edges < 1], dtype.type(np.inf))
-    assert (expit(above) > edges[edges < 1]).all()
-    assert below[-1] == np.inf
-
-
-def test_edges_in_single_precision(rng):
-    edges = np.concatenate([rng.random(500), rng.random(500).astype(np.float32)])
-    p = edges.astype(np.float32)
-    p = np.concatenate([p, *(np.nextafter(p, np.float32(far)) for far in (-1, 2))])
-    below = rounded_down(edges, np.dtype(np.float32))
-    above = p.astype(np.float64)[:, None] > edges
-    np.testing.assert_array_equal(p[:, None] > below, above)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

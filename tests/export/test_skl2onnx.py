@@ -183,7 +183,7 @@ def test_columns_of_a_data_frame():
 
 
 def test_columns_of_several_types():
-    """They are put side by side in the type that NumPy finds for them."""
+    """Columns are concatenated in the common dtype of NumPy."""
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     X, y = rows_of(3)
     frame = pandas.DataFrame({"a": X[:, 0], "b": np.rint(4 * X[:, 1]).astype(np.int32)})
@@ -197,7 +197,7 @@ def test_columns_of_several_types():
 
 
 def test_integers():
-    """Also before steps that skl2onnx converts, unless these take none of 32 bits."""
+    """Integers also work with steps of skl2onnx, except for steps without int32."""
     X, y = rows_of(3)
     X = np.rint(4 * X).astype(np.int64)
     classifier = make_pipeline(StandardScaler(), LogisticRegression())
@@ -307,7 +307,7 @@ class TestErrors:
             with pytest.raises(NotFittedError, match="is not fitted yet"):
                 converted(model, self.X)
 
-    def test_calibrators_of_others(self):
+    def test_calibrators_of_other_libraries_are_refused(self):
         model = CalibratedClassifier(GaussianNB(), LogisticRegression(), cv=2)
         with pytest.raises(TypeError, match="skl2onnx takes a fitted calibrator"):
             converted(model.fit(self.X, self.Y), self.X)
@@ -319,14 +319,14 @@ class TestErrors:
         with pytest.raises(TypeError, match="got a CalibratedClassifier of several labels"):
             converted(model, self.X)
 
-    def test_margins_that_skl2onnx_does_not_give(self):
+    def test_margins_missing_in_skl2onnx_are_refused(self):
         model = CalibratedClassifier(QuadraticDiscriminantAnalysis(), PlattScaling(), cv=2)
         with pytest.raises(TypeError, match="Use another classifier, or another response_method"):
             converted(model.fit(self.X, self.Y), self.X)
         model.set_params(response_method="predict_proba")
         check_agreement(model.fit(self.X, self.Y), self.X)
 
-    def test_probabilities_that_skl2onnx_converts_wrongly(self):
+    def test_probabilities_wrong_in_skl2onnx_are_refused(self):
         model = CalibratedClassifier(
             LinearDiscriminantAnalysis(), PlattScaling(), cv=2, response_method="predict_proba"
         )
@@ -334,7 +334,7 @@ class TestErrors:
             converted(model.fit(self.X, self.Y), self.X)
 
     def test_converters_that_ignore_raw_scores(self):
-        """As the converter of LightGBM does: its probabilities must not pass for margins."""
+        """The converter of LightGBM does this. Its probabilities must not count as margins."""
 
         class Margins(GaussianNB):
             def decision_function(self, X):

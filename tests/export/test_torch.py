@@ -85,7 +85,7 @@ def assert_close(found, wanted, tol):
 
 @pytest.mark.parametrize("calibrator", SUPPORTED, ids=repr)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_outputs_are_those_of_the_library(torch, calibrator, width):
+def test_outputs_match_the_library(torch, calibrator, width):
     calibrator, X = fitted(calibrator, width)
     wanted = calibrator.predict_log_proba(X)
     for dtype, tol in (("float64", 1e-6), ("float32", 2e-5)):
@@ -232,7 +232,7 @@ def test_fitted_values_can_be_trained(torch):
         assert not names & {"alphas_", "classes_", "loss_"}  # which outputs do not depend on
 
 
-def test_what_has_no_module_is_refused(torch):
+def test_calibrators_without_a_module_are_refused(torch):
     X, y = make_logits(100, 3, random_state=0)
     mixture = AutoCalibrator({"bins": HistogramBinning()}).fit(X, y)
     for wrong, error, words in [

@@ -1,4 +1,4 @@
-"""The rate from few labels and many scores: the formula, what it must not depend on, coverage."""
+"""The rate from few labels and many scores: the formula, invariances and coverage."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_labels_of_all_rows_are_their_mean_and_scores_without_information_cost_l
     # A judge that is always right is worth many labels, but not all rows.
     found = calibrated_mean(y, y, np.tile(y, 100))
     assert 400 < found.n_effective < 2000
-    # Nor is a rate of 0 certain.
+    # A rate of 0 is uncertain, too.
     assert calibrated_mean(np.zeros(30), rng.normal(size=30), rng.normal(size=300)).high > 0.1
 
 

@@ -1,4 +1,4 @@
-"""Scores as logits: the formulas, options that were not returned, and what is refused."""
+"""Scores as logits: the formulas, options that were not returned, and refused input."""
 
 import pickle
 
@@ -41,14 +41,14 @@ def test_log_odds_of_a_log_probability(dtype):
     found = clone(OPTIONS).fit_transform(np.log(p))
     np.testing.assert_allclose(found[:-1], logit(p[:-1]), rtol=1e-5)
     assert found.dtype == dtype
-    # Of a probability of one, or what rounding makes of it, all 24 bits of single precision.
+    # A probability of one, up to rounding, is 1 - 2^-24, the resolution of float32.
     assert found[-1, 0] == pytest.approx(24 * np.log(2)) == OPTIONS.transform([[1e-8]])[0, 0]
     assert OPTIONS.transform([[-2e-7]])[0, 0] < found[-1, 0]
     assert OPTIONS.transform(np.array([[-1e-6]], dtype))[0, 0] == pytest.approx(13.81551, abs=1e-5)
 
 
 @given(seed=st.integers(0, 10**6), n_returned=st.integers(0, 6), known=st.floats(0.01, 1))
-def test_missing_options_share_what_is_left(seed, n_returned, known):
+def test_missing_options_share_the_remaining_probability(seed, n_returned, known):
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(6), 5)
     # Some of the probability goes to other tokens, and one option may be impossible.
@@ -64,7 +64,7 @@ def test_missing_options_share_what_is_left(seed, n_returned, known):
             fill = np.unique(row[is_missing])
             least = full[~is_missing & np.isfinite(full)].min(initial=0)
             left = 1 - np.exp(full[~is_missing]).sum()
-            # Both are bounds of what was not returned, of which the smaller one is taken.
+            # Both bound the missing log-probability; the smaller bound is used.
             assert len(fill) == 1
             assert fill[0] == pytest.approx(min(np.log(left / m), least), abs=1e-9)
             assert m * np.exp(fill[0]) >= np.exp(full[is_missing]).sum() - 1e-9 or fill[0] == least
@@ -74,7 +74,7 @@ def test_missing_options_share_what_is_left(seed, n_returned, known):
     np.testing.assert_allclose(again, found, rtol=1e-3)
 
 
-def test_nothing_left_is_what_single_precision_cannot_tell_from_it():
+def test_missing_options_get_the_float32_remainder():
     options = np.log([[0.75, 0.25, np.nan, np.nan], [np.nan] * 4])
     found = OPTIONS.transform(options)
     np.testing.assert_allclose(found[0, 2:], np.log(2.0**-24 / 2))
@@ -148,7 +148,7 @@ def test_rounding_errors_at_the_ends_and_names_without_a_fit():
         ScoreTransformer((0, 1), step=0.1).transform([[1.000002]])
 
 
-def test_what_kind_of_input_it_takes():
+def test_tags_of_input_and_refusal_of_dask():
     assert get_tags(OPTIONS).input_tags.allow_nan
     assert not get_tags(ScoreTransformer((0, 100))).input_tags.allow_nan
     da = pytest.importorskip("dask.array")

@@ -1,4 +1,4 @@
-"""Any classifier as a calibrator: its features, its mixture, and what may go wrong with it."""
+"""Any classifier as a calibrator: its features, its smoothing, and bad input."""
 
 import pickle
 
@@ -26,7 +26,7 @@ N = 300
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
-    """Notes what it is fitted to, and predicts one of its probabilities after the other."""
+    """Classifier that records its input and is certain of one class after the other."""
 
     def fit(self, X, y, sample_weight=None):
         self.seen_, self.labels_, self.weights_ = X, y, sample_weight
@@ -88,7 +88,7 @@ def test_features_are_mixed_log_probabilities_and_these_less_their_mean(n_classe
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("low", [-np.inf, -1e99])
 def test_features_are_finite(n_classes, smoothing, low):
-    """Those of masked classes are as low as the lowest, in fit and in predict alike."""
+    """Masked classes have the lowest feature, in fit and in predict."""
     Z, y = make_logits(N, n_classes, random_state=0)
     Z[::3, 0] = np.where(y[::3] == 0, Z[::3, 0], low)
     c = EstimatorCalibration(Recorder(), smoothing=smoothing).fit(Z, y)
@@ -103,7 +103,7 @@ def test_features_are_finite(n_classes, smoothing, low):
     assert (feature[~hidden] >= feature[hidden].max()).all()
     tree = DecisionTreeClassifier(random_state=0)
     grown = EstimatorCalibration(tree, smoothing=smoothing).fit(Z, y)
-    assert_array_equal(grown.predict(Z), y)  # so the features of predict are those of fit
+    assert_array_equal(grown.predict(Z), y)  # so predict computes the same features as fit
 
 
 # --------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_probabilities_of_zero_without_a_mixture():
     assert_allclose(c.predict_proba(Z[:2])[:, c.order_], [[1, 0, 0], [0, 1, 0]], atol=1e-300)
 
 
-def test_where_all_classes_but_masked_ones_are_ruled_out_the_mixture_is_left():
+def test_unmasked_classes_share_the_smoothing_if_the_classifier_rules_them_out():
     Z, y = make_logits(N, 3, random_state=0)
     c = EstimatorCalibration(Recorder()).fit(Z, y)
     row = np.where(np.arange(3) == c.order_[0], -np.inf, [[0.0, 0, 0]])  # certain of this class
@@ -148,7 +148,7 @@ def test_where_all_classes_but_masked_ones_are_ruled_out_the_mixture_is_left():
 # Weights, threads, parameters.
 
 
-def test_weights_are_those_of_the_rows():
+def test_weights_match_the_rows():
     Z, y = make_logits(N, 3, random_state=0)
     w = np.arange(N) % 4.0
     c = EstimatorCalibration(Recorder()).fit(Z, y, w)
@@ -179,7 +179,7 @@ def test_default_is_boosting_that_does_not_depend_on_chance():
     assert_array_equal(again.predict_proba(Z), one.predict_proba(Z))
 
 
-def test_default_calibrates_what_no_linear_map_does():
+def test_default_beats_linear_maps_on_uneven_logits():
     (Z, y), (Z_test, y_test) = uneven(4000), uneven(4000, random_state=1)
     of_trees, of_matrix = (
         log_loss(y_test, c.fit(Z, y).predict_proba(Z_test))
@@ -214,7 +214,7 @@ NO_WEIGHTS = "estimator takes no sample_weight, got weights and KNei.* leave the
         ({"smoothing": "none"}, None, ValueError, "smoothing must be 'auto' or"),
     ],
 )
-def test_what_cannot_be_fitted_changes_nothing(params, w, error, message):
+def test_failed_fits_leave_the_calibrator_unchanged(params, w, error, message):
     Z, y = make_logits(N, 3, random_state=0)
     c = EstimatorCalibration(GaussianNB()).fit(Z, y).set_params(**params)
     before = dict(vars(c))

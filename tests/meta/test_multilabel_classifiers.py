@@ -57,7 +57,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def log_odds_of(classifier, X, least=1e-15):
-    """By hand: of decision_function, else of probabilities, of a list those of 1."""
+    """Literal log-odds from decision_function or else from predict_proba."""
     if hasattr(classifier, "decision_function"):
         return classifier.decision_function(X)
     P = classifier.predict_proba(X)
@@ -121,7 +121,7 @@ RARE[:2, 1] = 1  # in the test rows of the first split only
 RARE[:, 3] = 0
 
 
-def test_log_odds_of_labels_that_training_rows_lack_or_have_are_the_least_or_largest():
+def test_log_odds_of_constant_training_labels_are_clipped():
     lacking, having = RARE[:, :2], np.abs(RARE[:, :2] - [0, 1])
     for E, sign in ((lacking, 1), (having, -1)):
         t = LogitTransformer(OneVsRestClassifier(LINEAR), cv=5)

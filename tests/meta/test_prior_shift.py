@@ -191,7 +191,7 @@ def saerens(P, before, n_iter=500):
     return priors
 
 
-def test_the_most_likely_priors_are_those_of_em(shift, rows):
+def test_the_most_likely_priors_match_em(shift, rows):
     Z_new, y_new = rows[2:]
     assert shift.adapt(Z_new) is shift
     P = softmax(Z_new, axis=1)
@@ -205,8 +205,8 @@ def test_the_most_likely_priors_are_those_of_em(shift, rows):
     assert_allclose(shift.transform(Z_new), Z_new + expected)
 
 
-def test_standard_errors_are_those_of_both_sets_of_rows(rows):
-    """The observed information, and what a relative change of each calibration prior changes."""
+def test_standard_errors_match_both_sets_of_rows(rows):
+    """Errors combine the observed information and the uncertainty of the calibration priors."""
     Z, y, Z_new, _ = rows
     shift = PriorShift().fit(Z, y)
     before, new = shift.calibration_priors_, MemoryRows(Z_new, None, None)
@@ -238,7 +238,7 @@ def test_a_weight_of_two_is_the_row_twice(rows):
         assert_allclose(a[name], b[name], rtol=1e-7, err_msg=name)
 
 
-def test_all_kinds_of_rows_have_one_answer(rows, tmp_path):
+def test_containers_do_not_change_the_priors(rows, tmp_path):
     Z, y, Z_new, _ = rows
     shift = PriorShift().fit(Z, y)
     expected = copy.copy(shift).adapt(Z_new)
@@ -260,7 +260,7 @@ def test_all_kinds_of_rows_have_one_answer(rows, tmp_path):
     assert_allclose(of_dask.calibration_priors_, shift.calibration_priors_)
 
 
-def test_a_second_fit_forgets_what_was_adapted(shift, rows):
+def test_second_fit_forgets_the_adaptation(shift, rows):
     before = fitted_state(shift)
     shift.adapt(rows[2])
     assert hasattr(shift, "standard_errors_")

@@ -27,7 +27,7 @@ def sample(n, temperature=1.0, seed=0, n_classes=3):
 # Without bias.
 
 
-def test_debiased_error_is_that_of_many_resamples(rng):
+def test_debiased_error_matches_many_resamples(rng):
     """Kumar et al. draw the accuracy of each bin anew; here the mean over all draws is exact."""
     y, P = sample(300, 1.5)
     curve = metrics.reliability_curve(y, P)
@@ -91,7 +91,7 @@ def test_smooth_error_is_the_literal_definition(weighted, rng):
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_mass_at_the_ends_counts_in_full(end):
-    """Trap 23: others count half of what lies in the outermost cells, 0.132 for 0.1."""
+    """Mass in the outermost grid cells must not be halved, which gives 0.132 for 0.1 elsewhere."""
     y = (np.arange(100) < 90) == end
     error = metrics.smooth_calibration_error(y, np.full(100, end), kind="binary")
     assert error == pytest.approx(0.1)
@@ -116,7 +116,7 @@ def own_score(name, event, p, w=None):
 
 @pytest.mark.parametrize("score", ["log_loss", "brier_score"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_parts_are_those_by_scikit_learns_isotonic_regression(score, weighted, rng):
+def test_parts_match_scikit_learns_isotonic_regression(score, weighted, rng):
     y, P = sample(300, 2.0)
     w = rng.integers(1, 4, size=300).astype(float) if weighted else None
     p, event = P.max(axis=1), P.argmax(axis=1) == y
@@ -181,7 +181,7 @@ def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("kind", KINDS[:2])
-def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
+def test_draws_match_a_loop_over_rows(strategy, kind):
     """The quick way, by counts, against the measure of the rows that were drawn."""
     y, P = sample(200, 2.0)
     given = {"n_bins": 5, "strategy": strategy, "kind": kind, "labels": range(3)}
@@ -193,13 +193,13 @@ def test_draws_are_those_of_a_loop_over_rows(strategy, kind):
     given |= {"n_resamples": 49, "confidence_level": 0.8, "random_state": 3}
     for method, expected in (("percentile", [low, high]), ("basic", [twice - high, twice - low])):
         got = metrics.calibration_error_interval(y, P, method=method, **given)
-        # Quantile bins stay those of all rows, so they differ a little.
+        # Quantile bins are fixed by all rows, so limits differ slightly.
         tolerance = 1e-12 if strategy == "uniform" else 0.02
         np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance, err_msg=method)
 
 
 @pytest.mark.slow
-def test_ends_are_those_of_literal_searches():
+def test_ends_match_literal_searches():
     """Bin by bin and draw by draw, for the ECE of the top label."""
     n, n_draws, level, y, P = 400, 99, 0.9, *sample(400, 1.5)
     score, event = P.max(axis=1), P.argmax(axis=1) == y
@@ -301,7 +301,7 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
 
 
 @pytest.mark.slow
-def test_models_that_differ_are_told_apart():
+def test_different_models_are_distinguished():
     y, P = sample(1000, 2.0)
     Q = softmax(np.log(P) / 2, axis=1)
     given = {"n_resamples": 199, "random_state": 0}
@@ -328,7 +328,7 @@ def test_draws_that_lack_a_class(measure):
 
 
 def test_no_error_at_all():
-    """Two rows leave the error unknown, two thousand hardly."""
+    """The upper limit is 0.5 for two rows and nearly 0 for two thousand."""
     for n, high in [(1, 0.5), (1000, 0.003)]:
         interval = metrics.calibration_error_interval([0, 1] * n, [0.0, 1.0] * n, n_resamples=9)
         assert interval.estimate == interval.low == 0
@@ -336,7 +336,7 @@ def test_no_error_at_all():
 
 
 def test_an_error_smaller_than_chance_allows():
-    """As of a model that was recalibrated on the same rows: 0 is in the interval, and more."""
+    """Recalibration on the same rows causes this. The interval holds 0 and positive errors."""
     score = np.repeat([0.25, 0.75], 400)
     y = np.tile([1, 0, 0, 0], 100).tolist() + np.tile([1, 1, 1, 0], 100).tolist()
     y[0] = 0
@@ -400,8 +400,8 @@ def test_upper_end_where_most_draws_lack_the_gap():
     assert high < found.high < 1.5 * high
 
 
-def test_labels_that_are_always_drawn_again_are_no_surprise():
-    """Every draw gives these labels, and the same error but for rounding."""
+def test_certain_labels_have_a_p_value_of_one():
+    """Every draw gives the same labels and, up to rounding, the same error."""
     y, certain = np.ones(20, int), np.full(20, 1 - 1e-9)
     test = metrics.calibration_test(y, certain, labels=[0, 1], n_resamples=99, random_state=0)
     assert test.statistic > 0
@@ -409,7 +409,7 @@ def test_labels_that_are_always_drawn_again_are_no_surprise():
 
 
 def test_the_smooth_error_of_labels_out_of_order_has_an_interval(rng):
-    """One-dimensional probabilities are those of the second label that is named."""
+    """One-dimensional probabilities belong to the second entry of ``labels``."""
     p = rng.uniform(size=100) ** 2
     y = np.where(rng.uniform(size=100) < p, "ant", "zebra")
     given = {"kind": "binary", "labels": ["zebra", "ant"]}

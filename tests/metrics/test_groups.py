@@ -66,7 +66,7 @@ def run(name, y, p, **params):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_groups_of_one_row_change_nothing(name):
+def test_groups_of_single_rows_match_no_groups(name):
     y, p = sample(80)
     assert run(name, y, p, groups=np.arange(80)[::-1]) == run(name, y, p)
 
@@ -97,7 +97,7 @@ def test_rows_without_weight_are_in_no_group(name):
 @pytest.mark.parametrize(
     "measure", ["expected_calibration_error", "smooth_calibration_error", "spiegelhalter_z"]
 )
-def test_p_value_of_equal_rows_is_that_of_single_rows(measure):
+def test_p_value_of_equal_rows_matches_single_rows(measure):
     """Few groups: labels are drawn that are equal within groups, by the same random numbers."""
     y, p = sample(60, gap=0.1)
     given = {"measure": measure, "n_resamples": 99, "random_state": 0, "kind": "binary"}
@@ -127,7 +127,7 @@ def test_segments_of_equal_rows_have_the_p_value_of_single_rows():
     assert six.high[0] - six.low[0] == pytest.approx(one.high[0] - one.low[0], rel=0.1)
 
 
-def test_flips_of_signs_are_those_of_whole_groups():
+def test_flips_of_signs_match_whole_groups():
     """Risks of 1/2 are not skewed, so signs are flipped; one bin has one sum for each group."""
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(40), 5)
@@ -178,7 +178,7 @@ def test_effective_rows_lie_between_groups_and_rows(kind):
     assert (curve.n_effective < plain.n_effective).any()
 
 
-def test_thresholds_of_equal_rows_are_those_of_single_rows():
+def test_thresholds_of_equal_rows_match_single_rows():
     y, P = of_three(400, seed=3)
     P = P**3 / (P**3).sum(axis=1, keepdims=True)
     y = np.where(np.arange(400) % 4 == 0, y, P.argmax(axis=1))

@@ -104,7 +104,7 @@ def rows(draw, max_classes=5):
 @settings(max_examples=10)
 @given(data=rows(), n_bins=st.integers(1, 30))
 def test_two_classes_are_one_event_by_default(measure, data, n_bins):
-    """As that is what a user of a risk expects; of more classes the top label counts."""
+    """With two classes, the default measures the risk of the event; with more, the top label."""
     y, P, w = data
     params = {"n_bins": n_bins, "sample_weight": w, "labels": range(P.shape[1])}
     kind = "binary" if P.shape[1] == 2 else "top-label"
@@ -190,8 +190,8 @@ def test_rows_have_no_order_and_weights_no_unit(measure, kind, rng):
 
 
 @every
-def test_kinds_are_those_of_scores_and_events(measure, rng):
-    """The top label is a score and an event as any other, and classes are those of a column."""
+def test_kinds_match_binary_measures_of_their_scores_and_events(measure, rng):
+    """Top-label and classwise measures equal binary measures of the same scores and events."""
     y, P, w = rng.integers(3, size=90), rng.dirichlet([1, 1, 1], size=90), rng.uniform(size=90)
     of_events = partial(measure, kind="binary", sample_weight=w)
     top = of_events(P.argmax(axis=1) == y, P.max(axis=1))
@@ -246,7 +246,7 @@ def test_number_of_effective_rows():
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_interval_is_that_of_clopper_and_pearson(level):
+def test_interval_matches_clopper_and_pearson(level):
     p = np.repeat([0.05, 0.35, 0.65, 0.95], [4, 7, 30, 5])
     y = np.concatenate([[0] * 4, [1, 0, 0, 0, 1, 0, 0], [1, 0, 0] * 10, [1] * 5])
     curve = reliability_curve(y, p, kind="binary", n_bins=10)
@@ -261,20 +261,20 @@ def test_interval_is_that_of_clopper_and_pearson(level):
 
 
 def test_three_columns_with_two_observed_classes():
-    """Trap 8: binary or not is decided by the columns, never by the labels that turn up."""
+    """The number of columns, not of observed labels, decides whether the problem is binary."""
     P = [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]]
     with pytest.warns(UserWarning, match="No row has label 2"):
         assert expected_calibration_error([0, 1], P) == pytest.approx((0.4 + 0.3) / 2)
 
 
 def test_labels_one_and_two():
-    """Trap 8: not to be taken for indices, nor 2 for true."""
+    """Labels 1 and 2 are neither column numbers nor truth values."""
     p = np.array([0.1, 0.9, 0.8])
     assert expected_calibration_error([1, 2, 2], p, kind="binary") == pytest.approx(0.4 / 3)
 
 
 def test_equal_mass_bins_with_ties():
-    """Trap 8: ties merge bins, they are no error."""
+    """Ties merge quantile bins and raise no error."""
     p = np.repeat([0.2, 0.8], 50)
     y = np.arange(100) % 5 == 0
     curve = reliability_curve(y, p, kind="binary", strategy="quantile", n_bins=15)
@@ -283,7 +283,7 @@ def test_equal_mass_bins_with_ties():
 
 
 def test_a_probability_just_above_one_is_one():
-    """Trap 3: one value of 1.0000001 makes others take all values for logits."""
+    """One value of 1.0000001 must not make all probabilities count as logits."""
     one = np.nextafter(np.float32(1), np.float32(2))
     P = np.array([[one, 0], [0.3, 0.7]], dtype=np.float32)
     assert expected_calibration_error([0, 1], P) == pytest.approx(0.15, abs=1e-6)

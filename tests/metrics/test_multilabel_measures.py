@@ -52,7 +52,7 @@ every = pytest.mark.parametrize("measure", MEMBERS, ids=lambda m: f"{m.func.__na
 
 @every
 def test_averages(measure):
-    """Of each label by itself, their mean, and all entries as those of one label."""
+    """Errors of each label, their mean, and the error of all entries pooled."""
     given = OF_LABELS | {"sample_weight": W}
     each = [measure(Y[:, j], P[:, j], kind="binary", sample_weight=W) for j in range(L)]
     assert_allclose(measure(Y, P, average=None, **given), each, rtol=1e-9)
@@ -74,8 +74,8 @@ def test_order_and_form_of_labels(measure):
 
 
 @every
-def test_averages_of_other_kinds(measure):
-    """None is for each class, too; the other is not."""
+def test_average_of_classwise_and_of_single_scores(measure):
+    """Classwise measures take average=None but not average='micro'."""
     p = P / P.sum(axis=1, keepdims=True)
     y = p.argmax(axis=1)
     each = measure(y, p, kind="classwise", average=None)
@@ -141,7 +141,7 @@ def test_intervals_of_calibrated_labels_hold_zero(equal):
     assert all(interval.low <= interval.estimate <= interval.high for interval in intervals)
 
 
-def test_miscalibrated_labels_are_found():
+def test_miscalibration_of_a_label_is_detected():
     y, p = drawn(200, 0, equal=True)
     given = {"n_resamples": 99, "random_state": 0, **OF_LABELS}
     high = np.clip(p + 0.15, 0, 1)
@@ -240,7 +240,7 @@ def test_bad_input(function):
             function(y, p, **OF_LABELS | given)
 
 
-def test_what_is_not_for_several_labels():
+def test_functions_of_one_score_refuse_several_labels():
     with pytest.raises(ValueError, match="'spiegelhalter_z' is for one score per row"):
         calibration_test(Y, P, measure="spiegelhalter_z", **OF_LABELS)
     with pytest.raises(ValueError, match=r"kind must be one of .* got 'multilabel'"):

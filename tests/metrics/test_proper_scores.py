@@ -16,7 +16,7 @@ SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
 
 def by_hand(y, P, w):
-    """What scikit-learn's Brier score is since 1.7; 1.6 has that of two classes only."""
+    """Brier score of scikit-learn 1.7; version 1.6 supports two classes only."""
     squares = ((P - np.eye(P.shape[1])[y]) ** 2).sum(axis=1)
     return np.average(squares, weights=w) / (2 if P.shape[1] == 2 else 1)
 
@@ -43,7 +43,7 @@ def rows_of(n_classes, dtype=np.float64, *, weighted=True):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
-def test_rows_are_those_of_scikit_learn(n_classes, dtype, weighted):
+def test_rows_match_scikit_learn(n_classes, dtype, weighted):
     Z, y, w = rows_of(n_classes, dtype, weighted=weighted)
     P = softmax(Z, axis=1)
     assert P.dtype == dtype

@@ -26,7 +26,7 @@ def test_score_is_the_sum_over_cumulative_events(seed, n_classes):
 
 
 def test_published_example():
-    """Three categories with probabilities 0.2, 0.5, 0.3, of which the third is true."""
+    """Three categories with probabilities 0.2, 0.5, 0.3; the third is true."""
     score = ranked_probability_score([2], [[0.2, 0.5, 0.3]], labels=[0, 1, 2])
     assert score == pytest.approx(0.2**2 + 0.7**2)
 

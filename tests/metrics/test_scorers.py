@@ -79,7 +79,7 @@ def test_arguments_of_the_measure():
 
 
 @every
-def test_column_order_is_that_of_the_classes(name):
+def test_column_order_matches_the_classes(name):
     logits = np.log([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
     y = np.array([0, 1, 2, 1])
     names = np.array(["zebra", "ant", "bee"])
@@ -90,7 +90,7 @@ def test_column_order_is_that_of_the_classes(name):
 
 
 @every
-def test_fold_that_lacks_a_class(name, recwarn):
+def test_classes_missing_in_a_fold(name, recwarn):
     classifier = GaussianNB().fit(X, y)
     seen = y != 1
     measure, params = OWN[name]
@@ -102,7 +102,7 @@ def test_fold_that_lacks_a_class(name, recwarn):
 
 @every
 def test_class_that_the_classifier_never_saw(name):
-    """It has been given no probability, so rows of it count as wrong."""
+    """The unseen class has no probability, so its rows count as wrong."""
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     classifier = GaussianNB().fit(X[y != 1], names[y != 1])
     measure, params = OWN[name]
@@ -155,7 +155,7 @@ def test_bad_names_and_arguments():
 def test_unknown_arguments_are_named_at_once(name):
     with pytest.raises(ValueError, match=rf"'{name}' takes the arguments .*, got nbins, x\."):
         metrics.calibration_scorer(name, nbins=3, x=1)
-    # What the scorer brings itself, or what makes it the one of its name, is no argument.
+    # Arguments that the scorer fills in or that define its name are refused.
     for brought in ("labels", "sample_weight", "y_true", *OWN[name][1]):
         with pytest.raises(ValueError, match=rf"arguments .*pos_label(, average)?, got {brought}"):
             metrics.calibration_scorer(name, **{brought: "binary"})
@@ -170,7 +170,7 @@ def test_unknown_arguments_are_named_at_once(name):
         ({"kind": "top"}, "kind must be one of .* got 'top'"),
     ],
 )
-def test_wrong_values_are_found_at_once(params, message):
+def test_scorers_refuse_invalid_values_when_they_are_made(params, message):
     with pytest.raises(ValueError, match=message):
         metrics.calibration_scorer("neg_expected_calibration_error", **params)
 
@@ -280,7 +280,7 @@ def test_norms_are_measures_of_their_own():
         metrics.calibration_scorer("neg_expected_calibration_error", norm="l1")
 
 
-def test_what_is_no_scorer():
+def test_objects_that_are_not_scorers_are_refused():
     with pytest.raises(ValueError, match=r"must be the name of a scorer or a function .* got 3"):
         metrics.calibration_scorer(3)
     with pytest.raises(ValueError, match="greater_is_better is for functions, got True"):

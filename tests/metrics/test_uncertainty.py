@@ -72,7 +72,7 @@ def test_the_interval_holds_zero_unless_the_test_rejects(measure, kind):
 
 @pytest.mark.parametrize("measure", BINNED)
 def test_rows_that_are_drawn_together(measure, monkeypatch):
-    """Of many rows, cells of neighbours have the noise of the rows; test and interval agree."""
+    """Many rows are resampled as cells of neighbours with equal noise; test and interval agree."""
     random = np.random.default_rng(0)
     p, w = random.uniform(size=3000), random.exponential(size=3000)
     y = random.uniform(size=3000) < p - 0.03
@@ -104,7 +104,7 @@ def test_rows_alone_in_their_bins_have_noise():
 
 @pytest.mark.slow
 def test_errors_of_both_of_two_classes_are_one():
-    """They exclude one another, so the mean over them varies as one of them does."""
+    """The two events exclude one another, so their mean has the variance of one event."""
     y, P = sample(400, 1.6, n_classes=2)
     given = {"n_resamples": 400, "random_state": 0}
     one = calibration_error_interval(y, P, kind="binary", **given)
@@ -117,8 +117,8 @@ def test_errors_of_both_of_two_classes_are_one():
 
 @pytest.mark.filterwarnings("ignore:Columns of y_proba probably")
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
-def test_no_end_is_beyond_what_an_error_can_be(measure):
-    """Errors cannot exceed those of accuracies of 0 and 1."""
+def test_limits_are_within_the_range_of_errors(measure):
+    """Upper limits are at most the error with an accuracy of 0 or 1 in each bin."""
     p = np.linspace(0.02, 0.98, 40)
     given = {"measure": measure, "n_bins": 40, "n_resamples": 39, "random_state": 0}
     for y in (p < 0.5, p > 0.5, np.arange(40) % 2 == 0):
@@ -142,14 +142,14 @@ def test_gaps_that_cancel_between_neighbours():
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 6, 8, 13])
 def test_intervals_cover(simulation, number):
-    """Of 95 %, whatever gaps there are, as far as few simulations can tell."""
+    """Intervals hold the true error in 95 % of simulations, for small and large gaps."""
     cell, n = simulation.CELLS[number], 30
     for model in simulation.MODELS:
         assert simulation.coverage(cell, model, n, 39) * n >= binom.ppf(1e-3, n, 0.95)
     assert simulation.level(cell, n, 39) * n <= binom.ppf(0.999, n, 0.05)
 
 
-def test_the_weight_of_bins_is_that_of_a_sample():
+def test_weights_of_bins_match_a_sample():
     """A third of the population is wrong for certain, and more or fewer rows of a sample."""
     n, share = 400, 1 / 3
     p = np.where(np.arange(n) < share * n, 0.999, 0.001)
@@ -169,7 +169,7 @@ def test_intervals_cover_gaps_of_one_bin(simulation, measure):
         assert simulation.coverage(cell, model, n, 39, measure) * n >= binom.ppf(1e-3, n, 0.95)
 
 
-def test_intervals_of_classes_cover_where_hardly_a_row_is_wrong():
+def test_classwise_intervals_cover_with_few_wrong_rows():
     """Each wrong row is an error of two of the classes."""
     n, wrong, covered = 300, 0.01, 0
     P, random = np.tile([0.999, 0.0005, 0.0005], (n, 1)), np.random.default_rng(0)
@@ -204,12 +204,12 @@ def test_intervals_of_rows_that_are_all_right(w, kind, measure):
     assert found.high == pytest.approx(0 if under else high, abs=1e-9)
 
 
-def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
+def test_the_interval_of_one_wrong_row_matches_a_fraction():
     """All gaps have one sign, so that the error is the fraction of misclassified rows."""
     n = 500
     P = np.tile([1e-9, 1 - 1e-9], (n, 1))
     found = calibration_error_interval(np.arange(n) > 0, P, n_resamples=199, random_state=0)
-    # Of one event, 0.051 to 5.6 are expected by Clopper and Pearson, with 5 % below and 2.5 above.
+    # Clopper-Pearson limits of one event are 0.051 (5 % below) and 5.6 (2.5 % above).
     assert 0.04 < n * found.low < 0.08
     assert found.high == pytest.approx(limits_of_a_fraction(1, n, 0.95)[1], rel=0.01)
 
@@ -217,8 +217,8 @@ def test_the_interval_of_one_wrong_row_is_that_of_a_fraction():
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_wrong", [0.5, 1, 3])
-def test_intervals_cover_where_hardly_a_row_is_wrong(n_wrong, weighted):
-    """As many wrong rows as said are expected, where the confidence is 0.9999."""
+def test_intervals_cover_with_few_wrong_rows(n_wrong, weighted):
+    """The expected number of wrong rows is given, at a confidence of 0.9999."""
     n, n_draws, random = 500, 60, np.random.default_rng(0)
     gap, w = n_wrong / n - 1e-4, np.full(n, 7.0) if weighted else None
     P, covered = np.tile([1e-4, 0.9999], (n, 1)), 0
@@ -299,7 +299,7 @@ def test_intervals_of_differences_cover(simulation):
 
 @pytest.mark.slow
 def test_sharpness_is_not_taken_for_an_error(simulation):
-    """Both models are calibrated; by their plain errors, a third to two thirds are told apart."""
+    """Both models are calibrated. Plain errors would differ significantly in many draws."""
     case, n = simulation.PAIRS[0], 60
     for strategy, n_bins in simulation.BINS:
         rejected = simulation.rejection_rate(case, 300, n, 39, strategy=strategy, n_bins=n_bins)
@@ -423,7 +423,7 @@ NAMES = np.array(["ant", "bee", "cat"])
         lambda y, P, *, labels: np.mean(P[:, 0]) - np.mean(y == labels[0]),
     ],
 )
-def test_functions_are_told_the_labels(measure):
+def test_function_measures_get_labels(measure):
     """Two of three draws lack the class that has one row."""
     y, P = sample(40)
     y[y == 2] = 1
@@ -437,7 +437,7 @@ def test_functions_are_told_the_labels(measure):
 
 
 # --------------------------------------------------------------------------------------
-# Weights whose squares underflow.
+# Weights so small that their squares underflow.
 
 
 def rows_of_tiny_weight(smallest):
@@ -466,7 +466,7 @@ def test_effective_rows_are_finite_beside_tiny_weights(smallest, kind):
 
 
 # --------------------------------------------------------------------------------------
-# Functions as measures: what they take columns and arguments for.
+# Functions as measures: columns and arguments.
 
 
 def test_functions_get_columns_in_the_order_of_the_sorted_labels():
@@ -479,7 +479,7 @@ def test_functions_get_columns_in_the_order_of_the_sorted_labels():
     assert turned.estimate == pytest.approx(log_loss(names, P))
 
 
-def test_functions_get_one_dimension_for_the_label_they_take_it_for():
+def test_function_measures_get_the_probability_of_their_positive_label():
     _, y, P = make_logits(200, 2, return_proba=True, random_state=0)
     expected = np.mean((P[:, 1] - y) ** 2)
     for measure in (brier_score_loss, lambda y, p: np.mean((p - y) ** 2)):
@@ -489,8 +489,8 @@ def test_functions_get_one_dimension_for_the_label_they_take_it_for():
             assert found.estimate == pytest.approx(expected)
 
 
-def test_functions_have_the_p_value_of_their_names():
-    """But for the draws of labels, which both have from the probabilities."""
+def test_function_measures_match_named_measures():
+    """Both draw labels from the same probabilities."""
     y, P = sample(150, 1.2)
     of_function = partial(expected_calibration_error, labels=range(3))
     by_name, by_function = (

@@ -14,14 +14,14 @@ P = np.array([[0.7, 0.2, 0.1], [0.7, 0.1, 0.2], [0.25, 0.5, 0.25], [0.1, 0.2, 0.
 
 
 def in_batches(monitor, size, *rows):
-    """The monitor, updated with so many rows at a time."""
+    """The monitor, updated with batches of ``size`` rows."""
     for start in range(0, len(rows[0]), size):
         monitor.update(*(each[start : start + size] for each in rows))
     return monitor
 
 
 def mean_over_labels(e_value, rows=P):
-    """Of all labels of the rows, with their probabilities."""
+    """Mean e-value over all labels of the rows, weighted by the probability of the labels."""
     n_classes = rows.shape[1]
     total = 0.0
     for y in itertools.product(range(n_classes), repeat=len(rows)):
@@ -56,7 +56,7 @@ def test_weights_do_not_increase_the_e_value(weights):
 
 @pytest.mark.parametrize("off", [-0.1, 0.1])
 def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
-    """In the mean over the numbers of events among rows of one probability."""
+    """The expected e-value over binomial numbers of events is at most 1."""
     n, p = 60, 0.6
 
     def mean_with(tolerance):
@@ -113,11 +113,11 @@ def test_groups_change_the_test_and_no_measure():
     measure = "expected_calibration_error"
     assert grouped.measure(measure) == rows.measure(measure)
     assert grouped.n_samples_ == 1200
-    # Four equal rows are one row for the test, except for the part that is staked.
+    # Four equal rows count as one row for the test; only the stake differs.
     assert once.e_value_ / 3 < grouped.e_value_ < 3 * once.e_value_ < rows.e_value_
 
 
-def test_batches_of_few_groups_do_not_warn_of_the_order_of_columns():
+def test_small_batches_do_not_warn_about_column_order():
     y, proba = (np.repeat(each, 25, axis=0) for each in ([0, 1, 2], P[[3, 1, 2]]))
     monitor = CalibrationMonitor(range(3)).update(y, proba, groups=np.repeat([1, 2, 3], 25))
     assert monitor.n_samples_ == 75
@@ -204,10 +204,10 @@ def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, size=1):
     ("kind", "batch", "n_batches", "size"),
     [
         ("top-label", 1000, 100, 1),
-        ("classwise", 10, 300, 1),
-        ("binary", 10, 300, 1),
+        ("classwise", 10, 150, 1),
+        ("binary", 10, 150, 1),
         ("top-label", 100, 100, 5),
-        ("binary", 20, 300, 10),
+        ("binary", 20, 150, 10),
     ],
 )
 def test_false_alarms_over_long_lives(kind, batch, n_batches, size):

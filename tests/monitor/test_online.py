@@ -167,7 +167,7 @@ def test_fit_restarts_and_clones_keep_frozen_calibrators():
     assert_allclose(weights(c.fit(Z[:5], Y[:5])), weights(clone(c).partial_fit(Z[:5], Y[:5])))
 
 
-def test_outputs_are_those_of_the_mixture():
+def test_outputs_match_the_mixture():
     c = OnlineCalibrator(fitted())
     P = np.mean([e.predict_proba(Z) for e in fitted().values()], axis=0)
     assert_allclose(c.predict_proba(Z), P)  # equal weights before the first row

@@ -21,7 +21,7 @@ MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
 
 
 def problem(n, K, *, weights=False, **params):
-    """Over-confident logits with an over-predicted class, mixed with those of the next class."""
+    """Over-confident logits with an over-predicted class and a dependence between classes."""
     Z, y = make_logits(n, K, random_state=0, **{"temperature": 2, **params})
     Z[:, 0] += 1
     Z[:, 1] += 0.5 * Z[:, -1]
@@ -67,7 +67,7 @@ def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weig
     estimate = objective.leave_one_out_loss(theta)
     wanted = exact(map_, Z, y, w, alpha, np.arange(n)[:, None], theta)
     assert estimate == pytest.approx(wanted, rel=0.01)
-    # What it adds to the loss of the fit is what leaving rows out does.
+    # The difference to the training loss is also close to the exact difference.
     loss = np.average(losses_of(map_, theta, Z, y), weights=w)
     assert estimate - loss == pytest.approx(wanted - loss, rel=0.25)
 

@@ -33,7 +33,7 @@ def literal(map_, theta, Z, y, w, ridge=0.0, identity=0.0):
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()])
-def test_derivatives_are_those_of_the_literal_objective(map_, rows, rng):
+def test_derivatives_match_the_literal_objective(map_, rows, rng):
     strengths = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
     objective = Objective(map_, features_of(*rows), strengths)
     identity, ridge = map_.prior(strengths, K)
@@ -49,7 +49,7 @@ def test_derivatives_are_those_of_the_literal_objective(map_, rows, rng):
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()])
-def test_where_the_loss_is_nearly_linear_steps_are_bounded(map_):
+def test_steps_are_bounded_if_the_loss_is_nearly_linear(map_):
     """Rows so certain, some of them wrongly, that the Hessian vanishes and the gradient does not.
 
     A step of the quotient of the two would be many orders of magnitude too long.
@@ -63,7 +63,7 @@ def test_where_the_loss_is_nearly_linear_steps_are_bounded(map_):
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
-def test_hardly_any_row_of_most_classes():
+def test_few_rows_of_most_classes_converge_fast():
     """The loss is nearly linear, with kinks: steps must not be cut to a tenth again and again."""
     rng = np.random.default_rng(1)
     Z, y = make_logits(3000, 60, temperature=2.0, random_state=1)
@@ -73,7 +73,7 @@ def test_hardly_any_row_of_most_classes():
 
 
 def test_a_search_that_only_gets_worse_keeps_its_start():
-    """The function falls nowhere, whatever its gradient says."""
+    """The gradient promises a descent that the function does not have."""
     method = PreconditionedLBFGS(lambda _: SimpleNamespace(solve=np.asarray))
     found = minimize(
         lambda x: (2.0 if x.any() else 1.0, np.ones(2)), np.zeros(2), jac=True, method=method
@@ -82,7 +82,7 @@ def test_a_search_that_only_gets_worse_keeps_its_start():
     assert found.x.tolist() == [0, 0]
 
 
-def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
+def test_search_ends_if_all_rows_are_right(rng):
     """Without a ridge it could only go on for ever."""
     Z = rng.normal(size=(30, 3))
     y, w = Z.argmax(axis=1), rng.integers(0, 3, size=30).astype(float)
@@ -101,8 +101,8 @@ def test_a_loss_below_that_of_one_wrong_row_ends_the_search(rng):
 # One parameter.
 
 
-def test_the_derivatives_are_those_of_the_loss(rows):
-    """With respect to the logarithm of the scale, each times the weight of the rows."""
+def test_the_derivatives_match_the_loss(rows):
+    """Derivatives with respect to the logarithm of the scale, times the total weight."""
     Z, y, w = rows
 
     def slope(b):

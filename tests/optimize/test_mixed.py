@@ -16,7 +16,7 @@ shares = st.floats(1e-300, 1, exclude_max=True)
 
 @given(shares, st.floats(-700, 700))
 def test_log_odds_far_out_and_near_zero(smoothing, z):
-    """Both probabilities to the last digits, though one is next to 0 and the other next to 1."""
+    """Both probabilities are exact, one next to 0 and the other next to 1."""
     mixed = float(mix_logits(np.array([[z]]), smoothing)[0, 0])
     p, e = Fraction(math.exp(-abs(z))), Fraction(smoothing)
     larger = (1 - e) + e / 2 * (1 + p)
@@ -33,7 +33,7 @@ def test_log_odds_far_out_and_near_zero(smoothing, z):
 @pytest.mark.parametrize("smoothing", [0.0, 1e-9, 0.3])
 @pytest.mark.parametrize("columns", [1, 2, 7])
 @pytest.mark.parametrize("masked", [False, True])
-def test_probabilities_are_those_of_the_logits(dtype, smoothing, columns, masked):
+def test_probabilities_match_the_logits(dtype, smoothing, columns, masked):
     L = make_logits(200, 7, random_state=0)[0].astype(dtype)[:, :columns]
     if masked and columns > 1:
         L[::3, 1] = -np.inf

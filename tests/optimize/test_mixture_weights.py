@@ -28,7 +28,7 @@ def problem(seed, *, scale=1.0, weights=False):
 
 @pytest.mark.parametrize("scale", [0.1, 1, 30, 200])
 def test_few_passes_are_enough(scale):
-    """Also where one row in hundreds needs a member that all others are better without."""
+    """One row in hundreds needs a member that all other rows are better without."""
     passes = []
     for seed in range(20):
         Q, w = problem(seed, scale=scale, weights=seed % 4 > 1)
@@ -43,13 +43,13 @@ def test_few_passes_are_enough(scale):
     assert max(passes) < 25
 
 
-def test_it_says_when_it_did_not_converge(monkeypatch):
+def test_failed_convergence_is_reported(monkeypatch):
     monkeypatch.setattr(mixture, "MAX_ITERATIONS", 2)
     assert not best(problem(1, scale=30)[0]).success
 
 
 @pytest.mark.parametrize("seed", [*range(10), 794, 814])
-def test_no_search_ends_before_the_minimum(seed):
+def test_searches_reach_the_minimum(seed):
     """L-BFGS-B ends where two values are equal, as for the last two."""
     random = np.random.default_rng(seed)
     M, n = int(random.choice([5, 12, 20])), int(random.choice([30, 300, 1000]))

@@ -70,7 +70,7 @@ def test_the_search_ends_by_its_limits(map_, features):
 
 
 def test_separable_rows_without_a_ridge_end_the_search():
-    """By an offset, which temperature scaling has not."""
+    """Only an offset separates the rows."""
     Z, y = np.concatenate([np.linspace(1, 2, 20), np.linspace(3, 4, 20)]), np.repeat([0, 1], 20)
     for kind in (VectorScaling, MatrixScaling):
         with pytest.warns(ConvergenceWarning, match="every row correctly"):

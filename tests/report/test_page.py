@@ -76,7 +76,7 @@ def test_the_page_shows_the_numbers_of_the_report():
     assert "300" in page.section("calibrator")
 
 
-def test_names_of_users_stay_text():
+def test_names_are_html_escaped():
     page = page_of(hostile)
     assert page.all("script") == []
     assert "<script>window.broken=1" not in page.source
@@ -98,7 +98,7 @@ def test_the_page_shows_the_weights_of_a_mixture(logits3):
             assert f"{name} {weight:.3f}" in text
 
 
-def test_facts_of_weights_and_rows():
+def test_page_counts_rows_and_weights():
     text = page_of(two_classes).section("calibrator")
     report = report_of(two_classes)
     n_absent = np.count_nonzero(report.evaluation.sample_weight == 0)

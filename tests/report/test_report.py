@@ -1,4 +1,4 @@
-"""The report checks its input, draws where it is told, and repeats what the functions give."""
+"""The report checks its input, draws on the given axes, and repeats results of the functions."""
 
 import re
 import warnings
@@ -102,7 +102,7 @@ def test_bad_input(logits3):
 
 
 @pytest.mark.slow
-def test_later_changes_of_arrays_change_nothing():
+def test_later_changes_of_arrays_do_not_change_results():
     calibrator, Z, y, _ = plain()
     w = np.ones(len(y))
     report = calibration_report(calibrator, Z, y, sample_weight=w, random_state=0)
@@ -124,7 +124,7 @@ def test_reports_of_tensors_are_reports_of_arrays(logits3):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_integers_are_logits_as_well():
+def test_integer_logits_are_accepted():
     Z = np.array([[0, 0, 3], [0, 2, 0], [1, 0, -(2**63)], [4, 0, 0]])
     y = np.array([2, 1, 1, 0])
     calibrator = BBQ().fit(Z, y)
@@ -169,7 +169,7 @@ def test_segments_of_features():
         assert "features=features_test" in report.code_
 
 
-def test_facts_of_the_data():
+def test_report_counts_rows_and_classes():
     assert report_of(masked).n_masked == 250
     assert report_of(few_rows).evaluation.n_samples == 20
     assert report_of(few_rows).risk_ is report_of(few_rows).segments_ is None

@@ -73,7 +73,7 @@ def slow(X, **how):
 @pytest.mark.parametrize(
     "form", [VectorScaling(alpha=1, tol=1e-11), PlattScaling(), BBQ()], ids=repr
 )
-def test_workers_find_what_is_found_in_memory(form, rows, client):
+def test_fits_on_workers_match_fits_in_memory(form, rows, client):
     Z, y = rows
     P = type(form)(**form.get_params()).fit(Z, y).predict_proba(Z)
     X, Y = with_dask(Z, y)
@@ -82,7 +82,7 @@ def test_workers_find_what_is_found_in_memory(form, rows, client):
     assert expected_calibration_error(Y, far) == pytest.approx(expected_calibration_error(y, P))
 
 
-def test_a_worker_that_is_lost_changes_nothing(rows, client_of_its_own):
+def test_lost_workers_do_not_change_the_fit(rows, client_of_its_own):
     X, Y = with_dask(*rows)
     expected = VectorScaling().fit(X, Y)
     first, fit = threading.Event(), {}
@@ -103,7 +103,7 @@ def test_a_worker_that_is_lost_changes_nothing(rows, client_of_its_own):
     assert np.array_equal(fit["far"].intercept_, expected.intercept_)
 
 
-def test_a_chunk_that_takes_longer_changes_nothing(rows, client):
+def test_slow_chunks_do_not_change_the_fit(rows, client):
     X, Y = with_dask(*rows)
     far = PlattScaling().fit(slow(X, seconds=0.5, of=[2]), Y)
     assert np.array_equal(far.coef_, PlattScaling().fit(X, Y).coef_)

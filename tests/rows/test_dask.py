@@ -29,7 +29,7 @@ from skcalib.datasets import make_logits
 from skcalib.experimental import TopLabelCalibration
 
 N, CHUNK = 3000, 700
-# The joint family ends where the gradient is small enough: here, where nothing is left.
+# Fits by gradient tolerance get a tiny tolerance here, so that results are exact.
 EXACT = [
     *(families.with_known(kind, tol=1e-11) for kind in families.CALIBRATORS),
     VectorScaling(tol=1e-11, alpha=0, fit_intercept=False),
@@ -141,7 +141,7 @@ def frames(n=400, n_classes=3, npartitions=4):
     return frame, dd.from_pandas(frame, npartitions=npartitions), names
 
 
-def test_the_accuracy_is_that_of_rows_in_memory():
+def test_the_accuracy_matches_rows_in_memory():
     Z, y = make_logits(300, 3, random_state=0)
     X, labels, w = chunked(Z, y, np.linspace(0, 1, 300), chunk=100)
     calibrator = skcalib.TemperatureScaling().fit(X, labels)
@@ -196,7 +196,7 @@ def test_nullable_columns(of_logits, of_labels):
 
 
 @pytest.mark.slow
-def test_parquet_files_of_which_few_columns_are_read(tmp_path):
+def test_parquet_files_read_by_columns(tmp_path):
     """Dask would put them together: for the labels others than for the logits."""
     frame, _, names = frames()
     for k in range(4):
@@ -230,8 +230,8 @@ def test_fits_to_chunks_of_any_length(kind):
 
 
 @pytest.mark.parametrize("unknown", ["X", "y", "w"])
-def test_chunks_of_which_some_lengths_are_known(unknown):
-    """What is not known beforehand is taken to fit, and looked at when it is computed."""
+def test_chunks_of_unknown_length_can_be_mixed_with_known_lengths(unknown):
+    """Unknown chunk lengths are assumed to match and checked during the computation."""
     Z, y = make_logits(100, 2, random_state=0)
     w = np.arange(100) % 3.0
     frame = pd.DataFrame(Z, columns=["a", "b"]).assign(y=y, w=w)
@@ -295,7 +295,7 @@ def gathered(Z, y, w=None):
     return rows.relabelled(np.array, classes=found.labels).in_memory()
 
 
-def test_a_sample_has_all_rows_of_rare_classes_and_the_shares_of_all_rows(monkeypatch):
+def test_samples_keep_rare_classes_and_class_shares(monkeypatch):
     few_rows_are_gathered(monkeypatch)
     Z, y, w = problem(3, weighted=True)
     y[y == 2] = 1
@@ -316,7 +316,7 @@ def test_a_sample_without_rare_classes_has_the_weights_of_its_rows(monkeypatch):
     assert set(gathered(*chunked(Z, y, w)).w) == {1, 2, 3}
 
 
-def test_a_sample_has_at_most_so_many_rows_also_if_all_classes_are_rare(monkeypatch):
+def test_samples_are_bounded_if_all_classes_are_rare(monkeypatch):
     few_rows_are_gathered(monkeypatch, most=300, rare=10**6)
     assert gathered(*chunked(*problem(3)[:2])).n_rows < 400
 
@@ -335,25 +335,11 @@ def test_fits_to_a_sample_are_near_fits_to_all_rows(form, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [families.AutoCalibrator, TopLabelCalibration])
-def test_calibrators_that_hold_others_are_fitted_to_a_sample(kind, monkeypatch):
+def test_nested_calibrators_are_fitted_to_a_sample(kind, monkeypatch):
     few_rows_are_gathered(monkeypatch)
     Z, y, _ = problem(3)
     here, far = kind().fit(Z, y), kind().fit(*chunked(Z, y))
     assert np.abs(far.predict_proba(Z) - here.predict_proba(Z)).mean() < 0.03
-
-
-def test_without_a_cluster_nothing_is_kept():
-    """Each pass makes the chunks again: there may be more of them than memory."""
-    _, _, X, Y = three()
-    calls = []
-
-    def load(block):
-        calls.append(len(block))
-        return block
-
-    X = X.map_blocks(load, dtype=X.dtype, meta=np.empty((0, 3)))
-    TemperatureScaling().fit(X, Y)
-    assert len(calls) >= 3 * X.numblocks[0]
 
 
 # --------------------------------------------------------------------------------------
@@ -468,7 +454,7 @@ def test_bad_shapes_of_a_prediction_are_refused_at_once():
         calibrator.predict_proba(lazy[names[::-1]])
 
 
-def test_what_needs_rows_says_so():
+def test_functions_that_need_rows_in_memory_refuse_dask():
     Z, y, X, Y = three()
     calibrator = TemperatureScaling().fit(Z, y)
     Q = calibrator.predict_proba(X)
@@ -495,7 +481,7 @@ def test_bad_probabilities_are_named():
         metrics.expected_calibration_error(y, X)
 
 
-def test_probabilities_of_all_chunks_are_noticed():
+def test_probabilities_in_dask_chunks_warn():
     Z, y, _, Y = three()
     P = TemperatureScaling().fit(Z, y).predict_proba(Z)
     with pytest.warns(UserWarning, match="probably holds probabilities"):

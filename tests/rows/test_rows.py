@@ -15,7 +15,7 @@ from skcalib.datasets import make_logits
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 2, 9])
-def test_softmax_is_that_of_scipy(rng, width, dtype):
+def test_softmax_matches_scipy(rng, width, dtype):
     Z = (100 * rng.normal(size=(50, width))).astype(dtype)
     if width > 1:
         Z[::3, 0] = -np.inf
@@ -31,26 +31,6 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     monkeypatch.setattr(parallel, "_cores", lambda: 8)
     assert parallel.max_threads() == expected
-
-
-@pytest.mark.parametrize(("n", "at_least", "expected"), [
-    (64 * 600, 512, 600),  # every 64th row
-    (6400, 512, 534),  # every twelfth, for these to be at least so many
-    (600, 512, None),  # all rows are no sample
-    (640_000, 512, 1000),  # not more than a tenth of the 10 000 elements in rows of ten
-    (64 * 3000, 1100, None),  # too many to gather
-])  # fmt: skip
-def test_samples(n, at_least, expected, monkeypatch):
-    monkeypatch.setattr("skcalib._rows.rows.SAMPLE_ELEMENTS", 10_000)
-    rows = MemoryRows(np.broadcast_to(np.arange(n)[:, None], (n, 10)), np.arange(n), None)
-    found = rows.sample(lambda some: (some.n_rows, some.w, np.diff(some.y).tolist()), at_least)
-    if expected is None:
-        assert found is None
-    else:
-        n_rows, w, steps = found
-        assert n_rows == expected
-        assert w is None
-        assert len(set(steps)) == 1
 
 
 @pytest.mark.parametrize("derive", [

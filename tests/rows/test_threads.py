@@ -4,9 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
-import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from sklearn.model_selection import GridSearchCV
@@ -14,11 +12,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skcalib import PlattScaling, TemperatureScaling, VectorScaling
 from skcalib._rows import rows as _rows
-from skcalib._rows.parallel import share, with_one_blas_thread
-from skcalib._rows.rows import MemoryRows
 from skcalib.datasets import make_logits
 
-DEADLINE = 60.0  # seconds; of what takes milliseconds
 LARGE = 60_000  # rows, which are divided among threads
 
 
@@ -43,11 +38,6 @@ def two_threads(monkeypatch):
 @pytest.fixture(scope="module")
 def rows():
     return make_logits(LARGE, 6, temperature=2.0, random_state=0)
-
-
-def test_an_error_ends_the_limit():
-    with pytest.raises(ZeroDivisionError):
-        with_one_blas_thread(lambda: 1 / 0)
 
 
 PROGRAM = """
@@ -87,33 +77,21 @@ def test_limits_of_two_threads_may_overlap():
     assert run.returncode == 0, run.stderr
 
 
-def test_parts_are_in_order_and_each_is_worked_on_once():
-    calls = []
-    assert share(lambda k: calls.append(k) or k**2, range(100), 3) == [k**2 for k in range(100)]
-    assert sorted(calls) == list(range(100))
+class Failing(TemperatureScaling):
+    """Calibrator with an error in one of its blocks of rows."""
+
+    def _calibrate(self, Z):
+        if (Z == 7.0).all(axis=1).any():
+            raise ZeroDivisionError
+        return super()._calibrate(Z)
 
 
-def test_several_threads_work(two_threads, monkeypatch):
-    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
-    meet = threading.Barrier(2)
-    assert MemoryRows(np.arange(100)).sum(lambda a: meet.wait(DEADLINE) * 0 + a.sum()) == 4950
-
-
-def test_calls_may_be_nested(two_threads, monkeypatch):
-    monkeypatch.setattr(_rows, "THREAD_ELEMENTS", 5)
-
-    def f(block):
-        inner = MemoryRows(np.arange(100)).map(np.negative)
-        columns = _rows.map_columns(lambda k: MemoryRows(inner).sum(np.sum), 10, 10)
-        return np.float64(block.sum() + sum(columns) / 10)
-
-    blocks = 2
-    assert MemoryRows(np.arange(100)).sum(f) == 4950 - blocks * 4950
-
-
-def test_errors_of_a_thread_reach_the_caller():
+def test_errors_in_a_thread_reach_the_caller(rows, two_threads):
+    calibrator, X = Failing().fit(*rows), rows[0].copy()
+    assert calibrator.predict_proba(X).shape == X.shape
+    X[-1] = 7.0
     with pytest.raises(ZeroDivisionError):
-        share(lambda k: 1 / k, range(3), 2)
+        calibrator.predict_proba(X)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals as on Linux")

@@ -58,10 +58,10 @@ def test_parameters_are_the_minimum_of_the_literal_objective(problem, alpha, alp
 
 
 @pytest.mark.slow
-def test_it_is_the_published_form_at_temperature_one(problem):
-    """Without a mixture, on log-probabilities that temperature scaling leaves as they are.
+def test_published_form_at_temperature_one(problem):
+    """Without smoothing and with a temperature of one, the published form is fitted.
 
-    The one difference is the penalty on the diagonal: its optimum is all but that without.
+    Only the penalty on the diagonal differs, and its effect on the optimum is negligible.
     """
     Z, y, w = problem
     Z = Z / TemperatureScaling().fit(Z, y, w).temperature_
@@ -135,7 +135,7 @@ def test_strengths_are_the_most_probable_pair(problem, params):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_classifiers_that_are_sure_beyond_reason(dtype):
+def test_overconfident_classifiers(dtype):
     """Log-probabilities down to -700, as of naive Bayes."""
     Z, y = make_logits(2000, 4, temperature=40.0, random_state=0)
     Z = log_softmax(Z, axis=1).astype(dtype)

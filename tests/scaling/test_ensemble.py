@@ -17,7 +17,7 @@ both = pytest.mark.parametrize("loss", LOSSES)
 
 
 def noisy(n=1500, K=4, seed=0, **params):
-    """Over-confident logits, and labels of which some are drawn at random."""
+    """Over-confident logits, and labels with a share of random ones."""
     Z, y = make_logits(n, K, temperature=2.0, random_state=seed, **params)
     random = np.random.default_rng(seed)
     return Z, np.where(random.random(n) < 0.1, random.integers(0, K, size=n), y)
@@ -41,7 +41,7 @@ def score(weights, P, y, w, loss):
 @both
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-def test_weights_are_those_of_a_constrained_solver(loss, weighted, masked, rng):
+def test_weights_match_a_constrained_solver(loss, weighted, masked, rng):
     Z, y = noisy()
     w = rng.uniform(0, 3, size=len(y)) if weighted else None
     if masked:
@@ -70,7 +70,7 @@ def test_smoothing_goes_from_the_first_two_weights_to_the_third(smoothing, share
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_weights_that_labels_were_drawn_with_are_found(n_classes):
+def test_weights_of_the_data_model_are_recovered(n_classes):
     truth, n = np.array([0.6, 0.1, 0.3]), 200_000
     random = np.random.default_rng(0)
     Z = 4 * random.normal(size=(n, n_classes))

@@ -136,7 +136,7 @@ def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
     assert c.coef_.dtype == np.float64
 
 
-def test_what_single_precision_hides_is_found_in_double():
+def test_float32_fits_with_small_penalties_end_in_float64():
     """Many more parameters than rows and next to no ridge: the search ends in double precision."""
     Z, y = make_logits(300, 20, dtype=np.float32, random_state=1)
     c = MatrixScaling(alpha=1e-4, classes=range(20)).fit(Z, y)  # else it warns
@@ -148,7 +148,7 @@ def test_what_single_precision_hides_is_found_in_double():
 # No optimum, or none found.
 
 
-def test_separable_rows_are_said_to_have_no_optimum():
+def test_separable_rows_warn_about_no_optimum():
     """Fewer rows than parameters: some matrix gets any labels right, though no vector does."""
     Z, _ = make_logits(60, 20, random_state=0)
     y = np.arange(60) % 20
@@ -158,7 +158,7 @@ def test_separable_rows_are_said_to_have_no_optimum():
     assert np.isfinite(c.coef_).all()
     assert np.array_equal(c.predict(Z), y)
     assert c.loss_ < np.log(2) / 60  # the least with one row wrong
-    # With a ridge there is one, even where it gets all rows right.
+    # With a ridge there is an optimum, even if all rows are right.
     held = MatrixScaling(alpha=1e-4).fit(Z, y)
     assert np.array_equal(held.predict(Z), y)
     assert held.loss_ > c.loss_
@@ -189,7 +189,7 @@ def plain(Z, y, **params):
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e4])
-def test_separable_rows_leave_nothing_to_learn(scale):
+def test_separable_rows_warn_and_keep_the_identity(scale):
     Z, _ = make_logits(200, 3, random_state=0)
     c, said = plain(scale * Z, Z.argmax(axis=1))
     assert len(said) == 1
@@ -199,7 +199,7 @@ def test_separable_rows_leave_nothing_to_learn(scale):
     assert np.array_equal(c.predict(scale * Z), Z.argmax(axis=1))
 
 
-def test_ties_among_rows_that_are_right_leave_nothing_to_learn():
+def test_ties_among_right_rows_are_separable():
     """Offsets that break ties would run off to where all probabilities are 0 or 1."""
     Z = np.round(make_logits(700, 5, random_state=0)[0])
     c, said = plain(Z, Z.argmax(axis=1))
@@ -217,7 +217,7 @@ def test_a_vector_map_without_offsets_has_none():
     assert found.loss_ > VectorScaling().fit(Z, y).loss_
 
 
-def test_without_smoothing_log_probabilities_below_the_lowest_feature_count_as_that():
+def test_log_probabilities_are_clipped_at_the_lowest_feature():
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
     far = np.flatnonzero(y > 0)[:20]
     outputs = []

@@ -1,4 +1,4 @@
-"""OrderPreservingScaling: its optimum, its order, its limits, and what it recovers."""
+"""OrderPreservingScaling: its optimum, its order, its limits, and recovered functions."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_slopes_are_the_minimum_of_the_literal_objective(rng, alpha, weighted):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy 1.12
 def test_a_slope_at_its_bound_is_the_bound():
-    """Scores in the opposite order of the probabilities, within a segment, are all but merged."""
+    """Scores in the opposite order of the probabilities get nearly the same value."""
     Z, y = make_logits(4000, 5, random_state=0)
     L = log_softmax(Z, axis=1)
     reversed_ = np.where((L > -5) & (L < -2), -7 - L, L)

@@ -120,7 +120,7 @@ def test_the_first_class_of_negative_slope_is_named():
         PlattScaling().fit(Z * [1, 1, -1], y)
 
 
-def test_a_class_with_hardly_any_overlap_is_not_called_separable():
+def test_classes_with_little_overlap_are_not_reported_as_separable():
     m = np.linspace(-3, 3, 400)
     y = (m > 0).astype(int)
     y[[190, 210]] = [1, 0]
@@ -140,7 +140,7 @@ def test_passes_are_counted_and_limited(monkeypatch):
         PlattScaling(smooth_targets=False).fit(Z, y)
 
 
-def test_masked_classes_of_which_each_column_has_one_finite_value():
+def test_columns_with_one_unmasked_row():
     Z = np.where(np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 2]], 5.0, -np.inf)
     Z[:, 0] = 1
     constant = PlattScaling().fit(Z, [0, 1, 2, 0, 1, 2])

@@ -110,7 +110,7 @@ def test_probabilities_are_the_literal_formula(kind, n_classes):
 
 @every
 def test_plain_forms_are_logistic_regressions(kind):
-    """As betacal and probmetrics fit them, which stop their search earlier."""
+    """The peers betacal and probmetrics fit the same form and stop earlier."""
     Z, y = make_logits(2000, 2, temperature=2.0, offset=[0, 1], random_state=0)
     c = kind(**PLAIN).fit(Z, y)
     x = Z[:, 1] - Z[:, 0]
@@ -128,7 +128,7 @@ def test_plain_forms_are_logistic_regressions(kind):
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("seed", range(8))
-def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
+def test_bounds_of_beta_calibration_match_a_bounded_search(seed):
     """With both coefficients negative, or one that would be if the other is zero."""
     rng = np.random.default_rng(seed)
     Z, y = make_logits(40, 4, temperature=3.0, random_state=seed)
@@ -149,7 +149,7 @@ def test_bounds_of_beta_calibration_are_those_of_a_bounded_search(seed):
 
 @every
 def test_scores_without_an_origin_are_brought_to_the_base_rate(kind):
-    """Where no temperature is better than none, slope and offset are found all the same."""
+    """Slope and offset are fitted although no temperature improves the log loss."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 10, size=(2000, 1))
     y = (rng.uniform(size=2000) < expit(x[:, 0] - 8)).astype(int)
@@ -221,8 +221,8 @@ def test_rows_in_which_a_class_is_masked_do_not_count_for_it(kind):
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum. on these rows")
 @pytest.mark.parametrize("centre", [-4.0, 0.0, 3.0])
-def test_log_odds_that_vary_little_are_calibrated_as_freely_as_others(centre):
-    """As of confidences that are nearly equal, of which a line is right."""
+def test_small_range_of_log_odds_is_not_over_regularized(centre):
+    """With nearly equal confidences, where a line is right, the curved map is as good as a line."""
     rng = np.random.default_rng(0)
     x = centre + 0.2 * rng.normal(size=6000)
     y = (rng.uniform(size=len(x)) < expit(8 * (x - centre) - 1)).astype(int)

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from skcalib import TemperatureScaling
 from skcalib.datasets import make_logits
 
-# All that start from a temperature, and mix.
+# Calibrators that start from a temperature and have smoothing.
 AROUND = [
     kind
     for kind in CALIBRATORS
@@ -21,7 +21,7 @@ AROUND = [
 
 
 def saturated(n_samples, n_classes, *, n_wrong=1, size=1e8, seed=0):
-    """Logits with a temperature of 1.5, but for the first rows, whose label is another class."""
+    """Logits with a temperature of 1.5. The first rows are saturated and wrong."""
     Z, y = make_logits(n_samples, n_classes, temperature=1.5, random_state=seed)
     Z[:n_wrong] = 0
     Z[np.arange(n_wrong), (y[:n_wrong] + 1) % n_classes] = size
@@ -51,7 +51,7 @@ def test_one_row_is_outvoted(kind, n_classes):
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")  # of the plain form
 @pytest.mark.parametrize("size", [1e3, 1e8, 1e90])
 @pytest.mark.parametrize(("n_classes", "n_wrong"), [(2, 1), (2, 3), (4, 1), (4, 3)])
-def test_the_temperature_is_that_of_the_mixture(size, n_classes, n_wrong):
+def test_the_temperature_matches_the_mixture(size, n_classes, n_wrong):
     Z, y = saturated(400, n_classes, n_wrong=n_wrong, size=size)
     w = np.random.default_rng(0).uniform(0.5, 2, size=len(y))
     c = TemperatureScaling().fit(Z, y, w)
@@ -65,7 +65,7 @@ def test_the_temperature_is_that_of_the_mixture(size, n_classes, n_wrong):
 
 @pytest.mark.parametrize(("n_samples", "size"), [(2000, 631), (5000, 1580), (40_000, 1e8)])
 def test_a_sample_without_the_row_does_not_hide_it(n_samples, size):
-    """It has every k-th row, of which the second is none. The least log loss is not far from it."""
+    """A subsample of every k-th row lacks the saturated row, which must still be noticed."""
     Z, y = saturated(n_samples, 2, size=size)
     Z[[0, 1]], y[[0, 1]] = Z[[1, 0]], y[[1, 0]]
     c = TemperatureScaling().fit(Z, y)
@@ -84,7 +84,7 @@ def test_other_rows_have_the_temperature_of_least_log_loss():
         assert (mixed.temperature_ == plain.temperature_) == (loss <= constant)
 
 
-def test_where_no_scale_is_better_than_chance_it_stays_so():
+def test_logits_no_better_than_chance_warn():
     """Half of the rows are wrong, and by more than the others are right."""
     y = np.arange(300) % 3
     Z = np.eye(3)[y]

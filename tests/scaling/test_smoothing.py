@@ -16,7 +16,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._warnings import SmallWeightsWarning
 from skcalib.datasets import make_logits
 
-# Those whose probabilities are mixed by a share that is a parameter.
+# Calibrators with a parameter that sets the share of the uniform distribution.
 SMOOTHED = [
     kind
     for kind in CALIBRATORS
@@ -28,7 +28,7 @@ every = pytest.mark.parametrize("kind", SMOOTHED)
 
 
 def separable(n_samples, n_classes, *, scale=1.0, seed=0):
-    """Logits whose largest is that of the label."""
+    """Logits with the largest value in the column of the label."""
     random = np.random.default_rng(seed)
     spread = random.uniform(0.1, 4, size=(n_samples, 1))
     Z = scale * spread * random.normal(size=(n_samples, n_classes))
@@ -88,7 +88,7 @@ def test_mixture_of_probabilities_is_the_formula(kind, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("smoothing", ["auto", 0.5, 1 - 1e-9])
 def test_smoothing_of_temperature_scaling_changes_no_prediction(dtype, smoothing):
-    """Nor where rounding makes the probabilities of the mixture equal."""
+    """Rounding may make smoothed probabilities equal without a change of prediction."""
     Z, y = make_logits(2000, 10, dtype=dtype, random_state=0)
     top = Z.argmax(axis=1)
     close = np.nextafter(Z[np.arange(2000), top], np.asarray(-np.inf, dtype))

@@ -1,4 +1,4 @@
-"""SplineCalibration: a natural cubic spline, its optimum, its strength, and what it recovers."""
+"""SplineCalibration: a natural cubic spline, its optimum, its strength, and recovered curves."""
 
 import warnings
 
@@ -129,7 +129,7 @@ def test_knots_are_equally_spaced_where_the_information_is():
 
 @pytest.mark.slow
 def test_leave_one_out_losses_are_near_those_of_refits():
-    """What the loss of the fit is too low by, to a quarter; knots and temperature move as well."""
+    """The estimated optimism is within a quarter of refits with their own knots and temperature."""
     Z, y = bent(150)
     c = SplineCalibration(n_knots=5, alpha="loo").fit(Z / 5, y)
     for k in (2, 5):
@@ -160,7 +160,7 @@ def test_the_strength_is_the_most_probable_one():
 
 
 def wavy(n=3000, seed=0):
-    """Log-odds whose frequency falls in the middle, with labels."""
+    """Log-odds and labels with a frequency that falls in the middle of the range."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(-4, 4, size=(n, 1))
     return x, (rng.uniform(size=n) < expit(x[:, 0] / 2 + 2 * np.sin(2 * x[:, 0]))).astype(int)
@@ -185,7 +185,7 @@ def test_increasing_splines_are_the_best_of_their_kind():
     assert objective(c.values_[0], *args) <= oracle.fun + 1e-10
 
 
-def test_increasing_splines_increase_and_others_need_not():
+def test_only_increasing_splines_must_increase():
     Z, y = wavy()
     grid = np.linspace(-10, 10, 2001)[:, None]
     free, bound = (
@@ -197,7 +197,7 @@ def test_increasing_splines_increase_and_others_need_not():
 
 
 # --------------------------------------------------------------------------------------
-# What it recovers, and data without solution.
+# Recovered curves, and data without a solution.
 
 
 def test_masked_classes_do_not_count_for_their_spline(rng):
@@ -218,7 +218,7 @@ def test_masked_classes_do_not_count_for_their_spline(rng):
 @pytest.mark.parametrize("params", [{}, {"n_knots": 2}, {"alpha": 0}, {"increasing": True}])
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_class_without_log_odds_keeps_them_as_they_are(rng, params, alone):
-    """One that is masked in all rows, or has only rows in which all others are masked."""
+    """The class is masked in all rows, or is the only unmasked class of its rows."""
     Z, y = make_logits(300, 4, temperature=1.5, random_state=0)
     Z, y = Z[y < 3], y[y < 3]
     Z[:, 3] = -np.inf
@@ -244,14 +244,14 @@ def test_separable_rows_have_an_optimum():
         assert P.min() >= c.smoothing_ / 2
 
 
-def test_it_warns_if_newton_does_not_converge(monkeypatch):
+def test_failed_newton_search_warns(monkeypatch):
     monkeypatch.setattr("skcalib._optimize.logistic.MAX_PASSES", 2)
     monkeypatch.setattr(module, "N_CELLS", 2)
     with pytest.warns(UserWarning, match=r"did not converge in 2 passes .* fewer knots"):
         SplineCalibration(alpha=0.1).fit(*bent())
 
 
-def test_the_temperature_and_the_share_are_those_of_temperature_scaling():
+def test_the_temperature_and_the_share_match_temperature_scaling():
     Z, y = make_logits(300, 3, random_state=0)
     c = SplineCalibration().fit(Z, y)
     assert c.temperature_ == TemperatureScaling().fit(Z, y).temperature_

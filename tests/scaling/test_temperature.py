@@ -56,9 +56,7 @@ def brute_force(Z, y, w=None, loss=literal_loss):
     weighted=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-def test_temperature_is_that_of_brute_force(
-    n_samples, n_classes, temperature, scale, weighted, seed
-):
+def test_temperature_matches_brute_force(n_samples, n_classes, temperature, scale, weighted, seed):
     Z, y = make_logits(n_samples, n_classes, temperature=temperature, random_state=seed)
     w = np.random.default_rng(seed).uniform(0.1, 3, n_samples) if weighted else None
     with warnings.catch_warnings(record=True) as warned:
@@ -92,7 +90,7 @@ def test_scale_equivariance(kind, scale, n_samples):
 
 
 # --------------------------------------------------------------------------------------
-# No optimum: a warning that says what to do, and probabilities that make sense.
+# No optimum: a warning with a remedy, and sensible probabilities.
 
 
 def fit_warned(Z, y, message, **params):
@@ -106,12 +104,12 @@ def test_separable(scale):
     y = np.array([0, 1, 0])
     calibrator = fit_warned(Z, y, "separable rows.*not trained on", smoothing=0)
     assert calibrator.temperature_ == pytest.approx(smoothed_targets(Z, y), rel=1e-6)
-    # The mean distance to the other class, of 5/3, is that under the probabilities.
+    # The mean distance to the other class, 5/3, is an expectation under the probabilities.
     wrong = calibrator.predict_proba(Z)[np.arange(3), 1 - y]
     assert wrong @ [2, 1, 2] == pytest.approx(5 * 1 / 4 / 2, rel=1e-9)
 
 
-def test_separable_but_for_a_tie():
+def test_separable_rows_with_a_tie():
     Z = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     calibrator = fit_warned(Z, [0, 1, 0], "separable rows")
     assert calibrator.temperature_ == pytest.approx(smoothed_targets(Z, [0, 1, 0]), rel=1e-6)
@@ -127,7 +125,7 @@ def test_no_better_than_chance(n_samples):
 
 
 def test_constant_logits():
-    """Trap 24: others give T = -69, 2e4 or 9e6."""
+    """Constant logits carry no information; other libraries give T = -69, 2e4 or 9e6."""
     calibrator = fit_warned(np.full((6, 3), 5.0), [0, 1, 2] * 2, "logits of each row are all equal")
     assert calibrator.temperature_ == 1
     np.testing.assert_allclose(calibrator.predict_proba([[5.0, 5.0, 5.0]]), 1 / 3)
@@ -146,7 +144,7 @@ def test_one_error_is_enough_for_an_optimum(recwarn):
 
 @pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling])
 def test_slope_at_zero_that_only_rounding_makes_negative(kind):
-    """Rows are tied but for four, whose slopes at the scale 0 cancel up to rounding."""
+    """Ten rows are tied. The slopes of the other four cancel up to rounding at scale 0."""
     Z = np.zeros((14, 3))
     Z[6, 2] = Z[10, 0] = Z[13, 2] = -1e4
     y = np.array([0, 1, 2] * 2 + [0] * 8)
@@ -159,7 +157,7 @@ def test_slope_at_zero_that_only_rounding_makes_negative(kind):
 
 @pytest.mark.parametrize("weight", [1, 2, 3, 7])
 @pytest.mark.parametrize(("scale", "n_classes"), [(0.1, 11), (0.3, 7), (0.7, 9), (3.0, 9)])
-def test_temperature_is_that_of_no_better_than_chance_where_only_rounding_tells(
+def test_temperature_matches_no_better_than_chance_where_only_rounding_tells(
     scale, n_classes, weight
 ):
     """One row of each class, and each class is predicted once: the slope at 0 is 0."""

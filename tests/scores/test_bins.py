@@ -58,14 +58,14 @@ def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
     assert (np.diff(edges)[1:-1] > 0).all()
     in_order = np.sort(scores)
     for m in range(1, n_bins):
-        # The literal definition: the first score at which m / n_bins of the rows are reached.
+        # The literal definition: the first score with at least m / n_bins of the rows up to it.
         first = in_order[int(np.ceil(m * len(in_order) / n_bins - 1e-9)) - 1]
-        larger = in_order[in_order > first + 1e-14]  # what differs by rounding is one score
+        larger = in_order[in_order > first + 1e-14]  # scores that differ by rounding are equal
         if len(larger):
             assert ((edges >= first) & (edges < larger[0])).any()
 
 
-def test_bins_that_are_exactly_full_are_so_whatever_the_unit_of_the_weights(rng):
+def test_full_bins_do_not_depend_on_the_unit_of_weights(rng):
     scores = rng.permutation(np.linspace(0.01, 0.99, 60))
     for n_bins in range(1, 61):
         expected = quantile_edges(ranked(scores), n_bins)

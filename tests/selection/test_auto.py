@@ -112,7 +112,7 @@ def test_calibrators_are_fitted_to_all_rows():
 
 
 @pytest.mark.parametrize("random_state", [None, 3])
-def test_losses_are_those_of_cross_validation(random_state):
+def test_losses_match_cross_validation(random_state):
     w = np.arange(N) % 3 + 1.0
     c = AutoCalibrator(MIXED, cv=4, random_state=random_state).fit(Z, LABELS, w)
     folds = list(KFold(4, shuffle=True, random_state=random_state or 0).split(Z))
@@ -266,7 +266,7 @@ def test_few_rows_of_a_class():
 
 
 @pytest.mark.slow
-def test_many_rows_are_weighed_on_a_sample_and_fitted_on_all():
+def test_weights_of_many_rows_come_from_a_sample():
     X, y = bent(MANY_ROWS)
     c = AutoCalibrator(FAST).fit(X, y)
     some = rows_to_weigh_on(MemoryRows(X, y, None))
@@ -308,7 +308,7 @@ def test_few_rows_of_many_classes_take_seconds():
 
 
 def test_candidates_without_weight_on_the_first_fold_have_its_loss():
-    """They are not fitted on the other folds, if the first fold has many test rows."""
+    """If the first fold has many test rows, these candidates are not fitted on other folds."""
     X, y = make_logits(2500, 3, temperature=2.0, random_state=0)
     c = AutoCalibrator().fit(X, y)
     assert list(c.cv_log_loss_) == list(default_candidates(2500, 3, masked=False))
@@ -365,7 +365,7 @@ def test_candidates_by_list_and_by_name(make):
     ],
     ids=lambda c: type(c).__name__,
 )
-def test_anything_that_takes_logits_is_a_candidate(candidate):
+def test_any_classifier_of_logits_is_a_candidate(candidate):
     for labels, others in ((Y, []), (LABELS, [TemperatureScaling()])):
         c = AutoCalibrator([candidate, *others], combine="best" if others else "stack")
         P = c.fit(Z, labels).predict_proba(Z)
@@ -527,7 +527,7 @@ def test_matrices_are_left_out_for_masked_rows():
 # Inside other estimators.
 
 
-def test_what_was_chosen_is_shown():
+def test_representation_shows_the_weights():
     c = AutoCalibrator({"<b>&": VectorScaling(), "isotonic": IsotonicCalibration()})
     assert str(c) == repr(c)
     assert "<p>" not in c._repr_mimebundle_()["text/html"]
@@ -582,7 +582,7 @@ def test_rare_events_occur_as_often_as_predicted(slope):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("n", "K"), [(60, 2), (60, 3), (300, 5), (500, 50)])
 def test_never_worse_than_temperature_scaling(n, K):
-    """In the mean of few rows, by more than 1 % and .005, and better than uncalibrated logits."""
+    """The mean loss for few rows is at most 1 % or .005 higher, and below uncalibrated."""
     losses = {}
     for seed in range(2 if n < 100 else 1):
         test = kinds(2000, K, 1000 + seed)

@@ -1,4 +1,4 @@
-"""Model selection and persistence: what users do with calibrators inside scikit-learn."""
+"""Model selection and persistence of calibrators with the tools of scikit-learn."""
 
 import pickle
 from functools import cache

@@ -79,7 +79,7 @@ def test_a_weight_below_one_percent_is_set_to_zero(n_rows, kept):
 
 
 @pytest.mark.parametrize("n_rows", [499, 5000])
-def test_candidates_of_little_weight_on_the_first_fold_are_left_out_if_it_has_many_rows(n_rows):
+def test_candidates_with_little_weight_on_a_large_first_fold_are_dropped(n_rows):
     """Each candidate is right, and the others are wrong, in a share of the rows."""
     shares = {"first": 0.0, "tiny": 0.005, "other": 0.03, "last": 0.965}
     ends = np.cumsum([*shares.values()]) * n_rows

@@ -25,7 +25,7 @@ def _data(Z, y):
 
 
 @pytest.mark.parametrize("k", range(9))
-def test_arrays_that_are_not_checked_are_what_scikit_learn_returns(rng, k):
+def test_unchecked_arrays_match_checks_of_scikit_learn(rng, k):
     Z, y = _data(rng.normal(size=(20, 4)), rng.integers(0, 3, size=20))[k]
     (found, labels, w), _ = inputs.check_rows(np.asarray(Z), np.asarray(y), None)
     wanted = check_X_y(Z, as_labels(y), dtype=[np.float64, np.float32])

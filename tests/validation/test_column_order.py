@@ -137,7 +137,7 @@ def test_ordered_categories_are_in_the_order_of_the_columns(form, names):
     assert error == expected_calibration_error(Y3, P, kind="classwise")
 
 
-def test_columns_of_ordered_categories_in_the_order_of_text_are_warned_of():
+def test_ordered_categories_in_text_order_warn():
     names = ["low", "mid", "high"]
     columns = Z3[:, [2, 0, 1]]  # high, low, mid, as classifiers of scikit-learn have them
     y = ordered(Y3, names)
@@ -153,7 +153,7 @@ def test_columns_of_ordered_categories_in_the_order_of_text_are_warned_of():
 
 
 @pytest.mark.parametrize("mark", [255, -100, -1, 3])
-def test_a_mark_of_ignored_rows_in_the_place_of_an_absent_class_is_warned_of(mark):
+def test_ignore_index_in_place_of_an_absent_class_warns(mark):
     y = np.where(Y3 == 1, mark, Y3)
     for call, x in (
         (lambda y, x: TemperatureScaling().fit(x, y), Z3),
@@ -178,7 +178,7 @@ def test_two_integers_are_labels(labels):
 # The rows.
 
 
-def test_exchanged_columns_are_found_in_the_rows(rng):
+def test_swapped_columns_are_detected(rng):
     for n, n_classes in ((100, 2), (200, 3), (1000, 10), (5000, 100)):
         y = rng.integers(n_classes, size=n)
         Z = rng.normal(size=(n, n_classes)) + 3 * np.eye(n_classes)[y]

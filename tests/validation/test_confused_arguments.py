@@ -1,4 +1,4 @@
-"""Arguments in the place of others, and what other libraries call them: messages say what to do."""
+"""Swapped arguments and argument names of other libraries raise messages with a remedy."""
 
 from inspect import signature
 
@@ -40,7 +40,7 @@ TAKERS = {name: (f, scores) for name, f, scores in takers()}
 
 
 @pytest.mark.parametrize("name", TAKERS)
-def test_swapped_labels_and_scores_are_recognised(name):
+def test_swapped_labels_and_scores_are_refused(name):
     f, scores = TAKERS[name]
     for y in (Y, Y.astype(float), np.array(list("abc"))[Y], Y.tolist()):
         with pytest.raises(ValueError, match=r"are probably swapped: y.* holds fractions"):
@@ -50,7 +50,7 @@ def test_swapped_labels_and_scores_are_recognised(name):
 
 
 @pytest.mark.parametrize("name", TAKERS)
-def test_one_sentence_says_what_takes_several_labels(name):
+def test_refusal_of_indicators_names_functions_for_several_labels(name):
     f, scores = TAKERS[name]
     with pytest.raises(
         ValueError, match=r"Several labels .* MultiLabelCalibrator.* y\[:, j\], with"
@@ -71,7 +71,7 @@ def test_the_sentence_where_one_label_is_taken():
     ):
         with pytest.raises(ValueError, match=r"Several labels .* one label at a time: y\[:, j\]"):
             call()
-    # What the sentence advises.
+    # The remedy in the message works.
     one, z, e = calibrator.calibrators_[1], Z[:, [1]], E[:, 1]
     assert skcalib.calibration_report(one, z, e).kind == "binary"
     assert skcalib.compare_calibrators(z, e, calibrators=[one], cv=2).names

@@ -26,7 +26,7 @@ Z3, Y3 = make_logits(300, 3, temperature=2.0, random_state=0)
 P3 = softmax(Z3, axis=1)
 
 # --------------------------------------------------------------------------------------
-# Exactness. Integers that are one and the same as floats: NumPy takes a mixture for floats.
+# Exactness. Large integers that are equal as floats; NumPy converts mixtures to floats.
 
 U64 = np.array([2**63, 2**63 + 1, 2**64 - 1], dtype=np.uint64)
 FORMS = {
@@ -44,7 +44,7 @@ CONTAINERS = {
     "list": lambda y: y.tolist(),
     "series": lambda y: pd.Series(y, index=range(5, 5 + len(y))),
 }
-# NumPy makes floats of lists of some of them.
+# NumPy converts some lists of large integers to floats.
 AS_FLOATS = {form for form, names in FORMS.items() if np.array(names.tolist()).dtype.kind == "f"}
 held = pytest.mark.parametrize(
     ("form", "container"),
@@ -87,7 +87,7 @@ def test_large_integers_in_chunks(form):
 
 
 # --------------------------------------------------------------------------------------
-# Types that stand for others.
+# Representative types.
 
 NULLABLE = {
     "Int64": (pd.Series(2**60 + Y3, dtype="Int64"), [2**60, 2**60 + 1, 2**60 + 2]),
@@ -107,7 +107,7 @@ def test_columns_of_data_frames(case):
 
 
 # --------------------------------------------------------------------------------------
-# What predictions need is fitted.
+# Predictions depend on fitted attributes alone.
 
 OTHER_VALUES = {
     "classes": [[2, 1, 0]],
@@ -239,7 +239,7 @@ def test_a_split_that_lacks_classes_is_taken_with_a_warning(missing):
     assert caught[0].message.missing == tuple(missing)
 
 
-# Data frames whose names are the labels.
+# Data frames with labels as column names.
 NAMES = ["bee", "ant", "cat"]
 
 
@@ -255,7 +255,7 @@ def test_booleans_stay_booleans(form):
         assert found == pytest.approx(abs(P3[:, 0].mean() - event))
 
 
-def test_another_order_of_classes_than_that_of_the_logits_is_refused():
+def test_classes_in_another_order_than_the_logits_are_refused():
     names = np.array(["a", "b", "c"])[Y3]
     turned = skcalib.BBQ(classes=["b", "c", "a"])
     message = r"order of the logits .*'a', 'b', 'c'.*'b', 'c', 'a'"
@@ -275,7 +275,7 @@ def test_scorers_know_labels_of_another_type():
     score, P = calibration_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
     for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
         assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
-    higher = (names + 1).astype(np.uint64)[Y3]  # of which the last is unseen
+    higher = (names + 1).astype(np.uint64)[Y3]  # the last column has no rows
     with_unseen = np.c_[P, np.zeros(len(P))]
     expected = -expected_calibration_error(Y3 + 1, with_unseen, labels=range(4))
     assert score(calibrator, Z3, higher) == expected
@@ -350,7 +350,7 @@ def test_names_are_compared_as_text_and_as_labels(columns, labels):
         ([("a", 0), ("a", 1), ("b", 0)], None),
     ],
 )
-def test_other_names_mean_nothing(columns, classes):
+def test_unrelated_column_names_do_not_warn(columns, classes):
     X = pd.DataFrame(Z3[:, classes or range(3)])
     X.columns = pd.Index(columns)
     fitted, bare = (skcalib.BBQ(classes=classes).fit(data, Y3) for data in (X, X.to_numpy()))
@@ -410,7 +410,7 @@ def test_labels_of_two_types_are_named(labels):
             action()
 
 
-def test_one_hot_labels_are_told_the_remedy():
+def test_one_hot_labels_raise_with_a_remedy():
     hot = np.eye(3)[Y3]
     for y in (hot, hot.astype(bool), hot.tolist(), csr_array(hot)):
         with pytest.raises(ValueError, match=r"got shape \(300, 3\)\..* one-hot labels y\.argmax"):
@@ -439,7 +439,7 @@ def test_logits_of_images_and_sequences(shape, rng):
         skcalib.TemperatureScaling().fit(X, y)
     with pytest.raises(ValueError, match=remedy.format("y_proba")):
         expected_calibration_error(y, softmax(X, axis=1))
-    # The remedy, as it stands there.
+    # The remedy in the message works.
     flat = np.moveaxis(X, 1, -1).reshape(-1, 3)
     calibrator = skcalib.TemperatureScaling().fit(flat, y.ravel())
     assert_array_equal(flat[7], X[0, :, 1, 2] if X.ndim == 4 else X[0, :, 7])
@@ -448,7 +448,7 @@ def test_logits_of_images_and_sequences(shape, rng):
 
 
 class Tensor:
-    """What NumPy sees of a tensor of another library."""
+    """Tensor of another library, as NumPy converts it."""
 
     def __init__(self, values, dtype, fault=None, *, requires_grad=False, device="cpu"):
         self.values, self.dtype, self.fault = np.asarray(values), dtype, fault
@@ -546,6 +546,6 @@ def test_masked_arrays_of_numpy_are_refused(what):
         skcalib.TemperatureScaling().fit(**{**given, what: masked})
 
 
-def test_measures_of_classes_without_rows_say_nothing_of_logits():
+def test_absent_classes_do_not_cause_a_message_about_logits():
     with pytest.warns(MissingClassesWarning, match="column numbers. Name all labels .* labels="):
         expected_calibration_error([0, 0], [[0.9, 0.1], [0.8, 0.2]], kind="classwise")

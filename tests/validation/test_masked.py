@@ -79,8 +79,8 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
         wide = np.c_[Z, np.full(len(Z), low)]
         other = quiet(form, wide, Y, classes=range(K + 1))
         # The ridge of vector scaling has the number of classes in it, and noise goes to all
-        # labels. A sigmoid that does not know that a class is masked gives it one row in so many.
-        # So does a mixture, which changes the shape of an increasing function. For a classifier
+        # labels. A sigmoid fitted with rows of the masked class expects a fraction of a row in it.
+        # The uniform share also changes the shape of an increasing function. For a classifier
         # the column is another feature.
         atol = 1e-9
         if isinstance(form, (VectorScaling, NoisyLabelCalibration, *WITH_FOLDS)):
@@ -102,7 +102,7 @@ def test_masked_rows_do_not_count_for_their_class(kind):
     extra = np.full((500, K), -np.inf)  # rows that say nothing of the last class
     extra[:, :3] = Z[:500, :3]
     first = kind().fit(np.r_[MASKED, extra], np.r_[Y, np.arange(500) % 3])
-    # These have no map of their own, or one of log-odds of a temperature that all rows share.
+    # These calibrators have no map, or a map of log-odds after a common temperature.
     joint = {VectorScaling, QuadraticScaling, BetaCalibration}
     for name in ("coef_", "bin_values_"):
         if hasattr(c, name) and kind not in joint:
@@ -110,7 +110,7 @@ def test_masked_rows_do_not_count_for_their_class(kind):
 
 
 @taking
-def test_two_classes_of_which_one_may_be_masked(kind):
+def test_masked_class_of_two(kind):
     X = Z[:, :2].copy()
     y = Y % 2
     X[::5, 1] = np.where(y[::5] == 0, -np.inf, X[::5, 1])
@@ -126,7 +126,7 @@ def test_two_classes_of_which_one_may_be_masked(kind):
 
 
 @pytest.mark.parametrize("calibrator", [MatrixScaling(), make_pipeline(MatrixScaling(), BBQ())])
-def test_what_mixes_logits_refuses_masked_classes(calibrator):
+def test_maps_that_mix_columns_refuse_masked_classes(calibrator):
     with pytest.raises(ValueError, match=r"MatrixScaling mixes the logits .* Use VectorScaling"):
         calibrator.fit(MASKED, Y)
     calibrator.fit(Z, Y)
@@ -152,7 +152,7 @@ def test_the_label_is_never_masked(kind):
 
 @pytest.mark.parametrize("far", [1e4, 1e9, 1e30])
 @DTYPES
-def test_temperature_is_not_set_by_what_is_far_below(far, dtype, recwarn):
+def test_extreme_low_logits_do_not_determine_the_temperature(far, dtype, recwarn):
     wide = np.c_[Z, np.full(len(Z), -far)].astype(dtype)
     expected = TemperatureScaling().fit(Z.astype(dtype), Y).temperature_
     found = TemperatureScaling(classes=range(K + 1)).fit(wide, Y).temperature_
@@ -166,7 +166,7 @@ def test_temperature_is_not_set_by_what_is_far_below(far, dtype, recwarn):
 @pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling, PlattScaling])
 @pytest.mark.parametrize("far", [1e5, 1e30])
 @DTYPES
-def test_maps_are_not_set_by_what_is_far_below(kind, far, dtype, recwarn):
+def test_extreme_low_logits_do_not_determine_the_map(kind, far, dtype, recwarn):
     """A column far below the others in all rows, or in some, as masks without -inf have it."""
     half = len(Z) // 2
     for X in (np.c_[Z, np.full(len(Z), -far)], np.where(HIDDEN, -far, Z)):
@@ -183,7 +183,7 @@ def test_maps_are_not_set_by_what_is_far_below(kind, far, dtype, recwarn):
 @pytest.mark.parametrize("normalize", [True, False])
 @DTYPES
 def test_rare_events_and_rows_far_out_do_not_end_the_search(kind, normalize, dtype, recwarn, rng):
-    """Where undamped Newton steps lengthen the gradient."""
+    """Undamped Newton steps would increase the gradient here."""
     z = rng.normal(-10, 1, 2000)
     z[-3:] = 300
     y = (np.arange(2000) < 5).astype(int)
@@ -201,7 +201,7 @@ def test_rare_events_and_rows_far_out_do_not_end_the_search(kind, normalize, dty
 
 
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
-def test_rows_of_weight_zero_are_not_there_whatever_they_hold(form):
+def test_values_in_rows_without_weight_are_ignored(form):
     X, y, w = Z[:300].astype(np.float32), Y[:300], np.ones(300)
     X[:9:3] = [8e37, 0, 0, -8e37]
     X[1:10:3] = [0, -1e36, 0, 1e20]
@@ -358,8 +358,8 @@ def literal_platt(m, y):
 
 @pytest.mark.parametrize("spread", [0.0, 1e-12, 1e-6, 1e-3, 1e-2])
 @DTYPES
-def test_margins_of_which_most_are_bunched(spread, dtype, rng):
-    """As naive Bayes gives them, clipped: rows far from the bunch are no masks."""
+def test_bunched_margins(spread, dtype, rng):
+    """Naive Bayes gives bunched, clipped margins; rows far from the bunch are not masked."""
     bunch = rng.uniform(size=2000) < 0.6
     m = np.where(bunch, 2.6 + spread * rng.normal(size=2000), rng.normal(0, 3, 2000)).astype(dtype)
     y = (rng.uniform(size=2000) < expit(0.7 * m)).astype(int)
@@ -390,7 +390,7 @@ def test_a_masked_class_may_have_a_negative_slope(rng):
     assert c.loss_ < held.loss_ - 0.02  # a number that a negative slope would make certain
 
 
-def test_masks_of_rows_of_weight_zero_are_not_there():
+def test_masks_of_rows_without_weight_are_ignored():
     X, w = Z[:300].copy(), np.ones(300)
     X[3, Y[3] - 1], w[3] = -np.inf, 0
     MatrixScaling().fit(X, Y[:300], w)

@@ -40,7 +40,7 @@ def test_missing_labels_are_named():
             action()
 
 
-def test_names_of_columns():
+def test_feature_names():
     y, names = np.array(["bee", "ant", "cat"])[Y], ["bee", "ant", "cat"]
     X, proba = (pl.DataFrame(dict(zip(names, columns.T, strict=True))) for columns in (Z, P))
     with pytest.raises(ValueError, match=r"^Columns of X must be in the order"):
