@@ -119,5 +119,5 @@ plt.show()
 # and Venn-Abers follow the curve, and have nearly the same log loss with 1797 rows.
 #
 # The band is wide where there are few rows. It shows the effect of one more row, and is no
-# confidence interval of the frequency (:ref:`Venn-Abers predictors <venn-abers>`). :doc:`/guide/smooth_maps` and
-# :doc:`/guide/binning` describe the other calibrators.
+# confidence interval of the frequency (:ref:`Venn-Abers predictors <venn-abers>`).
+# :doc:`/guide/smooth_maps` and :doc:`/guide/binning` describe the other calibrators.

@@ -3,7 +3,8 @@
 =============================================
 
 A model answers questions on six subjects, and its over- or under-confidence differs between
-subjects. Measures over all rows do not show this. A calibrator that knows the subject corrects each subject.
+subjects. Measures over all rows do not show this. A calibrator that knows the subject corrects each
+subject.
 """
 
 # %%
