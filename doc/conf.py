@@ -5,7 +5,7 @@ import runpy
 import warnings
 from pathlib import Path
 
-# Of the small networks that examples train, threads would wait for one another.
+# Examples train small networks, for which several threads are slower than one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import skcalib
 
@@ -33,7 +33,7 @@ html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 5,
-    # None for the gallery and the reference, whose figures and formulas need the width.
+    # The gallery and the reference have no second sidebar, because figures and formulas need the width.
     "secondary_sidebar_items": {page: ["page-toc"] for page in ["*", "guide/*", "recipes/*"]},
 }
 # Pages without subpages need no primary sidebar.
@@ -46,7 +46,7 @@ toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False
 bibtex_bibfiles = ["references.bib"]
 
-# Without prompts and outputs, so that what is pasted runs.
+# Copy code without prompts and outputs, so that it runs.
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. ", True
 
 plot_formats = [("png", 100)]
@@ -79,12 +79,12 @@ warnings.filterwarnings("error", category=DeprecationWarning, module="skcalib")
 
 
 def setup(app):
-    """Have the tables of packages and of tensors written anew with each build."""
+    """Write the tables of packages and of tensors anew in each build."""
     app.connect("builder-inited", describe_package)
 
 
 def describe_package(app):
-    """Write what ``architecture.rst`` and ``guide/dask.rst`` include."""
+    """Write the tables that ``architecture.rst`` and ``guide/dask.rst`` include."""
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
     for script in ("package_table.py", "tensor_table.py"):

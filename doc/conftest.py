@@ -1,4 +1,4 @@
-"""Pages whose examples take seconds are tested with the slow tests."""
+"""Mark pages with examples that take seconds as slow tests."""
 
 import pytest
 

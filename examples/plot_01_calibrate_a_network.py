@@ -7,8 +7,9 @@ before and after calibration.
 """
 
 # %%
-# The network was trained on 100 of scikit-learn's digits until it classified all of them correctly.
-# Its logits for the other digits come in two halves: one to fit the calibrator, one to evaluate it.
+# The network was trained on 100 of scikit-learn's digits until it classified all of them
+# correctly. The logits of the other digits are in two halves. The first half fits the calibrator,
+# and the second half tests it.
 
 from skcalib.datasets import load_digits_logits
 
@@ -25,8 +26,9 @@ calibrator = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibr
 print(f"temperature: {calibrator.temperature_:.2f}")
 
 # %%
-# On the second half, the network is over-confident: its mean confidence exceeds its accuracy. After
-# temperature scaling the two agree. The order of the classes is kept, and with it the accuracy.
+# The network is over-confident on the second half: the mean confidence exceeds the accuracy. After
+# temperature scaling both agree. Temperature scaling keeps the order of the classes, so the
+# accuracy does not change.
 
 import pandas as pd
 from sklearn.metrics import accuracy_score, log_loss
@@ -50,11 +52,11 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# The reliability diagrams show it bin by bin. Before calibration the accuracy is below the
-# confidence in every bin, mostly by much: the hatched gaps say that the network is over-confident.
-# Afterwards the gaps are within the confidence intervals. The histogram above each diagram has the
-# number of rows per bin, and bins with few rows are pale. The MCE is the largest gap; here it is
-# that of a bin with a single row, hardly seen on the left of the diagram, so it need not decrease.
+# Reliability diagrams show the accuracy of each bin. Before calibration the accuracy is below the
+# confidence in every bin. The hatched gaps show the over-confidence. After calibration the gaps
+# are within the confidence intervals. The histogram above each diagram shows the number of rows
+# per bin, and bins with few rows are pale. The MCE is the largest gap. Here the largest gap is in
+# a pale bin with a single row, so the MCE says little.
 
 import matplotlib.pyplot as plt
 
@@ -67,8 +69,8 @@ plt.show()
 
 # %%
 # A single temperature treats all classes alike. Vector scaling has a slope and an intercept for
-# each class, shrunk towards temperature scaling by a ridge penalty, and can correct over-predicted
-# classes. It changes predictions; here the accuracy rises as well.
+# each class and corrects over-predicted classes. A ridge penalty shrinks it towards temperature
+# scaling. Vector scaling changes predictions, and here the accuracy rises.
 
 from skcalib import VectorScaling
 
@@ -78,7 +80,8 @@ accuracy = vector.score(digits.logits_test, digits.y_test)
 print(f"vector scaling: log loss {loss:.3f}, accuracy {accuracy:.3f}")
 
 # %%
-# Errors made with high confidence do the most harm to decisions. After calibration there are few:
+# Errors with a high confidence do the most harm in decisions. Few of them remain after
+# calibration:
 
 wrong = before.argmax(axis=1) != digits.y_test
 for name, proba in {"before": before, "after": after}.items():

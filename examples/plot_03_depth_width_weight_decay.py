@@ -68,7 +68,7 @@ found = found.groupby(["change", "value"], sort=False).agg(["mean", "std"])
 
 # %%
 # The upper panels show the error rate and the expected error rate, which is one minus the mean
-# confidence. Networks are over-confident where the expected error rate is the lower of the two. The
+# confidence. Networks are over-confident if the expected error rate is below the error rate. The
 # lower panels show the ECE. Error bars are one standard deviation over the five runs.
 
 import matplotlib.pyplot as plt

@@ -83,12 +83,12 @@ axes[1].set(ylabel="error rate", xlabel="epoch")
 plt.show()
 
 # %%
-# The held-out log loss has its minimum when nearly all training rows are classified correctly, and
-# then rises by nearly a half. So it does in the paper, where the error rate continues to decrease
-# at the same time. Here the error rate rises as well, but only by one or two percentage points.
+# The held-out log loss has its minimum when nearly all training rows are classified correctly. It
+# then rises by nearly a half, as in the paper. In the paper the error rate continues to decrease.
+# Here it rises by one or two percentage points.
 #
 # So it is mostly the confidence that overfits: with a temperature fitted after each epoch, most of
-# the increase disappears. Training to the end and calibrating afterwards loses little compared with
-# early stopping, and needs no stopping rule.
+# the increase disappears. Training to the end and calibrating afterwards loses little compared
+# with early stopping, and needs no stopping rule.
 
 found.xs("mean", axis=1, level=1).loc[[lowest, EPOCHS[-1]]].round(3)

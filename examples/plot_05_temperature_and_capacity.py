@@ -9,8 +9,8 @@ calibration.
 
 # %%
 # Networks with two layers are trained on 400 noisy digits, each for 40 epochs. One half of the
-# held-out rows is used to fit the temperature, the other for evaluation. The experiment is repeated
-# four times, with different noise, training rows and initial weights.
+# held-out rows is used to fit the temperature, the other for evaluation. The experiment is
+# repeated four times, with different noise, training rows and initial weights.
 
 import numpy as np
 import pandas as pd
@@ -65,8 +65,8 @@ found = pd.DataFrame(
 found = found.groupby(["decay", "width"], sort=False).agg(["mean", "std"])
 
 # %%
-# The temperature on the left, and the log loss before and after temperature scaling. Error bars are
-# one standard deviation over the four runs.
+# The temperature on the left, and the log loss before and after temperature scaling. Error bars
+# are one standard deviation over the four runs.
 
 import matplotlib.pyplot as plt
 
@@ -92,8 +92,8 @@ plt.show()
 
 # %%
 # Without weight decay the temperature increases with every step in width. The narrowest networks
-# are under-confident, with a temperature below 1; the logits of the widest are too large by a
-# factor of more than two. With weight decay the temperature stops increasing.
+# are under-confident, with a temperature below 1. The logits of the widest networks are more than
+# twice too large. With weight decay the temperature stops increasing.
 #
 # Before calibration and without weight decay, networks of intermediate width have the lowest log
 # loss. After calibration the widest network has the lowest log loss or nearly so: capacity harmed

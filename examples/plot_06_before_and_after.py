@@ -7,8 +7,8 @@ Reliability diagrams of one network, uncalibrated and after each of seven calibr
 """
 
 # %%
-# The network is that of the first example: it was trained on 100 digits, has an accuracy of 87 % on
-# the others, and is over-confident. Calibrators are fitted to one half of the held-out rows and
+# The network of the first example was trained on 100 digits. It has an accuracy of 87 % on the
+# other digits and is over-confident. Calibrators are fitted to one half of the held-out rows and
 # evaluated on the other half.
 
 from scipy.special import softmax
@@ -41,11 +41,10 @@ for name, calibrator in calibrators.items():
 
 # %%
 # With every method the bars end close to the diagonal. The remaining gaps are mostly within the
-# confidence intervals, in bins with few rows, which are pale. The histograms above the diagrams,
-# with the number of rows in the tallest bin beside them, differ more: they show the sharpness of
-# the predictions. Of the scaling methods, temperature scaling has the fewest rows in the last bin;
-# the others have more parameters to tell which rows are reliable. With histogram binning nearly all
-# rows have nearly the same confidence.
+# confidence intervals, in pale bins with few rows. The histograms above the diagrams differ more.
+# They show the sharpness of the predictions. Temperature scaling has fewer rows in the last bin
+# than the other scaling methods, which have more parameters to recognize reliable rows. With
+# histogram binning nearly all rows have nearly the same confidence.
 
 import matplotlib.pyplot as plt
 
@@ -70,11 +69,11 @@ figure.legend(
 plt.show()
 
 # %%
-# Neither the diagrams nor the ECE tell which method to use: the ECE is a noisy estimate, and with
-# 849 rows the confidence intervals of nearly all methods overlap. The p-value belongs to a test of
-# the hypothesis that the probabilities are calibrated. For the uncalibrated network it is rejected
-# clearly. Of the calibrators, matrix scaling has the lowest p-value: most of its bars end above the
-# diagonal, so it is under-confident.
+# Neither the diagrams nor the ECE show which method to use. The ECE is a noisy estimate, and with
+# 849 rows the confidence intervals of nearly all methods overlap. The p-value tests the hypothesis
+# that the probabilities are calibrated. The test rejects the uncalibrated network clearly. Matrix
+# scaling has the lowest p-value of the calibrators: most of its bars end above the diagonal, so it
+# is under-confident.
 
 import pandas as pd
 from sklearn.metrics import accuracy_score, log_loss
@@ -96,8 +95,8 @@ for name, proba in probabilities.items():
 pd.DataFrame(table).T.round(3)
 
 # %%
-# The log loss separates the methods, and matrix scaling has the lowest: it corrects more errors
-# than any other, and that outweighs its slight under-confidence. Histogram binning has an ECE among
-# the lowest and the highest log loss of the seven, because it predicts zero for a class without
-# calibration rows in a bin. For the order on other data sets see
-# :ref:`sphx_glr_auto_examples_plot_10_methods_and_data_sets.py`.
+# The log loss separates the methods. Matrix scaling has the lowest log loss, because it corrects
+# the most errors, which outweighs its slight under-confidence. Histogram binning has one of the
+# lowest ECEs and the highest log loss of the seven, because it predicts zero for a class without
+# calibration rows in a bin. :ref:`sphx_glr_auto_examples_plot_10_methods_and_data_sets.py` shows
+# other data sets.

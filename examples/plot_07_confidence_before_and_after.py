@@ -7,8 +7,8 @@ predictions, and the error rate if only predictions with a high confidence are a
 """
 
 # %%
-# The network of the first example, and two calibrators: temperature scaling keeps every prediction,
-# matrix scaling may change them.
+# The network of the first example, and two calibrators: temperature scaling keeps every
+# prediction, matrix scaling may change them.
 
 import numpy as np
 from scipy.special import softmax
@@ -25,8 +25,8 @@ for name, calibrator in calibrators.items():
 
 # %%
 # Before calibration nearly all rows are in the last bin, and the mean confidence exceeds the
-# accuracy by a tenth. Temperature scaling lowers the confidence until the two agree. Matrix scaling
-# raises the accuracy as well, and its confidence is higher than after temperature scaling.
+# accuracy by a tenth. Temperature scaling lowers the confidence until both agree. Matrix scaling
+# also raises the accuracy, and its confidence is higher than after temperature scaling.
 
 import matplotlib.pyplot as plt
 
@@ -40,10 +40,9 @@ for ax in axes[1:]:
 plt.show()
 
 # %%
-# What matters for decisions is how well the confidence discriminates between correct and wrong
-# predictions. Here are their numbers on a logarithmic scale. Before calibration the last bin has
-# more wrong predictions than any other. Afterwards they are spread over many bins, and few are in
-# the last.
+# For decisions, the confidence must discriminate between correct and wrong predictions. The
+# histograms count both on a logarithmic scale. Before calibration most wrong predictions are in
+# the last bin. After calibration they are spread over many bins, and few are in the last bin.
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="constrained", sharey=True)
 for ax, (name, proba) in zip(axes, probabilities.items(), strict=True):
@@ -62,10 +61,10 @@ axes[0].set_ylabel("Rows")
 plt.show()
 
 # %%
-# Suppose that predictions with a confidence above 0.95 are accepted, and all others are reviewed by
-# a person. The expected error rate of the accepted predictions is one minus their mean confidence;
-# it is compared with the observed one. So that the results do not depend on one split of the rows,
-# the two halves are drawn twenty times; the table has means and standard deviations.
+# Suppose that predictions with a confidence above 0.95 are accepted, and a person reviews all
+# others. The expected error rate of the accepted predictions is one minus their mean confidence.
+# The table compares it with the observed error rate, as means and standard deviations over twenty
+# random splits.
 
 import pandas as pd
 
@@ -91,8 +90,8 @@ for _ in range(20):
 pd.DataFrame(draws).groupby("calibrator", sort=False).agg(["mean", "std"]).round(3)
 
 # %%
-# The network's expected error rate is below one in two hundred, and the observed one is one in
-# fourteen. After calibration the error rate is below the expected one: for such rows both
-# calibrators are under-confident. The price is coverage: about half of the predictions are
-# accepted, where it was nearly nine in ten. Matrix scaling accepts a tenth of all rows more than
-# temperature scaling, at no higher error rate.
+# Before calibration the expected error rate is below one in two hundred, and the observed error
+# rate is one in fourteen. After calibration the observed rate is below the expected rate: both
+# calibrators are under-confident for these rows. About half of the predictions are accepted,
+# instead of nearly nine in ten. Matrix scaling accepts more rows than temperature scaling, by a
+# tenth of all rows, with no higher error rate.

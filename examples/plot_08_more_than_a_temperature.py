@@ -3,18 +3,19 @@
 ===========================================================
 
 One temperature for all classes cannot correct miscalibration that differs between classes. Vector,
-matrix and Platt scaling can, with more parameters, for which they need more rows.
+matrix and Platt scaling can. They have more parameters and need more rows.
 """
 
 # %%
-# The network is that of the first example. On held-out rows vector scaling has a lower log loss and
-# a higher accuracy than temperature scaling, and matrix scaling improves both again
-# (:ref:`sphx_glr_auto_examples_plot_06_before_and_after.py`): the network was trained on 100 digits
-# only, and its errors have a pattern that can be learned from more rows.
+# On held-out rows of the network of the first example, vector scaling has a lower log loss and a
+# higher accuracy than temperature scaling. Matrix scaling improves both again
+# (:ref:`sphx_glr_auto_examples_plot_06_before_and_after.py`). The network was trained on only 100
+# digits, and its errors have a pattern that more rows reveal.
 #
 # The matrix shows the pattern. Row k has the coefficients of the score of class k, one for the
 # log-probability of each class. Positive coefficients off the diagonal, in blue, mark confused
-# classes: where the network predicts the column, the label is often the row.
+# classes: when the network predicts the class of the column, the label is often the class of the
+# row.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,11 +41,10 @@ ax.set(
 plt.show()
 
 # %%
-# With few rows so many parameters overfit. Vector and matrix scaling have a ridge penalty that
-# shrinks them towards temperature scaling, with a regularization strength that decreases with the
-# number of rows. Matrix scaling without regularization, ``alpha=0``, warns where the log loss has
-# no minimum because some matrix classifies all rows correctly. Lines are means over ten random
-# subsets.
+# Many parameters overfit few rows. A ridge penalty shrinks vector and matrix scaling towards
+# temperature scaling, with a strength that decreases with the number of rows. Without a penalty
+# (``alpha=0``) a matrix may classify all rows correctly. Then the log loss has no minimum, and
+# ``fit`` warns. Lines are means over ten random subsets.
 
 import warnings
 
@@ -99,8 +99,8 @@ ax.legend()
 plt.show()
 
 # %%
-# Matrix scaling without regularization is not at its worst with the fewest rows. There the log loss
-# has no minimum, and the fit stops as soon as a matrix classifies all rows correctly: with fewer
-# rows that takes fewer iterations, and the coefficients are smaller. The numbers:
+# Matrix scaling without a penalty is not worst with the fewest rows. There the log loss has no
+# minimum, and the fit stops when a matrix classifies all rows correctly. With fewer rows this
+# takes fewer iterations, so the coefficients are smaller. The table shows the numbers:
 
 losses.round(3).join(without_minimum)

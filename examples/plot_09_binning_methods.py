@@ -2,13 +2,13 @@
 9. Histogram binning, isotonic regression and BBQ
 =================================================
 
-Histogram binning, isotonic regression and BBQ are non-parametric: they fit a step function to the
-probabilities. Here they are compared with Platt scaling on data whose true probabilities are known.
+Histogram binning, isotonic regression and BBQ fit step functions to the probabilities. This example
+compares them with Platt scaling on simulated data with known true probabilities.
 """
 
 # %%
-# Two classes, and log-odds whose miscalibration is not linear: large log-odds are strongly
-# over-confident, small ones are nearly calibrated.
+# The data have two classes and a miscalibration that is not linear. Large log-odds are strongly
+# over-confident, and small log-odds are nearly calibrated.
 
 import numpy as np
 from scipy.special import expit
@@ -20,8 +20,8 @@ logits = (true_log_odds + 0.4 * true_log_odds**3)[:, None]
 fit = slice(1000)
 
 # %%
-# Each method fits a function of the probability to 1000 rows. The grey line is the true calibration
-# function.
+# Each method fits a function of the probability to 1000 rows. The grey line is the true
+# calibration function.
 
 import matplotlib.pyplot as plt
 
@@ -50,13 +50,13 @@ for ax in axes[:, 0]:
 plt.show()
 
 # %%
-# The sigmoid of Platt scaling has a bias that does not decrease with the number of rows. The others
-# have little bias, but more variance: histogram binning is not monotone, as bins with few rows are
-# noisy; isotonic regression is monotone; and BBQ averages over binnings and has few steps unless
-# the data support more.
+# The sigmoid of Platt scaling has a bias that does not decrease with the number of rows. The other
+# methods have little bias and more variance. Histogram binning is not monotone, because bins with
+# few rows are noisy. Isotonic regression is monotone. BBQ averages over binnings and has few steps
+# unless the data support more.
 #
-# The error depends on the number of rows. That of Platt scaling stays the same from a few hundred
-# rows on; the others continue to improve.
+# The next figure shows the error by the number of rows. The error of Platt scaling is constant
+# from a few hundred rows on. The other methods continue to improve.
 
 import pandas as pd
 

@@ -7,9 +7,9 @@ calibrators are compared on four classification data sets of scikit-learn, with 
 """
 
 # %%
-# The network has two layers of 64 units and is trained on 15 % of the rows until it classifies them
-# correctly. One half of the others is used to fit the calibrators, the other for evaluation. Each
-# repetition has a different split and different initial weights.
+# The network has two layers of 64 units and is trained on 15 % of the rows until it classifies
+# them correctly. One half of the others is used to fit the calibrators, the other for evaluation.
+# Each repetition has a different split and different initial weights.
 #
 # :func:`~skcalib.compare_calibrators` evaluates one split. The splits of a data set are joined
 # into one :class:`~skcalib.comparison.CalibratorComparison`, which has the means and standard
@@ -110,13 +110,13 @@ frame.loc[[*first, *frame.index.drop([*first, "if calibrated"]), "if calibrated"
 
 # %%
 # In the paper temperature scaling has the lowest ECE on most data sets. On the digits nearly all
-# methods lower the ECE, and temperature scaling as much as any; Venn-Abers predictors raise it, as
-# they are under-confident with few rows per class. On the small data sets there is no such
-# order: most of the ECE is bias, and the standard deviations are as large as the differences.
+# methods lower the ECE, and temperature scaling is as good as the best. Venn-Abers predictors
+# raise the ECE, because they are under-confident with few rows per class. The small data sets show
+# no order: most of the ECE is bias, and the standard deviations are as large as the differences.
 #
 # The log loss discriminates better. Error bars are two standard errors of the difference from the
-# uncalibrated network, to either side: a bar that does not reach the dashed line is a clear
-# difference. Some of those of iris extend beyond the axis.
+# uncalibrated network. The difference is clear if an error bar does not reach the dashed line.
+# Some error bars of iris extend beyond the axis.
 
 import matplotlib.pyplot as plt
 
@@ -131,11 +131,10 @@ plt.show()
 
 # %%
 # AutoCalibrator, the parametric methods, splines and BBQ have a lower log loss than the
-# uncalibrated network on every data set; on the two smallest the difference is not significant. The
-# best single method differs between data sets, and AutoCalibrator is within 0.01 of the best on
-# each. In the paper, where it is not regularized, matrix scaling does badly on data with many
-# classes.
+# uncalibrated network on every data set. On the two smallest the difference is not significant.
+# The best single method differs between data sets, and AutoCalibrator is within 0.01 of the best
+# on each. In the paper matrix scaling has no penalty and is bad with many classes.
 #
 # Histogram binning has a higher log loss than the uncalibrated network on every data set. It
-# predicts a probability of zero for a class without calibration rows in a bin, and with so few rows
-# such classes occur among the test rows. The ECE does not show this.
+# predicts a probability of zero for a class without calibration rows in a bin, and with so few
+# rows such classes occur among the test rows. The ECE does not show this.

@@ -53,9 +53,9 @@ classifiers = {
 }
 
 # %%
-# :class:`~skcalib.LogitTransformer` turns each classifier into a transformer to logits: out-of-fold
-# logits of the training half, to which the calibrators are fitted, and logits of the test half, on
-# which they are evaluated. Each classifier is fitted only once per fold for all calibrators.
+# :class:`~skcalib.LogitTransformer` turns each classifier into a transformer. Calibrators are
+# fitted to out-of-fold logits of the training half and evaluated on logits of the test half. Each
+# classifier is fitted once per fold for all calibrators.
 
 import re
 
@@ -90,7 +90,7 @@ def table(measure):
 
 
 # %%
-# The log loss on the test half, by which calibrators should be compared:
+# Compare calibrators by the log loss on the test half:
 
 table("log loss")
 
@@ -128,13 +128,16 @@ plt.show()
 # Logistic regression, boosting and the network are nearly calibrated.
 #
 # AutoCalibrator has the lowest log loss for nearly every classifier. The parametric calibrators
-# hardly ever increase the log loss. BBQ, isotonic regression and Venn-Abers predictors increase it
-# a little where a classifier of the digits is nearly calibrated, as there are few rows for ten
-# classes. On the data with label noise, where the miscalibration is not linear in the log-odds,
-# they are better than temperature, Platt, vector and matrix scaling; order-preserving scaling is as
-# good, and splines are a little better. For nearest neighbours, whose votes have only a few
-# distinct values, isotonic regression and Venn-Abers predictors are best.
+# rarely increase the log loss. BBQ, isotonic regression and Venn-Abers predictors increase it a
+# little for classifiers of the digits that are nearly calibrated, because there are few rows for
+# ten classes.
 #
-# Histogram binning predicts zero for classes without calibration rows in a bin. On the digits its
-# calibration error is among the lowest, and its log loss is often higher than that of the
-# uncalibrated classifier. Choose by the log loss.
+# On the data with label noise, the miscalibration is not linear in the log-odds. There BBQ,
+# isotonic regression, Venn-Abers predictors and order-preserving scaling are better than
+# temperature, Platt, vector and matrix scaling, and splines are a little better still. The votes
+# of nearest neighbours have few distinct values, and isotonic regression and Venn-Abers predictors
+# are best for them.
+#
+# Histogram binning predicts zero for classes without calibration rows in a bin. On the digits it
+# has one of the lowest calibration errors, and its log loss is often higher than without
+# calibration. Choose by the log loss.

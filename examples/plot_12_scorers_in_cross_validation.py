@@ -34,11 +34,10 @@ search = GridSearchCV(
 results = search.cv_results_
 
 # %%
-# On the left, with the strongest regularization, the model predicts about the base rates: the
-# probability of each class is close to one in ten. It hardly discriminates between the classes, but
-# its ECE is small. In the middle its accuracy is high, but its confidence is still low: it is
-# under-confident, with the largest ECE of all, though it is a far better model. On the right it is
-# calibrated and accurate.
+# On the left, with the strongest regularization, the model predicts nearly the base rates, one in
+# ten for each class. Its ECE is small, but it does not discriminate between the classes. In the
+# middle the accuracy is high and the confidence still low. This far better model has the largest
+# ECE. On the right the model is calibrated and accurate.
 
 import matplotlib.pyplot as plt
 

@@ -2,8 +2,8 @@
 13. Choosing a calibrator by grid search
 ========================================
 
-A calibrator is a step of a pipeline, and so a parameter that a grid search can select. It should be
-selected by the log loss; this example shows what happens if it is selected by the ECE.
+A calibrator is a step of a pipeline, so a grid search can select it. Select it by the log loss.
+This example shows the result of a selection by the ECE.
 """
 
 # %%
@@ -125,8 +125,8 @@ axes[1].set_xlim(0, None)
 plt.show()
 
 # %%
-# The log loss always selects matrix scaling, with one strength of regularization or another. What
-# the ECE selects varies at random:
+# The log loss always selects matrix scaling, with different regularization strengths. The choice
+# of the ECE varies at random:
 
 for measure, selected in evaluated.groupby("selected by", sort=False)["calibrator"]:
     print(f"{measure}:", *selected, sep="\n    ")
@@ -139,6 +139,6 @@ columns = ["log loss", "ECE", "accuracy"]
 evaluated.groupby("selected by", sort=False)[columns].agg(["mean", "std"]).round(3)
 
 # %%
-# The ECE is a mean of absolute differences, so sampling noise increases it, and on folds of 200
-# rows much of it is noise. Nor does it measure refinement. The log loss is a proper scoring rule
-# and measures both calibration and refinement. Report the ECE, and select by the log loss.
+# The ECE is a mean of absolute differences, so sampling noise increases it. On folds of 200 rows
+# much of it is noise. It does not measure refinement. The log loss is a proper scoring rule and
+# measures both calibration and refinement. Report the ECE, and select by the log loss.

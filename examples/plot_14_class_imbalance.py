@@ -8,9 +8,10 @@ miscalibration.
 """
 
 # %%
-# A logistic regression without class weights, and one with ``class_weight="balanced"``, which gives
-# each class the same total weight in training. Calibrators are fitted to held-out rows, and all
-# models are evaluated on a third set of rows. This is repeated for five problems of the same kind.
+# A logistic regression without class weights, and one with ``class_weight="balanced"``, which
+# gives each class the same total weight in training. Calibrators are fitted to held-out rows, and
+# all models are evaluated on a third set of rows. This is repeated for five problems of the same
+# kind.
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -80,9 +81,9 @@ table = pd.DataFrame(rows).groupby("model", sort=False).mean()
 table.round(3)
 
 # %%
-# Temperature scaling does not correct it: class weights shift the logits of each class by a
-# constant, and one temperature for all classes cannot shift one class relative to another. Vector
-# scaling has an intercept for each class. Its log loss is close to that of the plain regression.
+# Temperature scaling does not correct the over-prediction: class weights shift the logits of each
+# class by a constant, and a temperature cannot shift one class relative to another. Vector scaling
+# has an intercept for each class. Its log loss is close to the log loss of the plain regression.
 #
 # Reliability diagrams of each class, for the first problem, show the miscalibration: the balanced
 # regression over-predicts both rare classes and under-predicts the common one.
@@ -111,10 +112,10 @@ for ax in axes[1:]:
 plt.show()
 
 # %%
-# Most probabilities of the very rare class are small, so its diagram is compressed into one corner.
-# Logit axes and equal-mass bins, here of 400 rows, spread it out. Bins without a row of the class
-# have no dot, but an error bar. Where the balanced regression predicts a probability of one in ten,
-# the observed frequency is about one in a hundred.
+# Most probabilities of the very rare class are small, so its diagram is compressed into one
+# corner. Logit axes and equal-mass bins, here of 400 rows, spread it out. Bins without a row of
+# the class have no dot, but an error bar. Where the balanced regression predicts a probability of
+# one in ten, the observed frequency is about one in a hundred.
 
 figure, ax = plt.subplots(figsize=(6, 5.8), layout="constrained")
 for model in ("balanced", "balanced, vector", "plain"):
@@ -122,6 +123,6 @@ for model in ("balanced", "balanced, vector", "plain"):
 plt.show()
 
 # %%
-# So with balanced class weights, calibrate with a method that has an intercept for each class:
-# vector, matrix or Platt scaling. Or use no class weights and move the decision threshold: the
-# plain regression is calibrated without any of this.
+# With balanced class weights, use a calibrator with an intercept for each class: vector, matrix or
+# Platt scaling. Alternatively use no class weights and move the decision threshold. The plain
+# regression is already calibrated.

@@ -8,10 +8,9 @@ that cost?
 
 # %%
 # A network is trained on 100 digits from the first half of the file. It is then used on the other
-# rows of that half; on the second half, which is harder; and on the second half with noise,
-# rotated, shifted by a pixel, and with lower contrast. The labels are known in each of these
-# distributions. One half of the rows of each is used to fit a temperature, the other for
-# evaluation.
+# rows of the first half; on the second half, which is harder; and on the second half with noise,
+# rotated, shifted by a pixel, and with lower contrast. In each of these distributions one half of
+# the rows fits a temperature, and the other half evaluates it.
 
 import numpy as np
 import pandas as pd
@@ -81,16 +80,16 @@ for seed in range(5):
             results.append({"fitted on": fitted, "used on": used, "log loss": loss})
 
 # %%
-# The accuracy and the fitted temperature on each distribution, as means over five networks. Mostly,
-# the stronger the corruption, the lower the accuracy and the higher the temperature. Lower contrast
-# is the exception: it lowers the accuracy a little and the confidence a lot.
+# The accuracy and the fitted temperature on each distribution, as means over five networks.
+# Mostly, the stronger the corruption, the lower the accuracy and the higher the temperature. Lower
+# contrast is the exception: it lowers the accuracy a little and the confidence a lot.
 
 own = pd.DataFrame(own).groupby("used on", sort=False)
 own.mean().round(2)
 
 # %%
-# The excess log loss of a temperature that was fitted to another distribution, compared with one
-# that was fitted to the same. The first row is without calibration.
+# The table compares a temperature from another distribution with a temperature from the same
+# distribution, by the excess log loss. The first row is without calibration.
 
 import matplotlib.pyplot as plt
 
@@ -114,15 +113,16 @@ for row, column in np.ndindex(excess.shape):
 plt.show()
 
 # %%
-# Between the two halves of the file, temperatures transfer in both directions at nearly no cost,
-# though the accuracies differ; so they do with a little noise. On rotated images and with much
-# noise the temperature of the first half is too low, but still removes most of the excess log loss
-# of the uncalibrated network; on shifted images, about half.
+# Between the two halves of the file, and with a little noise, temperatures transfer at nearly no
+# cost, though the accuracies differ. On rotated images and with much noise the temperature of the
+# first half is too low, but removes most of the excess log loss of the uncalibrated network. On
+# shifted images it removes about half.
 #
-# In the opposite direction a temperature may do harm. That of shifted images makes the network so
-# under-confident on clean images that its log loss is higher than without calibration. That of
-# images with lower contrast increases the over-confidence on all other distributions.
+# In the opposite direction a temperature may do harm. The temperature of shifted images makes the
+# network so under-confident on clean images that the log loss is higher than without calibration.
+# The temperature of images with lower contrast increases the over-confidence on all other
+# distributions.
 #
-# So a temperature depends on the distribution of the data, not on the network alone. Fit it to data
-# like those the model will be used on; if these may change, monitor them, as in
+# A temperature depends on the distribution of the data, not on the network alone. Fit it to data
+# like the data in use. If the data may change, monitor the calibration, as in
 # :ref:`sphx_glr_auto_examples_plot_17_monitoring.py`.

@@ -3,15 +3,15 @@
 ===========================
 
 Reliability diagrams of two models, without bins, and of each class; log loss and ECE by
-temperature; miscalibration and discrimination of several models. The network is that of
-:ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py`. For histograms of its confidence see
-:ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`, for a report with all of these
-:ref:`sphx_glr_auto_examples_plot_23_report.py`. :ref:`The guide <styles>` says when to use which
-style.
+temperature; miscalibration and discrimination of several models. :ref:`The guide <styles>` says
+when to use each style. Other examples show histograms of the confidence
+(:ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`) and a report
+(:ref:`sphx_glr_auto_examples_plot_23_report.py`).
 """
 
 # %%
-# Two calibrators are fitted to one half of the held-out rows. All figures show the other half.
+# The network of :ref:`sphx_glr_auto_examples_plot_01_calibrate_a_network.py` has two calibrators,
+# which are fitted to one half of the held-out rows. All figures show the other half.
 
 from skcalib import TemperatureScaling, VectorScaling
 from skcalib.datasets import load_digits_logits
@@ -25,10 +25,10 @@ after = temperature.predict_proba(digits.logits_test)
 # %%
 # Two models on the same axes
 # ---------------------------
-# Each dot is at the mean confidence and the accuracy of a bin. The dots of the network are below
-# the diagonal. Those after temperature scaling are close to it, except for bins on the left that
-# have few rows: their dots are pale, and their confidence intervals long. The legend has the ECE of
-# each model.
+# Each dot shows the mean confidence and the accuracy of a bin. The dots of the network are below
+# the diagonal. After temperature scaling the dots are close to the diagonal, except for bins with
+# few rows on the left. These have pale dots and long confidence intervals. The legend has the ECE
+# of each model.
 
 import matplotlib.pyplot as plt
 
@@ -56,9 +56,10 @@ for row, style in zip(axes, ["corp", "smooth"], strict=True):
 plt.show()
 
 # %%
-# For rare events both axes can have a logit scale. Here the event is that the digit is an eight. An
-# observed frequency of 0 is at minus infinity on this scale, and the curve leaves the axes there.
-# It is below the band: one temperature for all classes does not correct an over-predicted class.
+# For rare events both axes can have a logit scale. Here the event is that the digit is an eight.
+# An observed frequency of 0 is at minus infinity on this scale, and the curve leaves the axes
+# there. It is below the band: one temperature for all classes does not correct an over-predicted
+# class.
 
 eight = after[:, 8]
 display = ReliabilityDisplay.from_predictions(
@@ -70,9 +71,9 @@ plt.show()
 # Class by class
 # --------------
 # One diagram for each class, in decreasing order of the calibration error. Nearly all rows are in
-# the first bin, since nine in ten digits belong to another class. Bins in the middle have few rows:
-# they are pale and have wide confidence intervals. Eights have the largest calibration error: their
-# observed frequencies are far below the diagonal.
+# the first bin, since nine in ten digits belong to another class. Bins in the middle have few
+# rows: they are pale and have wide confidence intervals. Eights have the largest calibration
+# error: their observed frequencies are far below the diagonal.
 
 ReliabilityDisplay.from_predictions(
     digits.y_test, before, kind="classwise", subset=6, n_bins=10, name="Network"
@@ -96,10 +97,10 @@ plt.show()
 # %%
 # Miscalibration and discrimination of several models
 # ---------------------------------------------------
-# The log loss is miscalibration less discrimination plus uncertainty; here it is the mean of the
+# The log loss is miscalibration minus discrimination plus uncertainty. Here it is the mean of the
 # one-vs-rest log losses of all classes. Both calibrators move the network to the left, where the
-# miscalibration is small. Vector scaling moves it up a little, too: it improves the order of the
-# predictions as well. Models on the same line have the same log loss.
+# miscalibration is small. Vector scaling also moves it up a little, because it improves the order
+# of the predictions. Models on the same line have the same log loss.
 
 from skcalib.metrics import ScoreDecompositionDisplay
 

@@ -9,9 +9,9 @@ raise one without. Monitors store sums of bins, not rows.
 
 # %%
 # The classifier does not change: logits of three classes with a standard deviation of 2, and 400
-# rows a week. Up to week 20 its probabilities are calibrated: the labels are drawn from them. After
-# that the labels are drawn from the softmax of the logits divided by a temperature that increases
-# by 0.04 a week. The classifier becomes more and more over-confident.
+# rows a week. Up to week 20 the labels are drawn from its probabilities, which are therefore
+# calibrated. After week 20 the logits are divided by a temperature before the labels are drawn.
+# The temperature increases by 0.04 a week, so the classifier becomes more and more over-confident.
 
 import numpy as np
 from scipy.special import softmax
@@ -31,8 +31,8 @@ def draw_week(week):
 
 # %%
 # One monitor gets the rows of all weeks. Its alarm is a sequential test: if the probabilities are
-# calibrated, the probability that it is ever raised is at most 5 %, although it is looked at every
-# week. Another monitor per week has the ECE of this week.
+# calibrated, the probability of any false alarm is at most 5 %, with a look every week. Another
+# monitor per week has the ECE of the week.
 
 from skcalib.monitor import CalibrationMonitor
 
@@ -65,8 +65,8 @@ print(f"first rejection in week {rejected[0]}")
 print(f"weeks before the drift below 5 %: {(np.array(pvalues[:DRIFT]) < 0.05).sum()} of {DRIFT}")
 
 # %%
-# Even a calibrated model has a positive ECE. Its expected value under calibration is estimated with
-# labels that are drawn from the predicted probabilities.
+# Even a calibrated model has a positive ECE. Its expected value under calibration is estimated
+# with labels that are drawn from the predicted probabilities.
 
 random = np.random.default_rng(0)
 
@@ -115,8 +115,8 @@ ax.legend(loc="upper left", bbox_to_anchor=(0, 0.92))
 plt.show()
 
 # %%
-# The reliability diagram of the last four weeks. The remedy would be a new temperature, fitted to
-# rows from after the alarm.
+# The reliability diagram of the last four weeks shows the over-confidence. A new temperature,
+# fitted to rows after the alarm, corrects it.
 
 from skcalib import ReliabilityDisplay
 

@@ -7,9 +7,9 @@ batch. The logits never have to be in memory as a whole.
 """
 
 # %%
-# A file with 200 000 rows of logits of 100 classes, 80 MB in single precision, is written in parts.
-# The logits are over-confident by a factor of two, and some classes are over-predicted. A file of
-# 80 GB would be treated in the same way.
+# A file with 200 000 rows of logits of 100 classes, 80 MB in single precision, is written in
+# parts. The logits are over-confident by a factor of two, and some classes are over-predicted. A
+# file of 80 GB would be treated in the same way.
 
 import tempfile
 from pathlib import Path
@@ -33,10 +33,9 @@ del file
 print(f"{path.stat().st_size / 1e6:.0f} MB")
 
 # %%
-# Calibrators are fitted to the first half and evaluated on the second. ``tracemalloc`` measures the
-# peak of the memory allocated by numpy and Python; it does not include the pages of the file, which
-# the operating system caches. A fit allocates a few blocks per thread, and the parameters. Only the
-# labels grow with the number of rows, by some eight bytes each.
+# Calibrators are fitted to the first half and evaluated on the second. ``tracemalloc`` measures
+# the peak memory of NumPy and Python, without the pages of the file that the operating system
+# caches. A fit allocates a few blocks per thread, the parameters, and about eight bytes per label.
 
 import time
 import tracemalloc

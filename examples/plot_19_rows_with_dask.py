@@ -3,12 +3,12 @@
 =====================================
 
 Calibrators and measures accept row-chunked Dask arrays and data frames. The workers compute sums
-over their chunks, and only these sums are sent to the client.
+over their chunks. The client receives only the sums, or a random sample of the rows.
 """
 
 # %%
-# A cluster of two workers, here threads of this process, so that the example runs anywhere. A
-# cluster of processes, ``LocalCluster()``, or of many machines is used in the same way.
+# The two workers of this cluster are threads of the process, so that the example runs anywhere. A
+# cluster of processes (``LocalCluster()``) or of many machines works in the same way.
 
 from distributed import Client, LocalCluster
 
@@ -16,8 +16,8 @@ cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashb
 client = Client(cluster)
 
 # %%
-# The data are in one file per day, with the labels and the logits of four classes, of which one is
-# over-predicted.
+# The data are in one file per day, with the labels and the logits of four classes. The classifier
+# over-predicts the second class.
 
 import tempfile
 from pathlib import Path
@@ -44,8 +44,10 @@ days = [str(Path(directory.name) / f"{day}.parquet") for day in range(6)]
 fit, test = dd.read_parquet(days[:4]), dd.read_parquet(days[4:])
 
 # %%
-# ``fit`` is called as with arrays in memory. Each iteration is one round trip: the workers sum
-# derivatives, or the contents of bins, over their chunks, and the client receives the sums.
+# ``fit`` is called as with arrays in memory. In each iteration of a scaling method, the workers
+# sum derivatives over their chunks, and the client receives the sums. Isotonic regression needs
+# the ranks of the scores, so it is fitted to a random sample of at most a million rows, here all
+# rows.
 
 import time
 

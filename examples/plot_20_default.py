@@ -2,9 +2,9 @@
 20. The default: AutoCalibrator
 ===============================
 
-Which calibrator is best depends on the classifier and on the number of rows.
-:class:`~skcalib.AutoCalibrator` fits several and mixes them with the weights that minimise their
-out-of-fold log loss. This example calibrates three classifiers with it, and shows what it chooses.
+The best calibrator depends on the classifier and on the number of rows.
+:class:`~skcalib.AutoCalibrator` fits several calibrators and mixes them with the weights that
+minimize the out-of-fold log loss. This example shows its choice for three classifiers.
 """
 
 # %%
@@ -31,8 +31,8 @@ classifiers = {
 }
 
 # %%
-# ``AutoCalibrator()`` is fitted like any other calibrator, and nothing has to be chosen. To print
-# it shows the weights of the candidates that it uses.
+# ``AutoCalibrator()`` is fitted like any other calibrator, and needs no choice. Printing it shows
+# the weights of the candidates.
 
 import pandas as pd
 from sklearn.metrics import log_loss
@@ -63,9 +63,9 @@ for name, (classifier, min_proba) in classifiers.items():
 pd.DataFrame(losses).T.round(3)
 
 # %%
-# The weights differ between the classifiers. The log loss is lower than that of temperature
-# scaling, whose one parameter cannot correct over-predicted or confused classes. Reliability
-# diagrams:
+# The weights differ between the classifiers. The log loss is lower than with temperature scaling,
+# because a single parameter cannot correct over-predicted or confused classes. The reliability
+# diagrams compare both:
 
 import matplotlib.pyplot as plt
 
@@ -83,11 +83,11 @@ for ax in axes[1:]:
 plt.show()
 
 # %%
-# Naive Bayes is over-confident, the forest and the nearest neighbors are under-confident. Both
-# calibrators correct that; by :func:`~skcalib.metrics.calibration_difference` their calibration
-# errors do not differ significantly. AutoCalibrator also discriminates better, which the log loss
-# measures as well, and has a higher accuracy. The estimated log loss of each candidate for the
-# forest, with its standard error:
+# Naive Bayes is over-confident. The forest and the nearest neighbours are under-confident. Both
+# calibrators correct this, and :func:`~skcalib.metrics.calibration_difference` finds no
+# significant difference of their calibration errors. AutoCalibrator has a higher accuracy and
+# discriminates better, which lowers the log loss. The table shows the estimated log loss of each
+# candidate for the forest, with its standard error:
 
 forest = fitted["Random forest"]
 pd.DataFrame(
@@ -99,6 +99,5 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# No rows have to be held out by hand: :class:`~skcalib.CalibratedClassifier` fits its calibrator,
-# by default AutoCalibrator, by cross-fitting.
-# :doc:`/guide/default` explains how the weights are found.
+# :class:`~skcalib.CalibratedClassifier` fits AutoCalibrator by cross-fitting, so that no rows have
+# to be held out by hand. :doc:`/guide/default` explains how the weights are found.

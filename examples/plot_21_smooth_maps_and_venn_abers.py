@@ -7,9 +7,9 @@ classifier. Here are the curves of six calibrators for naive Bayes on two data s
 """
 
 # %%
-# Log-odds of naive Bayes for rows that it was not fitted on, by cross-validation: for malignant and
-# benign tumours, and for digits with some noise, below five or not. The features are not
-# independent, as naive Bayes assumes, so it is strongly over-confident.
+# The scores are out-of-fold log-odds of naive Bayes on two data sets: malignant and benign
+# tumours, and noisy digits, below five or not. Naive Bayes assumes independent features. Both data
+# sets violate this, so naive Bayes is strongly over-confident.
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -32,8 +32,8 @@ data = {
 }
 
 # %%
-# The calibrators, from a line in the log-odds (Platt scaling) to no assumption but that the
-# frequency does not fall (isotonic regression, Venn-Abers). The log loss by cross-validation:
+# Platt scaling is a line in the log-odds. Isotonic regression and Venn-Abers assume only that the
+# frequency does not fall. The table shows the log loss by cross-validation:
 
 import pandas as pd
 
@@ -64,10 +64,10 @@ for name, (logits, y) in data.items():
 table.round(3)
 
 # %%
-# The curves, fitted to all rows. Dots are the observed frequencies in twenty bins with equally many
-# rows, at the median of their log-odds. Venn-Abers has two probabilities for each row: the values
-# of isotonic regression with this row added, once as a 0 and once as a 1. The band is between the
-# two. Rows with larger log-odds of either sign are outside of the pictures.
+# The curves are fitted to all rows. Dots are the observed frequencies in twenty bins with equally
+# many rows, at the median of their log-odds. Venn-Abers has two probabilities for each row: the
+# values of isotonic regression with this row added, once as a 0 and once as a 1. The band is
+# between both probabilities. Rows with extreme log-odds are outside of the pictures.
 
 import matplotlib.pyplot as plt
 
@@ -108,17 +108,16 @@ for ax in axes[0]:
 plt.show()
 
 # %%
-# *Tumours.* The frequency rises slowly at negative log-odds and fast at positive ones. That is one
-# bend, which the three parameters of quadratic scaling and of beta calibration follow. Platt
-# scaling is a line in the log-odds, and too high where they are near zero. With 569 rows the curves
-# with three parameters have the lowest log loss, and the spline, which chooses its smoothness from
-# the data, nearly the same. The steps of isotonic regression and of Venn-Abers are noisier.
+# *Tumours.* The frequency rises slowly at negative log-odds and fast at positive log-odds.
+# Quadratic scaling and beta calibration have three parameters and follow this bend. Platt scaling
+# is a line in the log-odds, and too high near zero. With 569 rows the curves with three parameters
+# have the lowest log loss. The spline chooses its smoothness from the data and is nearly as good.
+# The steps of isotonic regression and Venn-Abers are noisier.
 #
-# *Digits.* Of the digits with log-odds of 10 or 20 a tenth is below five all the same. The curve is
-# steep in the middle and flat on both sides, for which one bend is not enough. The spline follows
-# it, and so do isotonic regression and Venn-Abers, which with 1797 rows have nearly the same log
-# loss.
+# *Digits.* A tenth of the digits with log-odds of 10 or 20 is still below five. The curve is steep
+# in the middle and flat on both sides, so one bend is not enough. The spline, isotonic regression
+# and Venn-Abers follow the curve, and have nearly the same log loss with 1797 rows.
 #
-# The band is wide where there are few rows. It shows how much one row more would change, and is no
-# confidence interval of the frequency (:ref:`venn-abers`). :doc:`/guide/smooth_maps` and
-# :doc:`/guide/binning` are about the other calibrators.
+# The band is wide where there are few rows. It shows the effect of one more row, and is no
+# confidence interval of the frequency (:ref:`Venn-Abers predictors <venn-abers>`).
+# :doc:`/guide/smooth_maps` and :doc:`/guide/binning` describe the other calibrators.

@@ -1,17 +1,16 @@
 """
-22. What miscalibration costs, and decisions without tuning
-===========================================================
+22. The cost of miscalibration, and decisions without tuning
+============================================================
 
-Whether to pay, to ask the customer or to block a payment follows from the probability of fraud and
-the costs of each mistake: take the decision of least expected cost. This is right only if the
-probability is calibrated. Then nothing has to be tuned, also when costs change, and when each row
-has its own.
+The decision to pay, to block or to ask the customer follows from the probability of fraud and the
+costs of mistakes: take the decision with the smallest expected cost. This needs calibrated
+probabilities, and no tuning, also when costs change or differ between rows.
 """
 
 # %%
-# Simulated card payments, of which 6 % are frauds, with amounts of 5 to some thousands. Frauds are
-# larger on average. Naive Bayes takes features for independent that are not, and counts the same
-# evidence several times: it is over-confident.
+# In the simulated card payments 6 % are frauds, with larger amounts on average. Naive Bayes treats
+# dependent features as independent and counts the same evidence several times, so it is
+# over-confident.
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -31,9 +30,9 @@ X_train, X_test, y_train, y_test, _, amount_test = train_test_split(
 classifier = GaussianNB()
 
 # %%
-# The same classifier as it is, calibrated by cross-fitting, and with a threshold that scikit-learn
-# tunes by cross-validation for one matrix of costs: a missed fraud costs 60, a blocked honest
-# payment 10.
+# Three models have the same classifier: without calibration, with calibration by cross-fitting,
+# and with a threshold that scikit-learn tunes by cross-validation for fixed costs. A missed fraud
+# costs 60 and a blocked honest payment costs 10.
 
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import TunedThresholdClassifierCV
@@ -63,10 +62,9 @@ p_plain = plain.predict_proba(X_test)[:, 1]
 p_calibrated = calibrated.predict_proba(X_test)[:, 1]
 
 # %%
-# Mean cost of a payment. The probabilities of the classifier are too close to 0 and 1, so that the
-# threshold of 10 / 70 that the costs imply is not the best for them. Calibration moves the
-# probabilities and leaves the order of the payments as it is, and saves as much as tuning the
-# threshold, which makes up for the miscalibration at this one point.
+# The table shows the mean cost of a payment. The costs imply a threshold of 10 / 70. The
+# uncalibrated probabilities are too close to 0 and 1, and another threshold is better for them.
+# Calibration does not change the order of the payments, and saves as much as tuning the threshold.
 
 import pandas as pd
 from sklearn.metrics import log_loss, roc_auc_score
@@ -97,9 +95,9 @@ pd.DataFrame(
 # %%
 # When costs change
 # -----------------
-# The cost of a missed fraud changes. The calibrated probabilities stay as they are, and the
-# threshold follows from the costs; the threshold that was tuned for 60 is wrong for others, and a
-# new one takes another cross-validation for each of them.
+# If the cost of a missed fraud changes, calibrated probabilities need no change, and the threshold
+# follows from the costs. The threshold that was tuned for 60 is wrong for other costs. Each new
+# threshold needs another cross-validation.
 
 import matplotlib.pyplot as plt
 
@@ -121,9 +119,10 @@ found = {
 # %%
 # When each row has its own costs
 # -------------------------------
-# A missed fraud costs the amount of the payment, a blocked honest payment 10 and 2 % of it, and for
-# 4 one can ask the customer, who knows. There is a matrix of costs for each row, and a third
-# decision. No threshold of the probability could be tuned: the best decision depends on the amount.
+# A missed fraud costs the amount of the payment, and a blocked honest payment costs 10 plus 2 % of
+# the amount. Asking the customer costs 4 and gives the right answer. Each row has a matrix of
+# costs with three decisions. The best decision depends on the amount, so no single threshold can
+# be tuned.
 
 amounts = np.zeros((len(y_test), 2, 3))
 amounts[:, 0, 1] = 10 + 0.02 * amount_test  # honest, blocked
@@ -161,5 +160,5 @@ right.set(xlabel="mean cost of a payment, by amount", xlim=(0, 1.15 * max(by_amo
 plt.show()
 
 # %%
-# Calibrated probabilities are as good as a threshold that is tuned anew for each matrix, and better
-# than all thresholds where costs depend on the row.
+# Calibrated probabilities are as good as a threshold that is tuned for each cost, and better than
+# all thresholds if costs depend on the row.

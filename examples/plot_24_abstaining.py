@@ -2,13 +2,13 @@
 24. Abstaining with a promised error rate
 =========================================
 
-A network that reads digits is wrong in one of eight. It leaves the digits of which it is least
-confident to a person, and promises that at most 5 % of the others are wrong.
+A network that reads digits is wrong for one digit in eight. A person reads the digits with the
+lowest confidence, so that at most 5 % of the remaining predictions are wrong.
 """
 
 # %%
-# The network that comes with the package, and its confidences after matrix scaling. One half of the
-# held-out digits chooses the threshold, the other one shows what comes of it.
+# The example compares the bundled network with the same network after matrix scaling. One half of
+# the test digits chooses the threshold, and the other half shows the result.
 
 import numpy as np
 from scipy.special import softmax
@@ -26,8 +26,9 @@ probabilities = {
 half = np.random.default_rng(0).permutation(len(digits.y_test)) < len(digits.y_test) // 2
 
 # %%
-# The share of errors among the accepted digits, over the share that is accepted. Matrix scaling
-# changes predictions as well, and so the error rate of all rows, on the right.
+# The diagram shows the share of errors among the accepted digits (risk) by the share of accepted
+# digits (coverage). Matrix scaling changes predictions, so the error rate of all rows differs, on
+# the right.
 
 display = None
 for name, P in probabilities.items():
@@ -37,8 +38,8 @@ ax = display.ax_
 _ = ax.axhline(0.05, color="grey", linewidth=1)
 
 # %%
-# The excess of the area over that of the best ordering compares the confidences, apart from the
-# error rate.
+# The area under this curve (AURC) depends on the error rate and on the order of the confidences.
+# The excess over the area of the best order compares only the order.
 
 import pandas as pd
 
@@ -55,16 +56,16 @@ pd.DataFrame(
 ).round(4)
 
 # %%
-# Thresholds that keep the promise with a confidence of 95 %, from one half of the rows, and the
-# coverage and the errors in the other half. Both models keep it; the one with the better
-# confidences answers more often.
+# The thresholds come from one half of the rows and keep the risk below 5 % with a confidence of 95
+# %. The coverage and the risk are measured on the other half. Both models keep the promise. Matrix
+# scaling has the better confidences and answers more often.
 
 rows = []
 for name, P in probabilities.items():
-    found = selective_threshold(digits.y_test[half], P[half], risk=0.05)
-    accepted = ~half & (P.max(axis=1) >= found.threshold)
+    threshold = selective_threshold(digits.y_test[half], P[half], risk=0.05).threshold
+    accepted = ~half & (P.max(axis=1) >= threshold)
     wrong = P.argmax(axis=1)[accepted] != digits.y_test[accepted]
-    rows.append([name, found.threshold, accepted.sum() / (~half).sum(), wrong.mean()])
+    rows.append([name, threshold, accepted.sum() / (~half).sum(), wrong.mean()])
 pd.DataFrame(rows, columns=["model", "threshold", "coverage", "risk"]).set_index("model").round(3)
 
 # sphinx_gallery_thumbnail_number = 1

@@ -2,15 +2,15 @@
 25. Validating a risk model
 ===========================
 
-A model of the risk of malignant tumours, fitted to few patients and validated on others:
-calibration in the large, slope, integrated calibration index, and a decision curve, before and
-after recalibration.
+A risk model of malignant tumours is fitted to few patients and validated on other patients. The
+example shows calibration in the large, slope, integrated calibration index and a decision curve,
+before and after recalibration.
 """
 
 # %%
-# Measurements of 569 breast tumours, of which 37 % are malignant. A logistic regression without
-# regularization of ten features on 100 patients fits noise. The others are divided into those that
-# recalibrate the model and those that validate it.
+# The data are measurements of 569 breast tumours, with 37 % malignant tumours. A logistic
+# regression with ten features and nearly no regularization fits noise in 100 patients. Another 200
+# patients recalibrate the model, and the remaining patients validate it.
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,8 @@ risks = {
 }
 
 # %%
-# The figures of a validation. The slope of the developed model is far below 1: its risks are too
-# extreme. The c-statistic is the same after recalibration, which keeps the order of the patients.
+# The slope of the developed model is far below 1: its risks are too extreme. Recalibration keeps
+# the order of the patients, so the c-statistic does not change.
 
 from sklearn.metrics import roc_auc_score
 
@@ -45,8 +45,8 @@ from skcalib.clinical import calibration_intercept, calibration_slope, integrate
 from skcalib.metrics import calibration_test
 
 
-def with_interval(found):
-    return f"{found.estimate:.2f} ({found.low:.2f} to {found.high:.2f})"
+def with_interval(result):
+    return f"{result.estimate:.2f} ({result.low:.2f} to {result.high:.2f})"
 
 
 pd.DataFrame(
@@ -74,8 +74,8 @@ for name, p in risks.items():
     ax = display.ax_
 
 # %%
-# The decision curve: at which thresholds of the risk a biopsy that the model decides on does more
-# good than one for everyone, or for none.
+# The decision curve shows the net benefit by threshold. The model is useful at thresholds where
+# its curve is above both lines: a biopsy for everyone, and a biopsy for nobody.
 
 ax = None
 for name, p in risks.items():
@@ -85,8 +85,8 @@ for name, p in risks.items():
     ax = display.ax_
 
 # %%
-# The difference of the two at a threshold of 30 %, with its interval: with so few patients no
-# difference can be seen there.
+# This is the difference between both models at a threshold of 30 %. The patients are too few to
+# show a difference there: the interval contains zero.
 
 from functools import partial
 

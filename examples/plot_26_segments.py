@@ -2,13 +2,14 @@
 26. One model, six subjects, before and after
 =============================================
 
-A model answers questions on six subjects, each with its own over- or under-confidence. No measure
-of all rows says so. A calibrator that is given the subject corrects each.
+A model answers questions on six subjects, and its over- or under-confidence differs between
+subjects. Measures over all rows do not show this. A calibrator that knows the subject corrects each
+subject.
 """
 
 # %%
-# Simulated logits of four answers, with a temperature for each subject. One half of the rows is for
-# calibration, the other one to judge it.
+# The simulated logits of four answers have a temperature for each subject. One half of the rows is
+# for calibration, and the other half for evaluation.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +32,8 @@ logits *= features.subject.map(temperatures).to_numpy()[:, None]
 fit, test = slice(4000), slice(4000, None)
 
 # %%
-# Uncalibrated probabilities, the default calibrator, and the same given the subject. The length has
-# no effect here; it is among the features that segments are of.
+# Three models are compared: without calibration, with the default calibrator, and with the default
+# calibrator given the subject. The second feature, the length of the question, has no effect here.
 
 pooled = AutoCalibrator(random_state=0).fit(logits[fit], y[fit])
 subjects = features[["subject"]]
@@ -44,8 +45,9 @@ probabilities = {
 }
 
 # %%
-# The expected calibration error of all rows does not tell the last two apart. The largest gap of a
-# segment, in standard deviations, does, and its p-value says whether it is more than chance.
+# The expected calibration error of all rows is nearly the same for the last two. The largest gap
+# of a segment, in standard deviations, separates them. Its p-value says whether the gap is more
+# than chance.
 
 found = {
     name: multicalibration_error(y[test], P, features[test], random_state=0)
@@ -61,8 +63,8 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# The worst segments of both calibrators, as bars with intervals of all segments at once.
-# Bars to the right are too confident. Faint bars may be chance.
+# Bars show the worst segments of both calibrators, with simultaneous intervals of all segments.
+# Segments with bars to the right are over-confident. Faint bars may be chance.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained", sharex=True)
 for ax, name in zip(axes, ["pooled", "given the subject"], strict=True):

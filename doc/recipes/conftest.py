@@ -8,16 +8,16 @@ import matplotlib as mpl
 import pytest
 
 mpl.use("Agg")
-# Figures of trained models vary with versions and machines: as far as they are printed.
+# Compare numbers to the printed digits, because trained models vary between machines.
 NUMBER = doctest.register_optionflag("NUMBER")
-# What pages need beside the dependencies of skcalib, as they import it.
+# Optional libraries that pages import.
 LIBRARIES = re.compile(
     "(?:from|import) (catboost|crepes|lightgbm|mapie|onnx|onnxruntime|skl2onnx|torch|xgboost)\\b"
 )
 
 
 def pytest_itemcollected(item):
-    """Mark the page, which is one test, and skip it where it imports what is missing."""
+    """Mark the page as a slow test, and skip it at the import of a missing library."""
     item.runner.optionflags |= NUMBER
     item.add_marker(pytest.mark.slow)
     for example in item.dtest.examples:

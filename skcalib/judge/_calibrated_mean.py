@@ -78,7 +78,7 @@ def calibrated_mean(
     so that scores are worth :math:`n V_0 / V` labels. The interval is the interval of Clopper
     and Pearson with this effective number of rows [3]_. The constant :math:`c = z^2 / 2`, with the
     normal quantile z of the confidence level, represents errors that few labels do not show.
-        Without it, a judge that is right on all 30 labels would have no error.
+    Without it, a judge that is right on all 30 labels would have no error.
 
     With groups, such as the questions that several answers belong to, the sums of squares of V are
     over sums of the residuals of whole groups.
