@@ -144,11 +144,16 @@ class ClassBlocks:
         share = b * self.inverse_offset
         middle = share * _dots(V_m, m @ basis)
         slope = share + gain_m * middle
+        # All passes stay in the precision of the features.
+        terms = basis, V_m, V_e, self.inverse_diagonal, gain_e, gain_m, slope, middle * slope
+        basis, V_m, V_e, diagonal, gain_e, gain_m, slope, constant = (
+            A.astype(F.dtype, copy=False) for A in terms
+        )
         G = F @ basis
         along = G @ V_m.T
-        Q = G**2 @ self.inverse_diagonal.T + gain_e * (G @ V_e.T) ** 2
-        Q += (gain_m * along - 2 * slope) * along + middle * slope
-        return np.maximum(Q, 0) + self.inverse_offset
+        Q = G**2 @ diagonal.T + gain_e * (G @ V_e.T) ** 2
+        Q += (gain_m * along - 2 * slope) * along + constant
+        return np.maximum(Q, 0) + self.inverse_offset.astype(F.dtype, copy=False)
 
 
 def _dots(A: Floats, B: Floats) -> Floats:
@@ -206,7 +211,7 @@ class VectorBlocks:
         The factor is a caution: with a few rows per class one Newton step is too short, and the
         estimated loss would favour too little regularization.
         """
-        inverse = 1.1 * self.inverse
+        inverse = (1.1 * self.inverse).astype(F.dtype, copy=False)
         if inverse.shape[1] == 1:
             return inverse[:, 0, 0] * F * F
         return (inverse[:, 0, 0] * F + 2 * inverse[:, 0, 1]) * F + inverse[:, 1, 1]
