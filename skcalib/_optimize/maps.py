@@ -145,11 +145,11 @@ class ClassBlocks:
         middle = share * _dots(V_m, m @ basis)
         slope = share + gain_m * middle
         # All passes stay in the precision of the features.
-        terms = basis, V_m, V_e, self.inverse_diagonal, gain_e, gain_m, slope, middle * slope
-        basis, V_m, V_e, diagonal, gain_e, gain_m, slope, constant = (
+        terms = V_m, V_e, self.inverse_diagonal, gain_e, gain_m, slope, middle * slope
+        V_m, V_e, diagonal, gain_e, gain_m, slope, constant = (
             A.astype(F.dtype, copy=False) for A in terms
         )
-        G = F @ basis
+        G = F @ basis.astype(F.dtype, copy=False)
         along = G @ V_m.T
         Q = G**2 @ diagonal.T + gain_e * (G @ V_e.T) ** 2
         Q += (gain_m * along - 2 * slope) * along + constant
