@@ -23,6 +23,7 @@ this null space of the Hessian out, along the direction in which the ridge penal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,16 +145,12 @@ class ClassBlocks:
         share = b * self.inverse_offset
         middle = share * _dots(V_m, m @ basis)
         slope = share + gain_m * middle
-        # All passes stay in the precision of the features.
-        terms = V_m, V_e, self.inverse_diagonal, gain_e, gain_m, slope, middle * slope
-        V_m, V_e, diagonal, gain_e, gain_m, slope, constant = (
-            A.astype(F.dtype, copy=False) for A in terms
-        )
-        G = F @ basis.astype(F.dtype, copy=False)
-        along = G @ V_m.T
-        Q = G**2 @ diagonal.T + gain_e * (G @ V_e.T) ** 2
-        Q += (gain_m * along - 2 * slope) * along + constant
-        return np.maximum(Q, 0) + self.inverse_offset.astype(F.dtype, copy=False)
+        cast = partial(np.asarray, dtype=F.dtype)  # all passes stay in the precision of F
+        G = F @ cast(basis)
+        along = G @ cast(V_m).T
+        Q = G**2 @ cast(self.inverse_diagonal).T + cast(gain_e) * (G @ cast(V_e).T) ** 2
+        Q += (cast(gain_m) * along - cast(2 * slope)) * along + cast(middle * slope)
+        return np.maximum(Q, 0) + cast(self.inverse_offset)
 
 
 def _dots(A: Floats, B: Floats) -> Floats:
