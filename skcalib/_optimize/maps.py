@@ -23,6 +23,7 @@ this null space of the Hessian out, along the direction in which the ridge penal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,11 +145,12 @@ class ClassBlocks:
         share = b * self.inverse_offset
         middle = share * _dots(V_m, m @ basis)
         slope = share + gain_m * middle
-        G = F @ basis
-        along = G @ V_m.T
-        Q = G**2 @ self.inverse_diagonal.T + gain_e * (G @ V_e.T) ** 2
-        Q += (gain_m * along - 2 * slope) * along + middle * slope
-        return np.maximum(Q, 0) + self.inverse_offset
+        cast = partial(np.asarray, dtype=F.dtype)  # all passes stay in the precision of F
+        G = F @ cast(basis)
+        along = G @ cast(V_m).T
+        Q = G**2 @ cast(self.inverse_diagonal).T + cast(gain_e) * (G @ cast(V_e).T) ** 2
+        Q += (cast(gain_m) * along - cast(2 * slope)) * along + cast(middle * slope)
+        return np.maximum(Q, 0) + cast(self.inverse_offset)
 
 
 def _dots(A: Floats, B: Floats) -> Floats:
@@ -206,7 +208,7 @@ class VectorBlocks:
         The factor is a caution: with a few rows per class one Newton step is too short, and the
         estimated loss would favour too little regularization.
         """
-        inverse = 1.1 * self.inverse
+        inverse = (1.1 * self.inverse).astype(F.dtype, copy=False)
         if inverse.shape[1] == 1:
             return inverse[:, 0, 0] * F * F
         return (inverse[:, 0, 0] * F + 2 * inverse[:, 0, 1]) * F + inverse[:, 1, 1]

@@ -219,7 +219,8 @@ def softmax(S: Array) -> Array:
     xp = namespace(both)
     if hasattr(xp, "softmax"):  # a single operation in torch and in ONNX
         return xp.softmax(both, axis=1)
-    P = xp.exp(both - xp.max(both, axis=1, keepdims=True))
+    P = both - xp.max(both, axis=1, keepdims=True)
+    P = np.exp(P, out=P) if xp is np else xp.exp(P)
     P /= xp.sum(P, axis=1, keepdims=True)
     return P
 

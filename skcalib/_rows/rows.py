@@ -34,9 +34,9 @@ Merge = Callable[[Any, Any], Any]
 # A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
 # these had more elements than the third.
 SAMPLE_EVERY, SAMPLE_ROWS, SAMPLE_ELEMENTS = 64, 512, 1 << 24
-# 256 KiB of float64: temporaries of kernels stay in the cache, and malloc does not map each of them
+# 512 KiB of float64: temporaries of kernels stay in the cache, and malloc does not map each of them
 # into memory anew, which costs more than the arithmetic.
-BLOCK_ELEMENTS = 1 << 15
+BLOCK_ELEMENTS = 1 << 16
 # Reductions along short rows run two to eight times as fast when the columns are contiguous.
 NARROW_COLUMNS = 128
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.

@@ -32,7 +32,7 @@ class MatrixScaling(_LinearScaling):
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" walks from 1 along nine
+        Regularization strength, as a multiple of the rule above. "loo" walks from 3 along nine
         strengths between 30 and 0.003, as long as the sum falls of the leave-one-out log losses,
         estimated without refits [3]_, minus the logarithm of a log-normal prior about 1 with a
         factor of 3 as standard deviation. A number takes a third to a half of the time.

@@ -17,9 +17,11 @@ from skcalib._rows import Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
+from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out, after the first fold if it has enough rows.
-NEGLIGIBLE = 0.01
+# Classifiers such as trees take most of the time, and need more weight on this fold.
+NEGLIGIBLE, LEAST_OF_CLASSIFIERS = 0.01, 0.1
 
 # Pseudo-rows of each candidate in the prior of the weights.
 EACH = 0.15
@@ -201,7 +203,9 @@ def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> di
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
     weights = lowest_loss(Q, w, (np.arange(len(names)) == 0) * 1.0)
-    out = [name for name, weight in zip(names[1:], weights[1:], strict=True) if weight < NEGLIGIBLE]
+    is_classifier = [isinstance(candidates[name], EstimatorCalibration) for name in names]
+    least = np.where(is_classifier, LEAST_OF_CLASSIFIERS, NEGLIGIBLE)
+    out = np.array(names[1:])[weights[1:] < least[1:]]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 

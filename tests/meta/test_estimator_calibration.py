@@ -8,7 +8,11 @@ import threadpoolctl
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
@@ -221,3 +225,18 @@ def test_failed_fits_leave_the_calibrator_unchanged(params, w, error, message):
     with pytest.raises(error, match=message):
         c.fit(Z[::-1], y[::-1], w)
     assert vars(c) == before
+
+
+@pytest.mark.parametrize("kind", [ExtraTreesClassifier, RandomForestClassifier])
+@pytest.mark.parametrize("K", [2, 4])
+def test_forests_and_their_subclasses_have_the_same_probabilities(kind, K):
+    """Forests of scikit-learn have a faster way to predict."""
+
+    class Forest(kind):
+        pass
+
+    Z, y = make_logits(300, K, random_state=0)
+    w = np.random.default_rng(0).uniform(0.5, 2, 300)
+    forests = (cls(10, min_samples_leaf=3, random_state=0) for cls in (kind, Forest))
+    fast, slow = (EstimatorCalibration(forest).fit(Z, y, w) for forest in forests)
+    np.testing.assert_allclose(fast.predict_proba(Z), slow.predict_proba(Z), rtol=1e-12)
