@@ -389,9 +389,8 @@ def _ignored_label(classes: Labels) -> str:
     if classes.dtype.kind not in "iu":
         return ""
     n = len(classes)
-    outside = classes[(classes < 0) | (classes >= n)].tolist()
-    consecutive = int(classes.max()) - int(classes.min()) == n - 1
-    if len(outside) != 1 or consecutive or (n == 2 and outside != [-100]):
+    outside = [label for label in classes.tolist() if not 0 <= label < n]
+    if len(outside) != 1 or max(classes.tolist()) - min(classes.tolist()) == n - 1 or (n == 2 and outside != [-100]):
         return ""
     (absent,) = set(range(n)) - set(classes.tolist())
     return (
