@@ -431,7 +431,8 @@ def check_rows(
     if proba and X.ndim == 2 and X.shape[1] == 1:
         raise ValueError(
             "y_proba must have one column per class, or one dimension for two classes, got "
-            f"shape {tuple(X.shape)}."
+            f"shape {tuple(X.shape)}. If it has the probability of the second class, pass "
+            "y_proba[:, 0]."
         )
     if len(labels) != len(X):
         names, lengths = [name, name_of_y], [len(X), len(labels)]

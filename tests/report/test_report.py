@@ -182,3 +182,11 @@ def test_two_reports_have_other_resamples_without_random_state(logits3):
         calibration_report(calibrator, *logits3, figure=Figure()).evaluation.seed for _ in range(3)
     }
     assert len(seeds) == 3
+
+
+def test_a_page_is_the_same_text_each_time(logits3):
+    calibrator = TemperatureScaling().fit(*logits3)
+    report = calibration_report(calibrator, *logits3, random_state=0)
+    assert report.to_html() == report.to_html()
+    again = calibration_report(calibrator, *logits3, random_state=0)
+    assert again.to_html() == report.to_html()
