@@ -77,18 +77,6 @@ def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
 
 
-def meant(name: str, known: Collection[str]) -> str:
-    """A sentence with the known name that begins with ``name`` or has these initials, or ""."""
-    short = name.lower().replace(" ", "_").removeprefix("neg_")
-    found = []
-    for one in known:
-        plain = one.removeprefix("neg_")
-        initials = "".join(word[0] for word in plain.split("_") if word)
-        if short and (initials == short or plain.startswith(short)):
-            found.append(one)
-    return f"Write {min(found, key=len)!r}. " if found else ""
-
-
 def check_flag(name: str, value: Any) -> None:
     """Raise a ValueError for a value that is not a boolean of Python or NumPy."""
     if not isinstance(value, bool | np.bool_):
