@@ -251,6 +251,8 @@ class BaseCalibrator(
         if not self._on_device:
             return self._outputs_of_host(X, method)
         self._check_takes_masked(masked=inputs.check_finite(X))
+        if X.shape[0] > 1:
+            inputs.warn_of_new_probabilities(X)
         with xa.in_full_precision(X):
             return getattr(self._moved_to(X), method)(X)
 

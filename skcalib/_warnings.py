@@ -90,7 +90,16 @@ class FewRowsWarning(UserWarning):
 
 
 @contextmanager
-def recorded(*ignored: type[Warning]) -> Iterator[Messages]:
+def ignored(*categories: type[Warning]) -> Iterator[None]:
+    """Ignore warnings of some classes, in a block or in calls of a decorated function."""
+    with warnings.catch_warnings():
+        for category in categories:
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+@contextmanager
+def recorded(*without: type[Warning]) -> Iterator[Messages]:
     """Record warnings instead of giving them, and ignore warnings of some classes.
 
     The messages are complete at the end of the block. The key of a warning is its cause, or its
@@ -99,7 +108,7 @@ def recorded(*ignored: type[Warning]) -> Iterator[Messages]:
     messages: Messages = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        for category in ignored:
+        for category in without:
             warnings.simplefilter("ignore", category)
         yield messages
     for w in caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from skcalib._output import replacing
 from skcalib._rows import Array
 from skcalib._validation.labels import shown
+from skcalib._warnings import warn
 from skcalib.comparison import compare_calibrators
 from skcalib.datasets import load_digits_logits
 from skcalib.export import from_json, to_json, to_onnx
@@ -30,8 +32,12 @@ from .reading import Columns, Rows, read_parts, read_rows, reading, suffix_of
 NEEDED = {".skops": "skops.io", ".onnx": "onnx", ".csv": "pandas", ".tsv": "pandas",
           ".parquet": "pyarrow"}  # fmt: skip
 
-# Types in calibrators beyond those that skops trusts: our own, and boosted trees.
-TRUSTED = ("skcalib.", "sklearn.ensemble._hist_gradient_boosting.predictor.")
+# Types in calibrators beyond those that skops trusts: our own, and trees.
+TRUSTED = (
+    "skcalib.",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.",
+    "sklearn.tree._tree.Tree",
+)
 
 
 @contextmanager
@@ -44,6 +50,14 @@ def activity(text: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def say(*lines: str) -> None:
+    """Print lines, and nothing more after the reader closed the pipe, as ``head`` does."""
+    try:
+        print(*lines, sep="\n", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def target_file(
@@ -83,19 +97,18 @@ def compare(args: argparse.Namespace) -> None:
         calibrator.feature_names_in_ = rows.X.columns.to_numpy(object)
     sizes = f"{len(rows.y):,} rows to calibrate on, {len(test.y):,} held out"
     notes = "".join(f" ({note})" for note in dict.fromkeys((rows.note, test.note)) if note)
-    print(f"{args.logits or 'Neural network on digits'}: {sizes}{notes}")
-    print(f"Classes in the order of the columns: {shown(calibrator.classes_)}\n\n{found}\n")
+    say(f"{args.logits or 'Neural network on digits'}: {sizes}{notes}")
+    say(f"Classes in the order of the columns: {shown(calibrator.classes_)}\n\n{found}\n")
     with activity("writing the report"):
         report = _report(args, calibrator, test, best, found, sizes + notes)
         with replacing(picture) as file:
             report.figure_.savefig(file, dpi=135, format=picture.suffix[1:].lower())
         report.to_html(page)
-    print(*(textwrap.fill(sentence, 88) for sentence in report.verdict_), sep="\n")
-    print(f"\nReliability diagrams: {picture}\nReport on {best}: {page}")
+    say(*(textwrap.fill(sentence, 88) for sentence in report.verdict_))
+    say(f"\nReliability diagrams: {picture}\nReport on {best}: {page}")
     if saved:
-        _save(calibrator, saved)
         inputs = "logarithms of probabilities" if args.probabilities else "logits"
-        print(f"{best}, a calibrator of {inputs}: {saved}")
+        say(f"{best}, a calibrator of {inputs}: {_save(calibrator, saved)}")
 
 
 def _load(args: argparse.Namespace) -> tuple[Rows, Rows]:
@@ -159,7 +172,22 @@ def _report(
     )  # fmt: skip
 
 
-def _save(calibrator: Any, target: Path) -> None:
+def _save(calibrator: Any, target: Path) -> Path:
+    """Write a fitted calibrator, and return the path.
+
+    The format is skops if the format of the suffix cannot hold the calibrator.
+    """
+    try:
+        _write_calibrator(calibrator, target)
+    except TypeError:  # JSON holds maps and bins, and no trees
+        import_module(NEEDED[".skops"])
+        wanted, target = target.suffix, target.with_suffix(".skops")
+        warn(f"{wanted} cannot hold this calibrator, so it is saved as {target}.")
+        _write_calibrator(calibrator, target)
+    return target
+
+
+def _write_calibrator(calibrator: Any, target: Path) -> None:
     """Write a fitted calibrator in the format of the suffix."""
     with replacing(target) as file:
         match target.suffix.lower():
@@ -192,7 +220,7 @@ def apply(args: argparse.Namespace) -> None:
     write = {".csv": _write_csv, ".parquet": _write_parquet, ".npy": _write_array}
     with activity("calibrating"), replacing(target) as file:
         n_rows = write[target.suffix.lower()](file, calibrator, parts)
-    print(f"Calibrated probabilities of {n_rows:,} rows for {shown(calibrator.classes_)}: {target}")
+    say(f"Calibrated probabilities of {n_rows:,} rows for {shown(calibrator.classes_)}: {target}")
 
 
 def _load_calibrator(file: str) -> Any:

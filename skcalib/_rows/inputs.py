@@ -51,6 +51,7 @@ def as_array(
     names = column_names(x)
     if len(set(names)) < len(names):
         raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
+    is_series = hasattr(x, "to_frame")
     if type(x) is not np.ndarray:
         kept = tensors and not xa.is_dask(x) and xa.is_tensor(x)
         x = xa.check_tensor(x, name) if kept else as_numpy(x, name)
@@ -68,9 +69,10 @@ def as_array(
     if n_dimensions == 1 and not flat:
         if n_columns in {None, 1}:  # log-odds of two classes
             return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
+        row = f"{name}.to_frame().T" if is_series else f"{name}.reshape(1, -1)"
         raise ValueError(
             f"{name} must have two dimensions, got one. Reshape your data: a single row of logits "
-            f"is {name}.reshape(1, -1)."
+            f"is {row}."
         )
     return x
 

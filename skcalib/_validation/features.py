@@ -162,10 +162,7 @@ def _which_are_categorical(
 ) -> Array:
     """Which columns (d,) hold categories: by their type, or as the user says."""
     if isinstance(categorical, str) and categorical == "from_dtype":
-        frame = hasattr(features, "columns")
-        columns = (
-            [features[name] for name in features.columns] if frame else [features] * len(names)
-        )
+        columns = [features[name] for name in column_names(features)] or [features] * len(names)
         pairs = zip(columns, values, strict=True)
         return np.array([_has_categories(c) or not _holds_numbers(x) for c, x in pairs])
     listed = isinstance(categorical, Sequence | np.ndarray) and not isinstance(categorical, str)
@@ -185,8 +182,9 @@ def _which_are_categorical(
 
 def _has_categories(column: Any) -> bool:
     """Whether the type of a column is categorical, as in pandas and polars, also for integers."""
-    dtype = str(getattr(column, "dtype", "")).partition("(")[0]
-    return dtype.lower() in {"category", "categorical", "enum"}
+    dtype = str(getattr(column, "dtype", None) or getattr(column, "type", ""))
+    is_dictionary = dtype.startswith("dictionary<")  # of pyarrow
+    return is_dictionary or dtype.partition("(")[0].lower() in {"category", "categorical", "enum"}
 
 
 def _holds_numbers(x: Array) -> bool:

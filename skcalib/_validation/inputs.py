@@ -77,18 +77,6 @@ def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
 
 
-def meant(name: str, known: Collection[str]) -> str:
-    """A sentence with the known name that begins with ``name`` or has these initials, or ""."""
-    short = name.lower().replace(" ", "_").removeprefix("neg_")
-    found = []
-    for one in known:
-        plain = one.removeprefix("neg_")
-        initials = "".join(word[0] for word in plain.split("_") if word)
-        if short and (initials == short or plain.startswith(short)):
-            found.append(one)
-    return f"Write {min(found, key=len)!r}. " if found else ""
-
-
 def check_flag(name: str, value: Any) -> None:
     """Raise a ValueError for a value that is not a boolean of Python or NumPy."""
     if not isinstance(value, bool | np.bool_):
@@ -431,7 +419,8 @@ def check_rows(
     if proba and X.ndim == 2 and X.shape[1] == 1:
         raise ValueError(
             "y_proba must have one column per class, or one dimension for two classes, got "
-            f"shape {tuple(X.shape)}."
+            f"shape {tuple(X.shape)}. If it has the probability of the second class, pass "
+            "y_proba[:, 0]."
         )
     if len(labels) != len(X):
         names, lengths = [name, name_of_y], [len(X), len(labels)]

@@ -388,12 +388,11 @@ def _ignored_label(classes: Labels) -> str:
     """
     if classes.dtype.kind not in "iu":
         return ""
-    n = len(classes)
-    outside = classes[(classes < 0) | (classes >= n)].tolist()
-    consecutive = int(classes.max()) - int(classes.min()) == n - 1
-    if len(outside) != 1 or consecutive or (n == 2 and outside != [-100]):
+    n, values = len(classes), classes.tolist()
+    outside = [label for label in values if not 0 <= label < n]
+    if len(outside) != 1 or max(values) - min(values) == n - 1 or (n == 2 and outside != [-100]):
         return ""
-    (absent,) = set(range(n)) - set(classes.tolist())
+    (absent,) = set(range(n)) - set(values)
     return (
         f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
         f"{outside[0]} marks rows without a class, leave these rows out."

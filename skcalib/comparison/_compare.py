@@ -28,7 +28,7 @@ from skcalib._rows import (
     check_in_memory,
     checked_rows,
 )
-from skcalib._rows.inputs import if_in_memory
+from skcalib._rows.inputs import as_array, if_in_memory
 from skcalib._splits import Split, checked_groups, checked_splits
 from skcalib._validation.features import columns_of, taken
 from skcalib._validation.inputs import (
@@ -165,6 +165,7 @@ def compare_calibrators(
     ['MatrixScaling', 'BBQ', 'uncalibrated']
     """
     checked = _CheckedInput(classes=labels).fit(X, y, sample_weight)
+    X = as_array(X)
     Z, labels, w = if_in_memory(_arrays, X, y, sample_weight)
     groups = None if groups is None else checked_groups(X, groups)
     rows = Sample(Z, labels, w, _checked_features(features, X))
@@ -283,12 +284,13 @@ def _outcome(
         if groups is not None and "groups" in signature(calibrator.fit).parameters:
             given = {**given, "groups": groups}
         fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **given)
-    seconds = time.perf_counter() - start
-    known = np.asarray(getattr(fitted, "classes_", classes))
-    given = nested.given_for(fitted, test.features)
-    P = fitted.predict_proba(test.Z, **given)
-    P = nested.with_unknown_classes(P, known, classes)
-    return Outcome(measured(P, test, classes, measures), fitted, seconds, messages)
+        seconds = time.perf_counter() - start
+        known = np.asarray(getattr(fitted, "classes_", classes))
+        given = nested.given_for(fitted, test.features)
+        P = fitted.predict_proba(test.Z, **given)
+        P = nested.with_unknown_classes(P, known, classes)
+        scores = measured(P, test, classes, measures)
+    return Outcome(scores, fitted, seconds, messages)
 
 
 def _collected(
@@ -330,6 +332,7 @@ def _checked_test(
             f"features), got {type(test).__name__}."
         )
     logits, y, sample_weight, features = (*test, None, None)[:4]
+    logits = as_array(logits, "test[0]")
     rows, found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
     check_total_weight(found.weight)
     if rows.n_columns != n_columns:

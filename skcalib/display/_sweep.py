@@ -12,7 +12,8 @@ from sklearn.utils import column_or_1d
 
 from skcalib._nested import check_takes_logits, given_for
 from skcalib._output import briefly, drawing
-from skcalib._rows import Floats, as_numpy, both_columns, check_in_memory, on_host
+from skcalib._rows import Floats, both_columns, check_in_memory, on_host
+from skcalib._rows.inputs import as_array
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_not_swapped, check_probabilities, check_weights
 from skcalib._validation.labels import as_labels, encode
@@ -373,7 +374,7 @@ def _sweep(
     temperatures: ArrayLike | None,
 ) -> tuple[Floats, Floats, Floats, float]:
     """Return temperatures, log losses, ECEs, and the temperature of the lowest log loss."""
-    logits, y = as_numpy(X, "X"), on_host(y)
+    logits, y = as_array(X), on_host(y)
     scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)

@@ -15,7 +15,7 @@ from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check
 from skcalib._rows.ranking import ranked
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_option, meant
+from skcalib._validation.inputs import check_option
 from skcalib._warnings import ColumnOrderWarning
 
 from ._calibration_error import FORMULAS, smooth_calibration_error
@@ -198,10 +198,7 @@ def measured_by(
     if isinstance(measure, str) and measure in FORMULAS:
         return MeasuredByBins(problem, measure, n_bins, strategy)
     known = [*FORMULAS, SMOOTH]
-    hint = meant(measure, known) if isinstance(measure, str) else ""
-    raise ValueError(
-        f"measure must be a callable or one of {', '.join(known)}, got {measure!r}. {hint}".rstrip()
-    )
+    raise ValueError(f"measure must be a callable or one of {', '.join(known)}, got {measure!r}.")
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:

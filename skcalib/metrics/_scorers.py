@@ -14,7 +14,6 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skcalib._rows import Array, ArrayLike, Floats, Rows, on_host
 from skcalib._rows.inputs import if_in_memory
-from skcalib._validation.inputs import meant
 from skcalib._validation.labels import as_labels, in_one_type, not_among, of_outputs, shown
 
 from . import _calibration_error
@@ -222,8 +221,7 @@ def calibration_scorer(
         return CalibrationScorer(function, fixed | params)
     if measure not in sklearn.metrics.get_scorer_names():
         raise ValueError(
-            f"There is no scorer named {measure!r}. {meant(measure, get_scorer_names())}"
-            "skcalib.metrics.get_scorer_names() lists all."
+            f"There is no scorer named {measure!r}. skcalib.metrics.get_scorer_names() lists all."
         )
     if params:
         raise ValueError(

@@ -90,9 +90,9 @@ def measures(report: Any) -> Elements:
         for title, change in report.measures_.items()
     ]
     caption = (
-        "95% intervals are in brackets. Lower values are better, except for the accuracy. "
-        "Intervals of calibration errors contain the true error, which may lie below a biased "
-        "estimate."
+        "All measures are of the held-out rows. 95% intervals are in brackets. Lower values are "
+        "better, except for the accuracy. Intervals of calibration errors contain the true error, "
+        "which may lie below a biased estimate."
     )
     if few := few_surprises(report.evaluation):
         caption += f" Most of these intervals are too narrow, because {few}."

@@ -14,6 +14,7 @@ from skcalib import clinical
 from skcalib._output import written
 from skcalib._output.html import as_text, element
 from skcalib._rows import Floats
+from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.display import ConfidenceDisplay, ReliabilityDisplay
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def short(name: object) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\N{HORIZONTAL ELLIPSIS}"
 
 
+@ignored(ColumnOrderWarning)
 def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
     """Draw reliability diagrams above histograms, before and after, by default in a new figure."""
     if figure is None:
@@ -50,21 +52,24 @@ def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
 
 def as_image(figure: Figure) -> str:
     """Address that holds a figure as SVG."""
+    import matplotlib as mpl
+
     file = io.BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
+    with mpl.rc_context({"svg.hashsalt": "skcalib"}):  # else each call has other identifiers
+        figure.savefig(file, format="svg", metadata={"Date": None})
     return f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
 
 
+@ignored(ColumnOrderWarning)
 def picture(
     draw: Callable[[Figure], Any], size: tuple[float, float], alt: str, caption: str
 ) -> Element:
     """Element with a figure of a size in inches, in matplotlib's default style."""
-    import matplotlib as mpl
     from matplotlib import style
     from matplotlib.figure import Figure
 
     # Letters are drawn as paths, because fonts differ between machines.
-    with style.context("default"), mpl.rc_context({"svg.hashsalt": "skcalib"}):
+    with style.context("default"):
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
         address = as_image(figure)

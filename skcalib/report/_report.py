@@ -19,11 +19,12 @@ from skcalib import metrics
 from skcalib._nested import check_takes_logits, given_for
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows import ArrayLike, Floats, as_numpy, both_columns, check_in_memory, on_host
+from skcalib._rows import ArrayLike, Floats, both_columns, check_in_memory, on_host
+from skcalib._rows.inputs import as_array
 from skcalib._validation.features import fitted_columns
 from skcalib._validation.inputs import check_not_swapped, check_weights
 from skcalib._validation.labels import as_labels
-from skcalib._warnings import give, recorded
+from skcalib._warnings import ColumnOrderWarning, give, ignored, recorded
 from skcalib.comparison import CalibratorComparison
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
 from skcalib.metrics import CalibrationTestResult
@@ -123,11 +124,13 @@ class CalibrationReport:
         return [("Before", self.evaluation.before), (after, self.evaluation.after)]
 
     @cached_property
+    @ignored(ColumnOrderWarning)
     def measures_(self) -> dict[str, Change]:
         """Measures by name with intervals."""
         return _numbers.all_changes(self.evaluation)
 
     @cached_property
+    @ignored(ColumnOrderWarning)
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of calibration before and after."""
         rows = self.evaluation
@@ -136,6 +139,7 @@ class CalibrationReport:
         return before, after
 
     @cached_property
+    @ignored(ColumnOrderWarning)
     def segments_(self) -> tuple[MulticalibrationResult, MulticalibrationResult] | None:
         """Gaps of the segments of features before and after."""
         if self.features is None:
@@ -148,11 +152,13 @@ class CalibrationReport:
         return before, after
 
     @cached_property
+    @ignored(ColumnOrderWarning)
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
         """Figures of the risk of the second of two classes before and after."""
         return _numbers.risk_figures(self.evaluation) if self.kind == "binary" else None
 
     @cached_property
+    @ignored(ColumnOrderWarning)
     def by_class_(self) -> dict[str, Any]:
         """Rows, base rate, mean probability and ECE of each class."""
         return _numbers.class_columns(self.evaluation)
@@ -306,7 +312,7 @@ def calibration_report(
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     with recorded() as messages:
-        data = as_numpy(on_host(X), "X"), on_host(y), sample_weight, groups, features
+        data = as_array(X), on_host(y), sample_weight, groups, features
         evaluation, Z = _evaluate(calibrator, *data, n_bins, kind, random_state)
     give([("", messages)])
     arguments = {

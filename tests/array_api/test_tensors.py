@@ -9,9 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 from families import CALIBRATORS, fitted_state
+from scipy.special import softmax
 from sklearn import config_context
 
 import skcalib
+from skcalib._warnings import ProbabilitiesWarning
 from skcalib.datasets import make_logits
 from skcalib.scaling import BetaCalibration, PlattScaling, QuadraticScaling, SplineCalibration
 
@@ -101,6 +103,16 @@ def test_a_fit_to_tensors_is_a_fit_to_their_numpy_copies(kind, dispatch, lib):
     with config_context(array_api_dispatch=dispatch):
         found = kind().fit(lib.array(Z), lib.array(y), lib.array(w))
     check_equal_states(found, fitted_to(kind, "weights", "float32"))
+
+
+@pytest.mark.parametrize("factor", [1, 100])
+@pytest.mark.parametrize("kind", CALIBRATORS)
+def test_probabilities_in_place_of_logits_are_warned_of(kind, factor, lib):
+    fitted, Z = fitted_to(kind, "several", "float64"), data("several", "float64")[0]
+    P = lib.array(factor * softmax(Z, axis=1))
+    with pytest.warns(ProbabilitiesWarning, match=r"expected by predictions. Pass np.log"):
+        fitted.predict_proba(P)
+    fitted.predict_proba(P[:1, ...])  # one row may have any logits
 
 
 @pytest.mark.parametrize("kind", CALIBRATORS)

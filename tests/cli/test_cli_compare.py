@@ -5,16 +5,22 @@ import pickle
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from tables import NAMES, frame
 
+import skcalib
+from skcalib import TemperatureScaling
 from skcalib.__main__ import main
+from skcalib._cli import jobs
 from skcalib.datasets import make_logits
-from skcalib.export import from_json
+from skcalib.experimental import EstimatorCalibration
+from skcalib.export import from_json, to_json
 
 
 def test_help_fits_on_one_screen(capsys):
@@ -168,6 +174,31 @@ def test_faults_are_one_line_and_a_status(folder, monkeypatch, capsys, fault, st
     assert words in err
     assert err.count("\n") == 1
     assert not (folder / "skcalib-report.html").exists()
+
+
+@pytest.mark.parametrize("trees", [HistGradientBoostingClassifier, ExtraTreesClassifier])
+def test_trees_are_saved_by_skops_because_json_cannot_hold_them(folder, trees):
+    pytest.importorskip("skops")
+    calibrator = EstimatorCalibration(trees()).fit(np.load("z.npy"), np.load("y.npy"))
+    with pytest.warns(UserWarning, match="json cannot hold this calibrator, .* saved as c.skops"):
+        assert jobs._save(calibrator, Path("c.json")) == Path("c.skops")
+    assert not Path("c.json").exists()
+    assert main(["--apply", "c.skops", "--logits", "z.npy", "--output", "p.npy"]) == 0
+    np.testing.assert_array_equal(np.load("p.npy"), calibrator.predict_proba(np.load("z.npy")))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs pipes of POSIX")
+def test_a_reader_may_close_the_pipe_early(folder):
+    line = [sys.executable, "-u", "-m", "skcalib", "--apply", "c.json", "--logits", "z.npy"]
+    calibrator = TemperatureScaling().fit(np.load("z.npy"), np.load("y.npy"))
+    Path("c.json").write_text(to_json(calibrator), encoding="utf-8")
+    reader, writer = os.pipe()
+    os.close(reader)
+    env = {**os.environ, "PYTHONPATH": str(Path(skcalib.__file__).parents[1])}
+    run = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, text=True, env=env)  # noqa: PLW1510
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert Path("skcalib-probabilities.npy").exists()
 
 
 def test_a_slow_step_prints_a_line(folder, monkeypatch, capsys):

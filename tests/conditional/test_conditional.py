@@ -310,7 +310,9 @@ def test_matrix_scaling_refuses_masked_classes():
         ConditionalCalibrator([MatrixScaling()]).fit(Z, y, features=F)
 
 
-@pytest.mark.parametrize("library", ["pandas", "pandas, missing", "pandas series", "polars"])
+@pytest.mark.parametrize(
+    "library", ["pandas", "pandas, missing", "pandas series", "polars", "pyarrow"]
+)
 def test_columns_of_a_categorical_type_hold_categories(library):
     """Integer categories are categories; columns of integers are numbers."""
     numbers = np.arange(60) % 3
@@ -321,6 +323,8 @@ def test_columns_of_a_categorical_type_hold_categories(library):
         pl = pytest.importorskip("polars")
         text = pl.Series(numbers.astype(str))
         frame = pl.DataFrame({"a": text.cast(pl.Categorical), "n": numbers})
+    if library == "pyarrow":
+        frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
     columns, F = fitted_columns(column if "series" in library else frame, 60, None, "from_dtype")
     assert columns.is_categorical.tolist() == ([True] if "series" in library else [True, False])
     n_levels = 2 if "missing" in library else 3

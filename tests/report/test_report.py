@@ -21,6 +21,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
     calibration_report,
+    compare_calibrators,
 )
 from skcalib.conditional import ConditionalCalibrator, multicalibration_error
 from skcalib.datasets import make_logits
@@ -182,3 +183,24 @@ def test_two_reports_have_other_resamples_without_random_state(logits3):
         calibration_report(calibrator, *logits3, figure=Figure()).evaluation.seed for _ in range(3)
     }
     assert len(seeds) == 3
+
+
+def test_a_page_is_the_same_text_each_time(logits3):
+    calibrator = TemperatureScaling().fit(*logits3)
+    report = calibration_report(calibrator, *logits3, random_state=0)
+    assert report.to_html() == report.to_html()
+    again = calibration_report(calibrator, *logits3, random_state=0)
+    assert again.to_html() == report.to_html()
+
+
+@pytest.mark.parametrize("rows", ["2 splits", "a test set"])
+def test_log_losses_of_a_page_name_their_rows(logits3, rows):
+    calibrator = TemperatureScaling()
+    test = logits3 if rows == "a test set" else None
+    comparison = compare_calibrators(*logits3, calibrators=[calibrator], cv=2, test=test)
+    page = calibration_report(calibrator.fit(*logits3), *logits3, comparison=comparison).to_html()
+    assert "All measures are of the held-out rows." in page
+    assert f"1 calibrator and the uncalibrated logits on {rows}, sorted by log loss." in page
+    assert "The base rates of the classes have a log loss of " in page
+    if test is None:
+        assert "Means over 2 splits with their standard errors." in page

@@ -13,7 +13,17 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from skcalib import LogitTransformer, ReliabilityDisplay, TemperatureScaling, VectorScaling
+from skcalib import (
+    BBQ,
+    LogitTransformer,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    TemperatureSweepDisplay,
+    Uncalibrated,
+    VectorScaling,
+    calibration_report,
+    compare_calibrators,
+)
 from skcalib._validation.column_order import numeric_order, suspect_columns
 from skcalib._warnings import ColumnOrderWarning
 from skcalib.datasets import make_logits
@@ -242,3 +252,41 @@ def test_pipelines_have_columns_in_the_order_of_the_calibrator():
     for labels in (np.array(names)[y], ordered(y, names), np.array(["2", "10", "1"])[y]):
         pipeline = make_pipeline(LogitTransformer(LogisticRegression()), TemperatureScaling())
         assert pipeline.fit(X, labels).score(X, labels) > 0.6
+
+
+def use_report(X, y):
+    report = calibration_report(Uncalibrated().fit(Z3, Y3), X, y, random_state=0)
+    report.to_html()
+    assert len(report.warnings_) == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda X, y: compare_calibrators(X, y, calibrators=[BBQ()], cv=3),
+        use_report,
+        TemperatureSweepDisplay.from_logits,
+    ],
+    ids=["comparison", "report", "sweep"],
+)
+def test_exchanged_columns_are_warned_of_once_for_each_set_of_rows(use):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        use(Z3[:, [1, 0, 2]], Y3)
+    texts = [str(w.message) for w in caught if issubclass(w.category, ColumnOrderWarning)]
+    assert 1 <= len(texts) == len({text.partition("Columns of")[0] for text in texts}) <= 2
+
+
+def test_exchanged_columns_of_a_test_set_are_warned_of_once():
+    with pytest.warns(ColumnOrderWarning, match=r"uncalibrated, BBQ: Columns of y_proba") as caught:
+        compare_calibrators(Z3, Y3, calibrators=[BBQ()], test=(Z3[:, [1, 0, 2]], Y3))
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+def test_exchanged_columns_are_found_whatever_the_other_classes_are(n_classes, rng):
+    y = rng.integers(n_classes, size=60 * n_classes)
+    top = np.where(rng.random(len(y)) < 0.7, y, rng.integers(n_classes, size=len(y)))
+    exchanged = np.r_[1, 0, 2:n_classes]
+    np.testing.assert_array_equal(suspect_columns(y, exchanged[top], n_classes), exchanged)
+    assert suspect_columns(y, top, n_classes) is None

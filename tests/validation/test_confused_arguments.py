@@ -1,8 +1,10 @@
 """Swapped arguments and argument names of other libraries raise messages with a remedy."""
 
+from functools import partial
 from inspect import signature
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit, softmax
 from sklearn.frozen import FrozenEstimator
@@ -113,23 +115,70 @@ def test_methods_of_scikit_learn_have_a_calibrator(name):
     classifier.set_params(calibrator=eval(code, vars(skcalib)), cv=2).fit(Z, Y)
 
 
-@pytest.mark.parametrize(
-    ("short", "name"),
-    [
-        ("ece", "expected_calibration_error"),
-        ("MCE", "maximum_calibration_error"),
-        ("rmsce", "root_mean_squared_calibration_error"),
-        ("smooth", "smooth_calibration_error"),
-        ("Brier", "brier_score"),
-        ("log loss", "log_loss"),
-        ("foo", None),
-    ],
-)
-def test_short_names_of_measures_lead_to_the_long_ones(short, name):
-    wanted = f"Write 'neg_{name}'. " if name else f"{short!r}. "
-    with pytest.raises(ValueError, match=f"{wanted}skcalib.metrics.get_scorer_names"):
-        metrics.calibration_scorer(short)
-    if not name or hasattr(metrics, name):
-        wanted = f"{short!r}. Write '{name}'.$" if name else "'foo'.$"
-        with pytest.raises(ValueError, match=wanted):
-            metrics.calibration_error_interval(Y, P, measure=short)
+@pytest.mark.parametrize("name", ["ece", "log loss", "foo"])
+def test_unknown_names_of_measures_lead_to_the_known_names(name):
+    with pytest.raises(ValueError, match=f"{name!r}. skcalib.metrics.get_scorer_names"):
+        metrics.calibration_scorer(name)
+    with pytest.raises(ValueError, match=f"one of expected_calibration_error, .*, got {name!r}"):
+        metrics.calibration_error_interval(Y, P, measure=name)
+
+
+def takers_of_logits():
+    """Everything that takes logits with labels, as functions of both."""
+    yield "fit", lambda z, y: skcalib.VectorScaling().fit(z, y)
+    yield "predict", lambda z, _: FITTED.predict_proba(z)
+    yield "comparison", lambda z, y: skcalib.compare_calibrators(z, y, calibrators=[FITTED], cv=2)
+    test = lambda z, y: skcalib.compare_calibrators(Z, Y, calibrators=[FITTED], test=(z, y))  # noqa: E731
+    yield "test set", test
+    yield "report", lambda z, y: skcalib.calibration_report(FITTED, z, y)
+    yield "sweep", skcalib.TemperatureSweepDisplay.from_logits
+    yield "sweep of a calibrator", partial(skcalib.TemperatureSweepDisplay.from_estimator, FITTED)
+    yield "measure", lambda z, y: metrics.expected_calibration_error(y, z)
+    yield "display", lambda z, y: skcalib.ReliabilityDisplay.from_predictions(y, z)
+
+
+LOGIT_TAKERS = dict(takers_of_logits())
+
+
+@pytest.mark.parametrize("name", LOGIT_TAKERS)
+def test_a_list_of_batches_is_to_be_concatenated(name):
+    scores = P if name in {"measure", "display"} else Z
+    for batches in ([scores[:20], scores[20:]], [scores[:30], scores[30:]]):
+        with pytest.raises(ValueError, match=r"a list of 2 arrays .* np.concatenate\("):
+            LOGIT_TAKERS[name](batches, Y)
+
+
+@pytest.mark.parametrize("name", LOGIT_TAKERS)
+def test_columns_with_one_name_are_refused(name):
+    scores = pd.DataFrame(P if name in {"measure", "display"} else Z, columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match=r"must have distinct names, got \['a', 'b', 'a'\]"):
+        LOGIT_TAKERS[name](scores, Y)
+
+
+def test_a_row_of_logits_and_a_column_of_probabilities_lead_to_the_call_to_write():
+    with pytest.raises(ValueError, match=r"a single row of logits is X.to_frame\(\).T"):
+        FITTED.predict_proba(pd.Series(Z[0]))
+    with pytest.raises(ValueError, match=r"a single row of logits is X.reshape\(1, -1\)"):
+        FITTED.predict_proba(Z[0])
+    with pytest.raises(ValueError, match=r"second class, pass y_proba\[:, 0\]"):
+        metrics.expected_calibration_error(Y % 2, P[:, :1])
+
+
+@pytest.mark.parametrize("form", [np.asarray, list, pd.Series])
+def test_log_odds_may_have_one_dimension_or_one_column(form):
+    y = Y % 2
+    column = Z[:, :1] + y[:, None]
+    log_odds = form(column.ravel())
+    calibrator = skcalib.PlattScaling().fit(log_odds, y)
+    compare, params = skcalib.compare_calibrators, {"calibrators": [calibrator], "cv": 2}
+    want = compare(column, y, **params).mean("log loss")
+    np.testing.assert_array_equal(compare(log_odds, y, **params).mean("log loss"), want)
+    tested = [compare(z, y, calibrators=[calibrator], test=(z, y)) for z in (log_odds, column)]
+    np.testing.assert_equal(tested[0].scores, tested[1].scores)
+    reports = [skcalib.calibration_report(calibrator, z, y) for z in (log_odds, column)]
+    np.testing.assert_array_equal(*(report.evaluation.after for report in reports))
+    sweep = skcalib.TemperatureSweepDisplay
+    sweeps = [sweep.from_logits(z, y) for z in (log_odds, column)]
+    sweeps += [sweep.from_estimator(calibrator, z, y) for z in (log_odds, column)]
+    for found in sweeps:
+        np.testing.assert_array_equal(found.log_loss, sweeps[0].log_loss)
