@@ -51,10 +51,12 @@ class ConditionalCalibrator(AutoCalibrator):
     ----------
     calibrators : dict of str to calibrator or list of calibrators, default=None
         The candidates of :class:`AutoCalibrator`, for the calibration without features.
-    cv : int, splitter or iterable of splits, default=5
+    cv : int, "time", splitter or iterable of splits, default=5
         How to split the calibration rows, as for :class:`AutoCalibrator`.
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates without features, or to take one of them.
+    ordered : bool, default=False
+        Whether the classes have an order, as for :class:`AutoCalibrator`.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Names or numbers of the columns of features that hold categories. "from_dtype" takes
         columns of text, other objects and the categorical types of data frames for categories, and
@@ -164,6 +166,7 @@ class ConditionalCalibrator(AutoCalibrator):
         *,
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
+        ordered: bool = False,
         categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -173,6 +176,7 @@ class ConditionalCalibrator(AutoCalibrator):
             calibrators,
             cv=cv,
             combine=combine,
+            ordered=ordered,
             n_jobs=n_jobs,
             random_state=random_state,
             classes=classes,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -293,6 +293,7 @@ def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Spl
         numbers = np.arange(rows.n_rows)
         splits = [*GroupKFold(min(n_folds, n_groups)).split(rows.y, groups=rows.groups)]
     else:
+        warn_of_equal_rows(rows.X)
         numbers = rows_to_weigh_on(rows)
         splits = [*KFold(min(n_folds, len(numbers)), shuffle=True, random_state=rng).split(numbers)]
     y = rows.y[numbers]
@@ -300,6 +301,61 @@ def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Spl
     if not hold_two_classes(y, splits):
         splits = _fewer_splits(y, n_folds, rng, grouped=rows.groups is not None)
     return [Split(numbers[train], numbers[test]) for train, test in splits]
+
+
+def forward_splits(rows: MemoryRows) -> list[Split]:
+    """Five splits of rows in time order: training rows are earlier than test rows.
+
+    The time of a group is the position of its first row, so that no group is split.
+    """
+    time = np.arange(rows.n_rows)
+    if rows.groups is not None:
+        _, first, group = np.unique(rows.groups, return_index=True, return_inverse=True)
+        time = np.argsort(np.argsort(first))[group]
+    n_times = int(time.max()) + 1
+    if n_times < 6:
+        unit = "rows" if rows.groups is None else "groups"
+        raise ValueError(f"cv='time' needs at least six {unit}, got {n_times}. Pass cv=2.")
+    splits = [
+        Split(np.flatnonzero(time < test[0]), np.flatnonzero((time >= test[0]) & (time <= test[-1])))
+        for _, test in TimeSeriesSplit(5).split(np.arange(n_times))
+    ]
+    if not hold_two_classes(rows.y, splits):
+        raise ValueError(
+            f"cv='time' needs two classes in the first training rows, got one class in "
+            f"{len(splits[0].train)} rows. Pass more rows, or cv=5."
+        )
+    return splits
+
+
+def warn_of_equal_rows(Z: Floats) -> None:
+    """Warn if more than 5 per cent of the rows have the logits of another row.
+
+    Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
+    classifiers clip probabilities. Scores of few values, as of nearest neighbors, do not count.
+    """
+    n_rows, n_columns = Z.shape
+    if n_columns < 3:
+        return
+    most = 10_000
+    if n_rows > most:  # the middle of the order of the first column, so that equal rows stay together
+        start = (n_rows - most) // 2
+        Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
+    n_checked = len(Z)
+    Z = Z[(Z != np.min(Z, where=np.isfinite(Z), initial=np.inf)).all(axis=1)]
+    hashes = np.array([hash(row.tobytes()) for row in Z])
+    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    share = counts[counts > 1].sum() / n_checked
+    if share <= 0.05:
+        return
+    # Columns of few values have few combinations, which occur twice by chance.
+    n_values = max(len(np.unique(column)) for column in Z[first].T)
+    if (n_columns - 1) * np.log(n_values) > 2 * np.log(len(first)) - np.log(2):
+        warn(
+            f"{share:.0%} of the rows have logits equal to the logits of another row, so the rows "
+            "seem to be dependent and held-out losses too low: pass groups= to fit with one value "
+            "for all rows of the same origin, or remove repeated rows."
+        )
 
 
 def rows_to_weigh_on(rows: MemoryRows) -> Indices:
