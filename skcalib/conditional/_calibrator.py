@@ -121,7 +121,8 @@ class ConditionalCalibrator(AutoCalibrator):
     *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is
     100, 10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
     log-probabilities, the numbers, and the intercepts of the categories. Features count only if
-    they lower the out-of-fold log loss by more than 2.5 standard errors. A row in several test
+    they lower the out-of-fold log loss by more than 2.5 standard errors, which are standard errors
+    of groups if there are ``groups``. A row in several test
     sets counts once, in the first one.
 
     References
@@ -264,7 +265,8 @@ class ConditionalCalibrator(AutoCalibrator):
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         scaled = log_mixture(temperature, smoothing, rows.X)
         w = None if rows.w is None else rows.w[test]
-        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
+        groups = None if rows.groups is None else rows.groups[test]
+        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows

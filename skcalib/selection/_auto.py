@@ -67,7 +67,7 @@ class AutoCalibrator(BaseCalibrator):
         Mean out-of-fold log loss of each candidate in nats; empty without folds. For candidates
         that are left out after the first fold it is the loss on this fold.
     cv_log_loss_error_ : dict of str to float
-        Standard errors of ``cv_log_loss_``.
+        Standard errors of ``cv_log_loss_``, of groups if ``fit`` is given ``groups``.
     smoothing_ : float
         Share of the uniform distribution in the result: :math:`1 / (N + 1)` for N rows, or its
         square for the default candidates, which are smoothed themselves.

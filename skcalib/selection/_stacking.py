@@ -13,7 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
-from skcalib._rows import Floats, Indices, MemoryRows, arrays as xa
+from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
@@ -92,7 +92,7 @@ def stack(
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
     test = np.concatenate([split.test for split in splits])
     shares = shares_of(rows, test)
-    losses, errors = log_losses(folds, shares)
+    losses, errors = log_losses(folds, shares, rows.groups)
 
     # Weight the candidates that every fold has.
     names = list(folds[-1].Q)
@@ -214,8 +214,11 @@ def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:
     return shares
 
 
-def log_losses(folds: Sequence[Fold], w: Floats | None) -> tuple[dict[str, float], ...]:
+def log_losses(
+    folds: Sequence[Fold], w: Floats | None, groups: Array | None = None
+) -> tuple[dict[str, float], ...]:
     """Mean log losses on the test rows of the folds that have the candidate; standard errors."""
+    group = None if groups is None else np.unique(groups, return_inverse=True)[1]
     sizes = [len(fold.test) for fold in folds]
     parts = np.split(np.ones(sum(sizes)) if w is None else w, np.cumsum(sizes)[:-1])
     means, errors = {}, {}
@@ -226,8 +229,9 @@ def log_losses(folds: Sequence[Fold], w: Floats | None) -> tuple[dict[str, float
         shares = np.concatenate([part for _, part in pairs])
         shares = shares / shares.sum()
         means[name] = float(shares @ losses)
-        # Several losses of one row are not independent.
-        deviations = np.bincount(test, shares * (losses - means[name]))
+        # Several losses of one row, or of one group, are not independent.
+        unit = test if group is None else group[test]
+        deviations = np.bincount(unit, shares * (losses - means[name]))
         errors[name] = float(np.linalg.norm(deviations))
     return means, errors
 
