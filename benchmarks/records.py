@@ -6,7 +6,8 @@ second. With ``logits_cal``, ``y_cal``, ``logits_test`` and ``y_test`` the parts
 are (n, K), or (n, 1) for the second of two classes; labels are column numbers, or indicators (n, K)
 of labels that a row may have at once, of which each is a record of two classes. The second format
 may have features of the rows: ``groups_cal`` and ``groups_test`` (n,), ``features_cal`` and
-``features_test`` (n, d), with the names of their columns in ``feature_names`` (d,). Other records are made from the data sets that come with scikit-learn.
+``features_test`` (n, d), with the names of their columns in ``feature_names`` (d,). Other records
+are made from the data sets that come with scikit-learn.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ its parts are given them; a part without weight counts as failed.
 With ``--groups`` the rows of a record with the same value of this feature are one group. If a
 record lacks the feature, its last feature takes its place; records without features are left out.
 The default is fitted with groups, with and without ``ordered=True``, and without groups;
-``ConditionalCalibrator`` is fitted with groups and a feature ``horizon``, if the record has it.
+If the record has a feature ``horizon``, ``ConditionalCalibrator`` is fitted with groups and this
+feature, and the default with ``cv="time"`` by the features after it, which are times.
 """
 
 from __future__ import annotations
@@ -98,6 +99,13 @@ def with_groups(record: Record, name: str, some: Any) -> list[Method]:
         calibrator.fit(Z, y, features=F[some][:, horizon], groups=groups)
         return partial(calibrator.predict_proba, features=F_test[:, horizon])
 
+    def forward(Z: np.ndarray, y: np.ndarray) -> Fitted:
+        times = F[some, names.index("horizon") + 1 :]  # a day, or a season and a week
+        _, time = np.unique(times, axis=0, return_inverse=True)
+        order = np.argsort(time, kind="stable")
+        calibrator = AutoCalibrator(cv="time", ordered=True, classes=classes)
+        return calibrator.fit(Z[order], y[order], groups=time[order]).predict_proba
+
     by = f"with groups by {names[column]}"
     fits: dict[str, Any] = {
         f"AutoCalibrator {by}": partial(default, ordered=False),
@@ -105,6 +113,7 @@ def with_groups(record: Record, name: str, some: Any) -> list[Method]:
     }
     if "horizon" in names:
         fits[f"ConditionalCalibrator given horizon, {by}"] = given_horizon
+        fits["AutoCalibrator(cv='time', ordered=True)"] = forward
     return [Method(method, "skcalib", fit) for method, fit in fits.items()]
 
 
@@ -153,7 +162,11 @@ def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> li
         return *key, *version_of(method.library)
 
     draws, usual = draws_of(args), wanted(args.methods)
-    if not args.features and not args.groups and all(about(m, *d) in known for m in usual for d in draws):
+    if (
+        not args.features
+        and not args.groups
+        and all(about(m, *d) in known for m in usual for d in draws)
+    ):
         return []
     record, results = source.make(), []
     if args.features and record.features.keys().isdisjoint(args.features):
@@ -192,7 +205,12 @@ def arguments() -> argparse.Namespace:
     add("--groups", metavar="NAME", help="name of the feature with the groups of the rows")
     add("--limit", type=float, default=300, help="CPU seconds, after which a method is left out")
     add("--jobs", type=int, default=1, help="records at a time")
-    add("--csv", type=Path, metavar="FILE", help="default: results/suite.csv, features.csv or groups.csv")
+    add(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="default: results/suite.csv, features.csv or groups.csv",
+    )
     args = parser.parse_args()
     name = "groups.csv" if args.groups else "features.csv" if args.features else "suite.csv"
     args.csv = args.csv or RESULTS / name

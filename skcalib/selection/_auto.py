@@ -238,7 +238,8 @@ class AutoCalibrator(BaseCalibrator):
             simple=SIMPLE if is_default else (),
             smoothing=smoothing,
             combine=self.combine,
-            screen=is_default,
+            # The first split in time has few training rows, which do not show flexible candidates.
+            screen=is_default and not isinstance(self.cv, str),
             n_jobs=self.n_jobs,
         )
         attributes = {

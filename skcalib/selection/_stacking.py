@@ -321,7 +321,9 @@ def forward_splits(rows: MemoryRows) -> list[Split]:
         unit = "rows" if rows.groups is None else "groups"
         raise ValueError(f"cv='time' needs at least six {unit}, got {n_times}. Pass cv=2.")
     splits = [
-        Split(np.flatnonzero(time < test[0]), np.flatnonzero((time >= test[0]) & (time <= test[-1])))
+        Split(
+            np.flatnonzero(time < test[0]), np.flatnonzero((time >= test[0]) & (time <= test[-1]))
+        )
         for _, test in TimeSeriesSplit(5).split(np.arange(n_times))
     ]
     if not hold_two_classes(rows.y, splits):
@@ -342,11 +344,14 @@ def warn_of_equal_rows(Z: Floats) -> None:
     if n_columns < 3:
         return
     most = 10_000
-    if n_rows > most:  # the middle of the order of the first column, so that equal rows stay together
+    if (
+        n_rows > most
+    ):  # the middle of the order of the first column, so that equal rows stay together
         start = (n_rows - most) // 2
         Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
     n_checked = len(Z)
-    Z = Z[(Z != np.min(Z, where=np.isfinite(Z), initial=np.inf)).all(axis=1)]
+    lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
+    Z = Z[(Z != lowest).all(axis=1)]
     hashes = np.array([hash(row.tobytes()) for row in Z])
     _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
     share = counts[counts > 1].sum() / n_checked
