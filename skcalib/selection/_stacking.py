@@ -351,7 +351,7 @@ def warn_of_equal_rows(Z: Floats) -> None:
         Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
     n_checked = len(Z)
     lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
-    Z = Z[(Z != lowest).all(axis=1)]
+    Z = Z[np.all(lowest != Z, axis=1)]
     hashes = np.array([hash(row.tobytes()) for row in Z])
     _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
     share = counts[counts > 1].sum() / n_checked
