@@ -95,9 +95,7 @@ def with_groups(record: Record, name: str, some: Any) -> list[Method]:
 
     def given_horizon(Z: np.ndarray, y: np.ndarray) -> Fitted:
         horizon = [names.index("horizon")]
-        calibrator = ConditionalCalibrator(
-            ordered=True, categorical_features=[0], classes=classes
-        )
+        calibrator = ConditionalCalibrator(ordered=True, categorical_features=[0], classes=classes)
         calibrator.fit(Z, y, features=F[some][:, horizon], groups=groups)
         return partial(calibrator.predict_proba, features=F_test[:, horizon])
 
