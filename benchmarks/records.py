@@ -6,7 +6,8 @@ second. With ``logits_cal``, ``y_cal``, ``logits_test`` and ``y_test`` the parts
 are (n, K), or (n, 1) for the second of two classes; labels are column numbers, or indicators (n, K)
 of labels that a row may have at once, of which each is a record of two classes. The second format
 may have features of the rows: ``groups_cal`` and ``groups_test`` (n,), ``features_cal`` and
-``features_test`` (n, d). Other records are made from the data sets that come with scikit-learn.
+``features_test`` (n, d), with the names of their columns in ``feature_names`` (d,). Other records
+are made from the data sets that come with scikit-learn.
 """
 
 from __future__ import annotations
@@ -67,11 +68,12 @@ KINDS = {"bundled": "bundled", "text": "next words"}
 
 
 class Record(NamedTuple):
-    """Logits and labels to fit, and to evaluate; features of both."""
+    """Logits and labels to fit, and to evaluate; features of both, and names of their columns."""
 
     fit: Part
     test: Part
     features: dict[str, Part]
+    feature_names: tuple[str, ...] = ()
 
 
 class Source(NamedTuple):
@@ -146,7 +148,9 @@ def recorded(folder: Path) -> Iterator[Source]:
     """The records in the files of a folder."""
 
     def make(file: Path, label: int | None) -> Record:
-        return Record(*read(file, label), features_of(file))
+        with np.load(file) as data:
+            names = tuple(data["feature_names"].tolist()) if "feature_names" in data else ()
+        return Record(*read(file, label), features_of(file), names)
 
     for file in sorted(folder.glob("*.npz")):
         with np.load(file) as data:

@@ -10,10 +10,16 @@ was stopped goes on, and others are replaced; a version of skcalib is the last c
 
     OMP_NUM_THREADS=1 python benchmarks/suite.py [FOLDER...] [--bundled] [--text] [--jobs 2]
         [--methods AutoCalibrator '.*, netcal'] [--rows all 1500 500 --draws 2] [--limit 300]
-        [--features groups features] [--csv FILE]
+        [--features groups features] [--groups day] [--csv FILE]
 
 With ``--features`` records without these are left out, and ``ConditionalCalibrator`` and each of
 its parts are given them; a part without weight counts as failed.
+
+With ``--groups`` the rows of a record with the same value of this feature are one group. If a
+record lacks the feature, its last feature takes its place; records without features are left out.
+The default is fitted with groups, with and without ``ordered=True``, and without groups;
+If the record has a feature ``horizon``, ``ConditionalCalibrator`` is fitted with groups and this
+feature, and the default with ``cv="time"`` by the features after it, which are times.
 """
 
 from __future__ import annotations
@@ -36,10 +42,13 @@ from peers import Fitted, Method, both_columns, probabilities
 from records import FEATURES, Measures, Part, Record, Source, bundled, measures, recorded
 from results import RESULTS, UNCALIBRATED, Result, read, version_of, write
 
+from skcalib import AutoCalibrator
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.conditional._parts import PARTS
 
 SPLITS = 2
+# Methods beside the ones that are given groups.
+COMPARED_WITH_GROUPS = ["TemperatureScaling", "OrdinalCalibration", "AutoCalibrator"]
 FAILED = Measures(np.inf, np.nan, np.nan, np.nan, 0)
 LEFT_OUT = FAILED._replace(log_loss=np.nan)
 
@@ -72,6 +81,40 @@ def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
         return Method(f"{name}, {part} alone" if part else name, "skcalib", fit)
 
     return [method(part) for part in ("", *PARTS[1:])]
+
+
+def with_groups(record: Record, name: str, some: Any) -> list[Method]:
+    """The default with groups of rows by a feature, for classes with and without an order."""
+    names, (F, F_test) = record.feature_names, record.features["features"]
+    column = names.index(name) if name in names else -1
+    groups, classes = F[some, column], range(max(record.fit[0].shape[1], 2))
+
+    def default(Z: np.ndarray, y: np.ndarray, *, ordered: bool) -> Fitted:
+        calibrator = AutoCalibrator(ordered=ordered, classes=classes)
+        return calibrator.fit(Z, y, groups=groups).predict_proba
+
+    def given_horizon(Z: np.ndarray, y: np.ndarray) -> Fitted:
+        horizon = [names.index("horizon")]
+        calibrator = ConditionalCalibrator(ordered=True, categorical_features=[0], classes=classes)
+        calibrator.fit(Z, y, features=F[some][:, horizon], groups=groups)
+        return partial(calibrator.predict_proba, features=F_test[:, horizon])
+
+    def forward(Z: np.ndarray, y: np.ndarray) -> Fitted:
+        times = F[some, names.index("horizon") + 1 :]  # a day, or a season and a week
+        _, time = np.unique(times, axis=0, return_inverse=True)
+        order = np.argsort(time, kind="stable")
+        calibrator = AutoCalibrator(cv="time", ordered=True, classes=classes)
+        return calibrator.fit(Z[order], y[order], groups=time[order]).predict_proba
+
+    by = f"with groups by {names[column]}"
+    fits: dict[str, Any] = {
+        f"AutoCalibrator {by}": partial(default, ordered=False),
+        f"AutoCalibrator(ordered=True) {by}": partial(default, ordered=True),
+    }
+    if "horizon" in names:
+        fits[f"ConditionalCalibrator given horizon, {by}"] = given_horizon
+        fits["AutoCalibrator(cv='time', ordered=True)"] = forward
+    return [Method(method, "skcalib", fit) for method, fit in fits.items()]
 
 
 def too_slow(*_: object) -> None:
@@ -119,10 +162,16 @@ def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> li
         return *key, *version_of(method.library)
 
     draws, usual = draws_of(args), wanted(args.methods)
-    if not args.features and all(about(m, *d) in known for m in usual for d in draws):
+    if (
+        not args.features
+        and not args.groups
+        and all(about(m, *d) in known for m in usual for d in draws)
+    ):
         return []
     record, results = source.make(), []
     if args.features and record.features.keys().isdisjoint(args.features):
+        return []
+    if args.groups and not record.feature_names:
         return []
     for drawn, draw in draws:
         Z, y = record.fit
@@ -134,6 +183,7 @@ def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> li
         fit, K = (Z[some], y[some]), max(Z.shape[1], 2)
         of = source.folder, source.data_set, source.name, source.kind, K, len(fit[1]), drawn, draw
         given = given_features(record, args.features, some) if args.features else []
+        given += with_groups(record, args.groups, some) if args.groups else []
         for method in usual + given:
             if about(method, drawn, draw) not in known:
                 values, seconds, error = run(method, fit, record.test, args.limit)
@@ -148,15 +198,23 @@ def arguments() -> argparse.Namespace:
     add("folders", type=Path, nargs="*", metavar="FOLDER", help="folders of .npz files")
     add("--bundled", action="store_true", help="records made from scikit-learn's data sets")
     add("--text", type=int, nargs="?", const=ROWS, metavar="ROWS", help="next-word predictions")
-    add("--methods", nargs="+", default=[".*"], metavar="REGEX", help="names of methods")
+    add("--methods", nargs="+", metavar="REGEX", help="names of methods, by default all of them")
     add("--rows", nargs="+", default=["all"], help="calibration rows drawn, or all")
     add("--draws", type=int, default=2, help="random subsets of each number of rows")
     add("--features", nargs="+", default=[], choices=FEATURES, help="arrays of features to use")
+    add("--groups", metavar="NAME", help="name of the feature with the groups of the rows")
     add("--limit", type=float, default=300, help="CPU seconds, after which a method is left out")
     add("--jobs", type=int, default=1, help="records at a time")
-    add("--csv", type=Path, metavar="FILE", help="by default results/suite.csv or features.csv")
+    add(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="default: results/suite.csv, features.csv or groups.csv",
+    )
     args = parser.parse_args()
-    args.csv = args.csv or RESULTS / ("features.csv" if args.features else "suite.csv")
+    name = "groups.csv" if args.groups else "features.csv" if args.features else "suite.csv"
+    args.csv = args.csv or RESULTS / name
+    args.methods = args.methods or (COMPARED_WITH_GROUPS if args.groups else [".*"])
     if not args.folders and not args.bundled and not args.text:
         parser.error("There are no records: name a FOLDER, or use --bundled or --text.")
     for folder in args.folders:

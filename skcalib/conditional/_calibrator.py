@@ -51,10 +51,12 @@ class ConditionalCalibrator(AutoCalibrator):
     ----------
     calibrators : dict of str to calibrator or list of calibrators, default=None
         The candidates of :class:`AutoCalibrator`, for the calibration without features.
-    cv : int, splitter or iterable of splits, default=5
+    cv : int, "time", splitter or iterable of splits, default=5
         How to split the calibration rows, as for :class:`AutoCalibrator`.
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates without features, or to take one of them.
+    ordered : bool, default=False
+        Whether the classes have an order, as for :class:`AutoCalibrator`.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Names or numbers of the columns of features that hold categories. "from_dtype" takes
         columns of text, other objects and the categorical types of data frames for categories, and
@@ -119,7 +121,8 @@ class ConditionalCalibrator(AutoCalibrator):
     *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is
     100, 10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
     log-probabilities, the numbers, and the intercepts of the categories. Features count only if
-    they lower the out-of-fold log loss by more than 2.5 standard errors. A row in several test
+    they lower the out-of-fold log loss by more than 2.5 standard errors, which are standard errors
+    of groups if there are ``groups``. A row in several test
     sets counts once, in the first one.
 
     References
@@ -164,6 +167,7 @@ class ConditionalCalibrator(AutoCalibrator):
         *,
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
+        ordered: bool = False,
         categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -173,6 +177,7 @@ class ConditionalCalibrator(AutoCalibrator):
             calibrators,
             cv=cv,
             combine=combine,
+            ordered=ordered,
             n_jobs=n_jobs,
             random_state=random_state,
             classes=classes,
@@ -260,7 +265,8 @@ class ConditionalCalibrator(AutoCalibrator):
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         scaled = log_mixture(temperature, smoothing, rows.X)
         w = None if rows.w is None else rows.w[test]
-        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold)
+        groups = None if rows.groups is None else rows.groups[test]
+        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups)
         given = weigh(columns, held, smoothing, self.n_jobs)
         alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows

@@ -41,6 +41,7 @@ class Held(NamedTuple):
     w: Floats | None
     F: Floats  #: numbers of the columns of features, (n, d)
     fold: Indices
+    groups: Array | None = None
 
     def taken(self, some: Array) -> Held:
         """Some of the rows."""
@@ -112,7 +113,7 @@ def weigh(
     Q = np.zeros((len(held.y), len(found[0])))  # log-probabilities of the labels
     for test, parts in zip(tests, found, strict=True):
         Q[test] = parts[:, np.arange(parts.shape[1]), held.y[test]].T
-    return _weighed(Q, held.w, list(best))
+    return _weighed(Q, held, list(best))
 
 
 def _best_effects(
@@ -147,8 +148,9 @@ def _best_effects(
     return best, tables
 
 
-def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
+def _weighed(Q: Floats, held: Held, strengths: list[float]) -> Weighed:
     """Weights of parts with log-probabilities ``Q`` (n, n_parts) of the labels."""
+    w = held.w
     first = np.eye(Q.shape[1])[0]
     weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), w, first)
     weights = np.where(weights < NEGLIGIBLE, 0, weights)
@@ -156,7 +158,10 @@ def _weighed(Q: Floats, w: Floats | None, strengths: list[float]) -> Weighed:
     gain = np.log(np.exp(Q - Q[:, :1]) @ weights)
     share = np.full(len(Q), 1 / len(Q)) if w is None else w / w.sum()
     mean = share @ gain
-    if mean <= LEAST_GAIN * np.sqrt(share**2 @ (gain - mean) ** 2):
+    deviations = share * (gain - mean)
+    if held.groups is not None:  # rows of a group are dependent
+        deviations = np.bincount(np.unique(held.groups, return_inverse=True)[1], deviations)
+    if mean <= LEAST_GAIN * np.linalg.norm(deviations):
         weights, mean = first, 0.0
     without = -float(share @ Q[:, 0])
     return Weighed(strengths, weights, without, without - float(mean))

@@ -19,7 +19,7 @@ from skcalib._validation.inputs import check_integer, check_option, check_weight
 from skcalib._validation.labels import as_labels
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
-from ._stacking import HeldOut, random_splits, stack
+from ._stacking import HeldOut, forward_splits, random_splits, stack
 
 
 class AutoCalibrator(BaseCalibrator):
@@ -38,11 +38,16 @@ class AutoCalibrator(BaseCalibrator):
     ----------
     calibrators : dict of str to calibrator or list of calibrators, default=None
         The candidates, by name, the simplest first. None stands for the candidates in the Notes.
-    cv : int, splitter or iterable of splits, default=5
+    cv : int, "time", splitter or iterable of splits, default=5
         How to split the calibration rows. An integer is the number of random folds, or of folds of
-        groups if ``fit`` is given ``groups``.
+        groups if ``fit`` is given ``groups``. "time" is for rows in time order: five test parts,
+        each with all earlier rows as its training part.
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates, or to take the candidate of lowest out-of-fold log loss.
+    ordered : bool, default=False
+        Whether the classes have an order, such as grades, in the order of the columns. With more
+        than 20 classes :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
+        :class:`MatrixScaling` are then candidates from 100 rows per class on.
     n_jobs : int, default=None
         Number of folds that are fitted at once.
     random_state : int, RandomState instance or None, default=None
@@ -62,7 +67,7 @@ class AutoCalibrator(BaseCalibrator):
         Mean out-of-fold log loss of each candidate in nats; empty without folds. For candidates
         that are left out after the first fold it is the loss on this fold.
     cv_log_loss_error_ : dict of str to float
-        Standard errors of ``cv_log_loss_``.
+        Standard errors of ``cv_log_loss_``, of groups if ``fit`` is given ``groups``.
     smoothing_ : float
         Share of the uniform distribution in the result: :math:`1 / (N + 1)` for N rows, or its
         square for the default candidates, which are smoothed themselves.
@@ -77,7 +82,9 @@ class AutoCalibrator(BaseCalibrator):
     -----
     UserWarning
         If a candidate fails on a fold, and is left out; if a class has so few rows, or groups, that
-        fewer folds, or none, are possible; and as for :class:`TemperatureScaling`.
+        fewer folds, or none, are possible; if more than 5 per cent of the rows of three or more
+        columns equal another row and ``groups`` are not given; and as for
+        :class:`TemperatureScaling`.
 
     See Also
     --------
@@ -128,6 +135,7 @@ class AutoCalibrator(BaseCalibrator):
         *,
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
+        ordered: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
@@ -136,6 +144,7 @@ class AutoCalibrator(BaseCalibrator):
         self.calibrators = calibrators
         self.cv = cv
         self.combine = combine
+        self.ordered = ordered
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -180,19 +189,24 @@ class AutoCalibrator(BaseCalibrator):
     ) -> tuple[Any, Rows, list[Split] | None]:
         """Logits, checked rows with their groups, and splits unless ``cv`` is an integer."""
         check_option("combine", self.combine, ["stack", "best"])
-        if isinstance(self.cv, Integral):
+        is_number, is_time = isinstance(self.cv, Integral), isinstance(self.cv, str)
+        if is_number:
             check_integer("cv", self.cv, least=2)
+        if is_time:
+            check_option("cv", self.cv, ["time"])
         if self.calibrators is not None:
             for candidate in by_name(self.calibrators).values():
                 check_calibrator(candidate, None)
         X = as_array(X)
         rows = self._validate_rows(X, y, sample_weight)
-        if groups is not None or not isinstance(self.cv, Integral):
+        if groups is not None or not is_number:
             check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
-        is_number = isinstance(self.cv, Integral)
-        splits = None if is_number else self._given_splits(X, y, sample_weight, groups)
-        return X, rows, splits
+        if is_number:
+            return X, rows, None
+        if is_time:
+            return X, rows, forward_splits(rows.in_memory())
+        return X, rows, self._given_splits(X, y, sample_weight, groups)
 
     def _given_splits(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split]:
         """Splits by a splitter, as numbers of the rows of positive weight."""
@@ -224,7 +238,8 @@ class AutoCalibrator(BaseCalibrator):
             simple=SIMPLE if is_default else (),
             smoothing=smoothing,
             combine=self.combine,
-            screen=is_default,
+            # The first split in time has few training rows, which do not show flexible candidates.
+            screen=is_default and not isinstance(self.cv, str),
             n_jobs=self.n_jobs,
         )
         attributes = {
@@ -240,7 +255,8 @@ class AutoCalibrator(BaseCalibrator):
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
         if self.calibrators is None:
-            return dict(default_candidates(rows.n_rows, len(rows.classes), masked=rows.masked))
+            n_classes, ordered = len(rows.classes), self.ordered
+            return default_candidates(rows.n_rows, n_classes, masked=rows.masked, ordered=ordered)
         candidates = by_name(self.calibrators)
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)

@@ -16,6 +16,7 @@ from skcalib.meta._estimator_calibration import EstimatorCalibration
 from skcalib.scaling import (
     MatrixScaling,
     OrderPreservingScaling,
+    OrdinalCalibration,
     SplineCalibration,
     TemperatureScaling,
     Uncalibrated,
@@ -26,7 +27,8 @@ from skcalib.scaling._uncalibrated import unless_passthrough
 # Default candidates that the prior of the weights favors.
 SIMPLE = ("temperature", "uncalibrated")
 
-# Trees are candidates up to this number of classes, since each class needs trees of its own.
+# Trees are candidates up to this number of classes, since each class needs trees of its own. With
+# more classes, ordinal calibration is a candidate if the classes are ordered.
 MOST_CLASSES_OF_TREES = 20
 
 
@@ -43,7 +45,9 @@ class Uniform(BaseCalibrator):
         return namespace(Z).zeros_like(Z)
 
 
-def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str, BaseCalibrator]:
+def default_candidates(
+    n_rows: int, n_classes: int, *, masked: bool, ordered: bool = False
+) -> dict[str, BaseCalibrator]:
     """Candidates by name, from the simplest on."""
     candidates: dict[str, BaseCalibrator] = {
         "temperature": TemperatureScaling(smoothing="auto"),
@@ -63,7 +67,12 @@ def default_candidates(n_rows: int, n_classes: int, *, masked: bool) -> dict[str
         candidates["Venn-Abers"] = VennAbersCalibration()
         return candidates
     candidates["order-preserving"] = OrderPreservingScaling()
-    if n_rows >= 2 * n_classes:  # a class has two parameters in vector scaling
+    least_rows = 2  # per class, since a class has two parameters in vector scaling
+    if ordered and n_classes > MOST_CLASSES_OF_TREES:
+        candidates["ordinal"] = OrdinalCalibration()
+        # With few rows per class, the order says more than parameters of single classes do.
+        least_rows = 100
+    if n_rows >= least_rows * n_classes:
         add_linear(VectorScaling, "vector", [1, 0.1])
         if not masked:
             # A matrix of many classes takes long to fit.

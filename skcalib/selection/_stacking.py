@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
-from skcalib._rows import Floats, Indices, MemoryRows, arrays as xa
+from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split, hold_two_classes
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
@@ -94,7 +94,7 @@ def stack(
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
     test = np.concatenate([split.test for split in splits])
     shares = shares_of(rows, test)
-    losses, errors = log_losses(folds, shares)
+    losses, errors = log_losses(folds, shares, rows.groups)
 
     # Weight the candidates that every fold has.
     names = list(folds[-1].Q)
@@ -218,8 +218,11 @@ def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:
     return shares
 
 
-def log_losses(folds: Sequence[Fold], w: Floats | None) -> tuple[dict[str, float], ...]:
+def log_losses(
+    folds: Sequence[Fold], w: Floats | None, groups: Array | None = None
+) -> tuple[dict[str, float], ...]:
     """Mean log losses on the test rows of the folds that have the candidate; standard errors."""
+    group = None if groups is None else np.unique(groups, return_inverse=True)[1]
     sizes = [len(fold.test) for fold in folds]
     parts = np.split(np.ones(sum(sizes)) if w is None else w, np.cumsum(sizes)[:-1])
     means, errors = {}, {}
@@ -230,8 +233,9 @@ def log_losses(folds: Sequence[Fold], w: Floats | None) -> tuple[dict[str, float
         shares = np.concatenate([part for _, part in pairs])
         shares = shares / shares.sum()
         means[name] = float(shares @ losses)
-        # Several losses of one row are not independent.
-        deviations = np.bincount(test, shares * (losses - means[name]))
+        # Several losses of one row, or of one group, are not independent.
+        unit = test if group is None else group[test]
+        deviations = np.bincount(unit, shares * (losses - means[name]))
         errors[name] = float(np.linalg.norm(deviations))
     return means, errors
 
@@ -297,6 +301,7 @@ def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Spl
         numbers = np.arange(rows.n_rows)
         splits = [*GroupKFold(min(n_folds, n_groups)).split(rows.y, groups=rows.groups)]
     else:
+        warn_of_equal_rows(rows.X)
         numbers = rows_to_weigh_on(rows)
         splits = [*KFold(min(n_folds, len(numbers)), shuffle=True, random_state=rng).split(numbers)]
     y = rows.y[numbers]
@@ -304,6 +309,66 @@ def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Spl
     if not hold_two_classes(y, splits):
         splits = _fewer_splits(y, n_folds, rng, grouped=rows.groups is not None)
     return [Split(numbers[train], numbers[test]) for train, test in splits]
+
+
+def forward_splits(rows: MemoryRows) -> list[Split]:
+    """Five splits of rows in time order: training rows are earlier than test rows.
+
+    The time of a group is the position of its first row, so that no group is split.
+    """
+    time = np.arange(rows.n_rows)
+    if rows.groups is not None:
+        _, first, group = np.unique(rows.groups, return_index=True, return_inverse=True)
+        time = np.argsort(np.argsort(first))[group]
+    n_times = int(time.max()) + 1
+    if n_times < 6:
+        unit = "rows" if rows.groups is None else "groups"
+        raise ValueError(f"cv='time' needs at least six {unit}, got {n_times}. Pass cv=2.")
+    splits = [
+        Split(
+            np.flatnonzero(time < test[0]), np.flatnonzero((time >= test[0]) & (time <= test[-1]))
+        )
+        for _, test in TimeSeriesSplit(5).split(np.arange(n_times))
+    ]
+    if not hold_two_classes(rows.y, splits):
+        raise ValueError(
+            f"cv='time' needs two classes in the first training rows, got one class in "
+            f"{len(splits[0].train)} rows. Pass more rows, or cv=5."
+        )
+    return splits
+
+
+def warn_of_equal_rows(Z: Floats) -> None:
+    """Warn if more than 5 per cent of the rows have the logits of another row.
+
+    Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
+    classifiers clip probabilities. Scores of few values, as of nearest neighbors, do not count.
+    """
+    n_rows, n_columns = Z.shape
+    if n_columns < 3:
+        return
+    most = 10_000
+    if (
+        n_rows > most
+    ):  # the middle of the order of the first column, so that equal rows stay together
+        start = (n_rows - most) // 2
+        Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
+    n_checked = len(Z)
+    lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
+    Z = Z[np.all(lowest != Z, axis=1)]
+    hashes = np.array([hash(row.tobytes()) for row in Z])
+    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    share = counts[counts > 1].sum() / n_checked
+    if share <= 0.05:
+        return
+    # Columns of few values have few combinations, which occur twice by chance.
+    n_values = max(len(np.unique(column)) for column in Z[first].T)
+    if (n_columns - 1) * np.log(n_values) > 2 * np.log(len(first)) - np.log(2):
+        warn(
+            f"{share:.0%} of the rows have logits equal to the logits of another row, so the rows "
+            "seem to be dependent and held-out losses too low: pass groups= to fit with one value "
+            "for all rows of the same origin, or remove repeated rows."
+        )
 
 
 def rows_to_weigh_on(rows: MemoryRows) -> Indices:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import (
+    GroupKFold,
     KFold,
     RepeatedKFold,
     RepeatedStratifiedKFold,
@@ -381,3 +382,39 @@ def test_a_single_test_set_is_refused(n_splits):
     message = "at least two test sets .*, got (1 split|2 equal splits)"
     with pytest.raises(ValueError, match=message):
         ConditionalCalibrator([TemperatureScaling()], cv=cv).fit(Z, y, features=F)
+
+
+def in_weeks(n_weeks, n=10, seed=0):
+    """Rows with an error of the logits of each week, and a feature that differs by week."""
+    rng = np.random.default_rng(seed)
+    week = np.repeat(np.arange(n_weeks), n)
+    Z, y = make_logits(n * n_weeks, 3, temperature=1.0, random_state=seed)
+    feature = rng.normal(size=n_weeks)[week]  # which means nothing
+    return Z + 1.5 * rng.normal(size=(n_weeks, 3))[week], y, feature, week
+
+
+def test_groups_keep_a_feature_from_recognizing_them():
+    """Random folds learn the errors of the weeks by a feature; later weeks have others."""
+    Z, y, feature, week = in_weeks(90)
+    fit, new = week < 30, week >= 30
+    losses = {}
+    for name, groups in {"groups": week[fit], "none": None}.items():
+        c = of_few().fit(Z[fit], y[fit], features=feature[fit], groups=groups)
+        losses[name] = log_loss(y[new], c.predict_proba(Z[new], features=feature[new]))
+    without = log_loss(y[new], AutoCalibrator().fit(Z[fit], y[fit]).predict_proba(Z[new]))
+    assert losses["groups"] < losses["none"] - 0.02
+    assert losses["groups"] < without + 0.005
+
+
+def test_features_and_groups_are_used_together():
+    """A useful feature lowers the loss on new groups."""
+    Z, y, F = rows(1600)
+    groups = np.arange(1600) // 8
+    fit, new = groups < 100, groups >= 100
+    c = of_few().fit(Z[fit], y[fit], features=F[fit], groups=groups[fit])
+    without = of_few().fit(Z[fit], y[fit], groups=groups[fit])
+    with_features = log_loss(y[new], c.predict_proba(Z[new], features=F[new]))
+    assert with_features < log_loss(y[new], without.predict_proba(Z[new])) - 0.02
+    splits = list(GroupKFold(5).split(Z[fit], y[fit], groups[fit]))
+    by_splits = of_few(cv=splits).fit(Z[fit], y[fit], features=F[fit])
+    assert c.loss_report_ == pytest.approx(by_splits.loss_report_)

@@ -22,7 +22,7 @@ def ordered(n=400, K=6, shift=0.7, seed=0):
 def literal(parameters, Z):
     """Probabilities by the formula of the docstring."""
     T, a, b = parameters
-    F = np.cumsum(softmax(Z / T, axis=1), axis=1)[:, :-1]
+    F = np.minimum(np.cumsum(softmax(Z / T, axis=1), axis=1)[:, :-1], 1)
     Q = expit(a * logit(F) + b)
     edges = np.ones((len(Z), 1))
     return np.diff(np.hstack([0 * edges, Q, edges]), axis=1)
@@ -110,3 +110,21 @@ def test_small_probabilities_are_accurate():
 def test_a_fit_that_stops_early_warns():
     with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
         OrdinalCalibration(max_iter=1).fit(*ordered())
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.05])
+def test_masked_classes_have_probability_zero_and_no_share_of_the_uniform_distribution(smoothing):
+    """Classes are masked at both ends and in the middle, in rows with other labels."""
+    Z, y = ordered(300)
+    for k in (0, 3, 5):
+        Z[(np.arange(300) % 6 == k) & (y != k), k] = -np.inf
+    c = OrdinalCalibration(smoothing=smoothing).fit(Z, y)
+    possible = np.isfinite(Z)
+    uniform = possible / possible.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):  # F is 0 or 1 next to masked classes
+        P = (1 - smoothing) * literal(parameters_of(c), Z) + smoothing * uniform
+    np.testing.assert_allclose(c.predict_proba(Z), P, atol=1e-8)
+    assert not c.predict_proba(Z)[~possible].any()
+    x = np.array([np.log(c.temperature_), np.log(c.slope_), c.intercept_])
+    loss = loss_gradient(x, smoothing, Z, y, None)[0]
+    assert loss == pytest.approx(-np.log(P[np.arange(300), y]).sum())

@@ -1,5 +1,6 @@
 """The default calibrator: its formula, its folds, its candidates, and its errors."""
 
+import re
 from copy import deepcopy
 from functools import cache
 from time import process_time
@@ -11,8 +12,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -20,6 +32,7 @@ from sklearn.utils import estimator_html_repr
 
 from skcalib import (
     AutoCalibrator,
+    CalibratedClassifier,
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
@@ -29,6 +42,7 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib._rows.rows import MemoryRows
+from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
 from skcalib.selection._candidates import default_candidates
 from skcalib.selection._stacking import MANY_ROWS, lowest_loss, rows_to_weigh_on
@@ -174,9 +188,92 @@ def test_a_row_in_several_test_sets_counts_once(repeats):
 def test_groups_are_not_split():
     groups = np.arange(N) // 7
     one = fast(4, groups=groups)
-    same(one, fast(list(GroupKFold(4).split(Z, Y, groups))), rtol=0)
+    splits = list(GroupKFold(4).split(Z, Y, groups))
+    same(one, fast(splits, groups=groups), rtol=0)
     same(one, fast(GroupKFold(4), groups=groups), rtol=0)
     same(fast(5, groups=groups % 3), fast(3, groups=groups % 3), rtol=0)  # the number of groups
+
+
+def test_time_splits_test_on_later_rows():
+    same(fast("time"), fast(TimeSeriesSplit(5)))
+
+
+def test_time_splits_do_not_split_groups():
+    """Groups are in the order of their first rows, even if the rows of groups are interleaved."""
+    week = np.random.default_rng(0).permutation(12)[np.arange(N) // 25]
+    week[[24, 25]] = week[[25, 24]]
+    order = week[np.sort(np.unique(week, return_index=True)[1])]
+    splits = [
+        tuple(np.flatnonzero(np.isin(week, order[part])) for part in split)
+        for split in TimeSeriesSplit(5).split(order)
+    ]
+    same(fast("time", groups=week), fast(splits, groups=week))
+
+
+def test_rows_of_weight_zero_are_absent_from_time_splits():
+    w = np.random.default_rng(0).integers(0, 3, N) * 1.0
+    some = w > 0
+    one = fast("time", sample_weight=w)
+    same(one, AutoCalibrator(FAST, cv="time").fit(Z[some], Y[some], w[some]), rtol=0)
+
+
+def test_time_splits_need_two_classes_early():
+    order = np.argsort(Y, kind="stable")
+    with pytest.raises(ValueError, match="two classes in the first training rows, got one class"):
+        AutoCalibrator(FAST, cv="time").fit(Z[order], Y[order])
+
+
+@pytest.mark.parametrize("n_classes", [3, 8])
+@pytest.mark.parametrize("n", [400, 15_000])
+def test_equal_rows_without_groups_are_warned_of_once(n, n_classes):
+    """Also if only a sample of the rows is checked."""
+    X, y = make_logits(n, n_classes, random_state=0)
+    row = np.random.default_rng(0).permutation(np.arange(n) % (9 * n // 10))  # a fifth is twice
+    with pytest.warns(UserWarning, match="equal") as caught:
+        AutoCalibrator(FAST).fit(X[row], y[row])
+    (warning,) = caught
+    assert re.match(
+        r"(19|20|21)% of the rows have logits equal .* pass groups=", str(warning.message)
+    )
+
+
+@pytest.mark.parametrize("case", ["groups", "few", "splits", "two columns", "continuous"])
+def test_other_rows_are_not_warned_of(case):
+    """Warnings are errors."""
+    row = np.arange(N) % (49 * N // 50 if case == "few" else N // 2)
+    if case == "continuous":
+        row = np.arange(N)
+    X, y = bent(N, 2 if case == "two columns" else 3)
+    cv = KFold(5) if case == "splits" else 5
+    AutoCalibrator(FAST, cv=cv).fit(X[row], y[row], groups=row if case == "groups" else None)
+
+
+@pytest.mark.parametrize("classifier", [KNeighborsClassifier(10), GaussianNB(), "forest"])
+def test_equal_scores_of_independent_rows_are_not_warned_of(classifier):
+    """Scores of few values, and saturated scores."""
+    if classifier == "forest":
+        classifier = RandomForestClassifier(100, random_state=0)
+    X, y = make_blobs(600, centers=3, n_features=20, cluster_std=6, random_state=0)
+    X[:, :10] *= 3 if isinstance(classifier, GaussianNB) else 1
+    CalibratedClassifier(classifier, AutoCalibrator(FAST)).fit(X, y)
+
+
+def test_equal_rows_are_warned_of_by_a_classifier_unless_groups_are_known():
+    X, y = make_blobs(200, centers=3, cluster_std=6, random_state=0)
+    row = np.repeat(np.arange(200), 3)
+    classifier = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(X, y)))
+    classifier.set_params(calibrator=AutoCalibrator(FAST))
+    with pytest.warns(UserWarning, match="of the rows have logits equal"):
+        classifier.fit(X[row], y[row])
+    classifier.fit(X[row], y[row], groups=row)
+
+
+def test_standard_errors_are_larger_for_rows_in_groups():
+    row = np.repeat(np.arange(N), 4)
+    alone = fast(3, groups=np.arange(N))
+    repeated = AutoCalibrator(FAST, cv=3).fit(Z[row], Y[row], groups=row)
+    for name, error in alone.cv_log_loss_error_.items():
+        assert repeated.cv_log_loss_error_[name] == pytest.approx(error, rel=0.1)
 
 
 def test_one_candidate_needs_no_folds():
@@ -281,8 +378,31 @@ def test_weights_of_many_rows_come_from_a_sample():
 # Candidates.
 
 
-def candidates(n_rows, n_classes, masked=False):
-    return set(default_candidates(n_rows, n_classes, masked=masked))
+def candidates(n_rows, n_classes, *, masked=False, ordered=False):
+    return set(default_candidates(n_rows, n_classes, masked=masked, ordered=ordered))
+
+
+def test_ordinal_calibration_is_a_candidate_of_many_ordered_classes():
+    for n_classes in (2, 3, 20):
+        assert candidates(1000, n_classes, ordered=True) == candidates(1000, n_classes)
+    assert "ordinal" not in candidates(1000, 21)
+    shared = {"temperature", "uncalibrated", "uniform", "order-preserving", "ordinal"}
+    assert candidates(2099, 21, ordered=True) == shared
+    assert candidates(2100, 21, ordered=True) == candidates(2100, 21) | {"ordinal"}
+
+
+@pytest.mark.parametrize("kind", [AutoCalibrator, ConditionalCalibrator])
+def test_the_order_of_many_classes_lowers_the_loss(kind):
+    rng = np.random.default_rng(0)
+    mean = rng.uniform(0, 29, size=800)
+    X = -1.5 * (np.arange(30) - mean[:, None]) ** 2 / 4  # over-confident and too low
+    y = np.clip(np.round(mean + 2 + 3 * rng.normal(size=800)), 0, 29).astype(int)
+    losses = []
+    for ordered in (False, True):
+        c = kind(ordered=ordered, classes=range(30)).fit(X[:400], y[:400])
+        losses.append(log_loss(y[400:], c.predict_proba(X[400:]), labels=range(30)))
+    assert c.weights_["ordinal"] > 0.5
+    assert losses[1] < losses[0] - 0.03
 
 
 def test_default_candidates_depend_on_classes_and_rows():
@@ -467,6 +587,12 @@ BAD = {
     ),
     "no groups": ({"cv": GroupKFold(3)}, {}, "The 'groups' parameter should not be None"),
     "few groups": ({}, {"groups": np.arange(9)}, "groups must have one entry per row, 300, got 9"),
+    "unknown cv": ({"cv": "month"}, {}, "cv must be one of 'time', got 'month'"),
+    "time of few groups": (
+        {"cv": "time"},
+        {"groups": np.arange(N) // 75},
+        "cv='time' needs at least six groups, got 4",
+    ),
     "one group": ({}, {"groups": np.ones(N)}, "groups must hold at least two groups, .* got 1"),
 }
 
