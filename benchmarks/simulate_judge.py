@@ -132,7 +132,7 @@ def thresholds(draws: int) -> None:
     for m in (3, 10):
         for size in (1, 4):
             line = [str(m), str(size)]
-            for n in (100, 1000, 10_000):
+            for n in (100, 500, 2500):
                 rng, broken, coverages = np.random.default_rng(n), 0, []
                 groups = np.repeat(np.arange(m * n // size), size)
                 by = groups % m
@@ -148,8 +148,9 @@ def thresholds(draws: int) -> None:
                     broken += any(k and risks[k - 1] > risk * (1 + 1e-9) for k in counts)
                     coverages += [part.coverage for part in found.by.values()]
                 line.append(f"{100 * broken / draws:.1f} ({np.mean(coverages):.2f})")
+            print(*line, flush=True)
             lines.append(line)
-    print(simple_table(("categories", "rows of a group", "100", "1000", "10 000"), lines))
+    print(simple_table(("categories", "rows of a group", "100", "500", "2500"), lines))
 
 
 def main() -> None:
