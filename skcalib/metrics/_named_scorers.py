@@ -96,7 +96,9 @@ class NamedScorer(NamedTuple):
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
 
 
-def measured(P: Any, sample: Sample, classes: Array, measures: list[NamedScorer]) -> dict[str, float]:
+def measured(
+    P: Any, sample: Sample, classes: Array, measures: list[NamedScorer]
+) -> dict[str, float]:
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
     order, in_order = np.argsort(classes), Predictions(classes, P)
