@@ -34,7 +34,7 @@ class IncreasingMap:
             )
         return True
 
-    @available_if(_check_increasing)
+    @available_if(_check_increasing)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Raw log-odds of calibrated log-odds, such as the raw score at a calibrated threshold.
 

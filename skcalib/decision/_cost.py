@@ -171,7 +171,7 @@ def expected_cost(
     if costs.ndim != 3:
         _check_costs(costs, len(classes), rows.n_rows)
         if capacity is not None:
-            return _cost_within(capacity, *rows.in_memory().arrays, costs) / rows.weight
+            return _cost_within(capacity, costs, *rows.in_memory().arrays) / rows.weight
         return float(rows.sum(partial(_cost_of_block, costs=costs), _plan(costs)) / rows.weight)
     check_in_memory([y_true, y_proba, sample_weight])
     n_rows = np.shape(y_true)[0]
@@ -180,7 +180,7 @@ def expected_cost(
     if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
         costs = costs[w > 0]
     if capacity is not None:
-        return _cost_within(capacity, *rows.in_memory().arrays, costs) / rows.weight
+        return _cost_within(capacity, costs, *rows.in_memory().arrays) / rows.weight
     return float(rows.in_memory().extended(costs).sum(_cost_of_block) / rows.weight)
 
 
@@ -252,7 +252,7 @@ def _cost_of_block(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> fl
     return float(each.sum() if w is None else w @ each)
 
 
-def _cost_within(capacity: float, P: Floats, y: Indices, w: Floats | None, costs: Floats) -> float:
+def _cost_within(capacity: float, costs: Floats, P: Floats, y: Indices, w: Floats | None) -> float:
     """Sum of the costs by weight, if a weight of ``capacity`` may get the second decision."""
     expected, w = _expected(P, costs), np.ones(len(y)) if w is None else w
     gains, ties = np.unique(expected[:, 1] - expected[:, 0], return_inverse=True)

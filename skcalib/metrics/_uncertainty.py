@@ -230,8 +230,9 @@ def calibration_error_interval(
 
 def is_error(measured: Measured, measure: Measure, random: Random) -> bool:
     """Whether a measure is a calibration error, so that a calibrated model has the true error 0."""
-    is_named = isinstance(measured, MeasuredByBins) or measure in CALLED
-    return is_named or vanishes(measured, random)
+    if isinstance(measured, MeasuredByBins) or measure in CALLED:
+        return True
+    return vanishes(measured, random)
 
 
 def inverted_ends(
