@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._inverse import IncreasingMap
 from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays as xa
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
@@ -22,7 +23,7 @@ MultiClass = Literal["ovr", "ovo"]
 PAIRS_AT_A_TIME = 64
 
 
-class IsotonicCalibration(_PerClass):
+class IsotonicCalibration(IncreasingMap, _PerClass):
     r"""Isotonic regression: the non-decreasing function of the probability with least squares.
 
     For each class, one-vs-rest, the function :math:`f` that minimizes

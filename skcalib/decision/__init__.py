@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._cost import bayes_decision, expected_cost
+from ._cost import bayes_decision, calibration_decision_loss, expected_cost
 from ._display import RiskCoverageDisplay
 from ._selective import (
     RiskCoverageCurve,
@@ -18,6 +18,7 @@ __all__ = [
     "SelectiveThreshold",
     "area_under_risk_coverage",
     "bayes_decision",
+    "calibration_decision_loss",
     "expected_cost",
     "risk_coverage_curve",
     "selective_threshold",

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import ArrayLike, Floats, Indices, Plan, as_numpy, check_in_memory
-from skcalib._validation.inputs import FLOATS, check_weights
+from skcalib._scores.isotonic import isotonic_blocks
+from skcalib._validation.inputs import FLOATS, check_real, check_weights
 from skcalib._validation.labels import check_column_names, check_labels_of_columns
-from skcalib.metrics._input import check_input, position, unlabelled
+from skcalib.metrics._input import check_input, columns_of, position, unlabelled
 
 # Expected costs of two decisions that differ by less, relative to the expected sizes of their
 # costs, are equal up to rounding. Relative to the largest cost, all decisions would be equal if a
@@ -84,6 +85,7 @@ def expected_cost(
     y_proba: ArrayLike,
     cost: ArrayLike,
     *,
+    capacity: float | None = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
@@ -110,6 +112,10 @@ def expected_cost(
     cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
         Costs, with a row for each true class, in the order of ``labels``, and a column for each
         decision; or such a matrix for each row, as for :func:`bayes_decision`.
+    capacity : float, default=None
+        Number of rows that may get the second of two decisions, such as the number of cases that
+        people can check. The rows with the largest expected gain get it, if the gain is positive.
+        Rows of equal gain share what is left. Weights count as numbers of rows.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
     labels : array-like of shape (n_classes,), default=None
@@ -126,7 +132,8 @@ def expected_cost(
     Raises
     ------
     ValueError
-        As :func:`reliability_curve` and :func:`bayes_decision`.
+        As :func:`reliability_curve` and :func:`bayes_decision`, and if ``capacity`` is negative or
+        there are not two decisions.
 
     References
     ----------
@@ -140,16 +147,31 @@ def expected_cost(
     1.0
     >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], cost)
     1.0
+
+    One of the payments can be checked for 3:
+
+    >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], [[0, 3], [100, 3]], capacity=1)
+    1.0
     """
     rows = check_input(y_true, y_proba, sample_weight, labels)
     classes = rows.classes
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         rows = rows.with_logits(1 - rows.X)  # of the second class
     costs = _as_numbers(cost)
+    if capacity is not None:
+        check_real("capacity", capacity, closed=True)
+        check_in_memory([y_true, y_proba, sample_weight])
+        if costs.shape[-1:] != (2,):
+            raise ValueError(
+                "capacity is for two decisions, the last axis of cost, got cost of shape "
+                f"{costs.shape}. Leave it out, or pass the costs of two decisions."
+            )
     if _has_names(cost):
         check_column_names(cost.T, classes, "cost.T", param="labels")  # type: ignore[union-attr]
     if costs.ndim != 3:
         _check_costs(costs, len(classes), rows.n_rows)
+        if capacity is not None:
+            return _cost_within(capacity, costs, *rows.in_memory().arrays) / rows.weight
         return float(rows.sum(partial(_cost_of_block, costs=costs), _plan(costs)) / rows.weight)
     check_in_memory([y_true, y_proba, sample_weight])
     n_rows = np.shape(y_true)[0]
@@ -157,6 +179,8 @@ def expected_cost(
     w = check_weights(sample_weight, n_rows)
     if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
         costs = costs[w > 0]
+    if capacity is not None:
+        return _cost_within(capacity, costs, *rows.in_memory().arrays) / rows.weight
     return float(rows.in_memory().extended(costs).sum(_cost_of_block) / rows.weight)
 
 
@@ -206,7 +230,6 @@ def _plan(costs: Floats) -> Plan:
 # Functions of blocks with one matrix of costs, or one for each row.
 def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Indices:  # noqa: ARG001
     """Indices of decisions."""
-    P = (P if P.ndim == 2 else np.stack([1 - P, P], axis=1)).astype(np.float64)
     expected = _expected(P, costs)
     rounding = ROUNDING * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
     ties = expected - rounding <= np.min(expected + rounding, axis=1, keepdims=True)
@@ -215,6 +238,7 @@ def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Indices:
 
 def _expected(P: Floats, costs: Floats) -> Floats:
     """Expected cost of each decision."""
+    P = (P if P.ndim == 2 else np.stack([1 - P, P], axis=1)).astype(np.float64)
     if costs.ndim == 2:
         return P @ costs.astype(np.float64)
     return np.asarray(np.einsum("nk,nkd->nd", P, costs))
@@ -226,3 +250,80 @@ def _cost_of_block(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> fl
     each = costs[y, decided] if costs.ndim == 2 else costs[np.arange(len(y)), y, decided]
     each = each.astype(np.float64)
     return float(each.sum() if w is None else w @ each)
+
+
+def _cost_within(capacity: float, costs: Floats, P: Floats, y: Indices, w: Floats | None) -> float:
+    """Sum of the costs by weight, if a weight of ``capacity`` may get the second decision."""
+    expected, w = _expected(P, costs), np.ones(len(y)) if w is None else w
+    gains, ties = np.unique(expected[:, 1] - expected[:, 0], return_inverse=True)
+    # Increasing differences of costs: the largest gains are first, and ties share the rest.
+    weight = np.bincount(ties, w)
+    left = capacity - (np.cumsum(weight) - weight)
+    share = np.where(gains < 0, np.clip(left / weight, 0, 1), 0.0)[ties]
+    each = costs[y] if costs.ndim == 2 else costs[np.arange(len(y)), y]
+    return float(w @ (each[:, 0] + share * (each[:, 1] - each[:, 0])))
+
+
+def calibration_decision_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Largest decision loss that isotonic recalibration would save, over all thresholds.
+
+    A false positive costs the threshold t, and a false negative costs :math:`1 - t`, so that rows
+    with a risk of at least t are positive. With the mean costs :math:`L_p` of the risks and
+    :math:`L_q` of the risks q after isotonic regression on the same rows, the loss is
+
+    .. math:: \max_t \, L_p(t) - L_q(t) = \max_t \,
+        (1 - t)\, (\mathrm{NB}_q(t) - \mathrm{NB}_p(t))
+
+    with the :func:`~skcalib.clinical.net_benefit`.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight, labels, pos_label
+        As for :func:`reliability_curve`, of two classes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1. 0 if isotonic regression changes no decision for the better.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`, and for more than two classes.
+
+    References
+    ----------
+    .. [1] Hu, Wu, "Predict to Minimize Swap Regret for All Payoff-Bounded Tasks", FOCS 2024,
+       `arXiv:2404.13503 <https://arxiv.org/abs/2404.13503>`_, where all recalibrations count.
+
+    Examples
+    --------
+    >>> from skcalib.decision import calibration_decision_loss
+    >>> y, p = [0, 0, 1, 1], [0.6, 0.6, 0.9, 0.9]
+    >>> round(calibration_decision_loss(y, p), 2)  # of two false positives at the threshold 0.6
+    0.3
+    """
+    (rows,) = columns_of(y_true, y_proba, "binary", sample_weight, labels, pos_label).ranked(
+        lambda found: found
+    )
+    blocks = isotonic_blocks(rows)
+    q = np.repeat(blocks.value, blocks.end - blocks.start + 1)
+    missed = np.append(0.0, np.cumsum(rows.hits))
+    alarms = np.append(np.cumsum((rows.weight - rows.hits)[::-1])[::-1], 0.0)
+
+    def loss(t: Floats, first: Indices) -> Floats:
+        """Cost at thresholds if the scores from an index on are positive."""
+        return t * alarms[first] + (1 - t) * missed[first]
+
+    # Between two scores the difference is convex in t, so that it is largest at a score.
+    t, first = rows.scores, np.arange(len(rows.scores))
+    before = np.maximum(loss(t, first), loss(t, first + 1))
+    saved = before - loss(t, np.searchsorted(q, t))
+    return float(np.max(saved) / rows.weight.sum())

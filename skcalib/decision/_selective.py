@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betainc, xlog1py
 
-from skcalib._rows import ArrayLike, Floats, Indices, Ranked, check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, check_in_memory
+from skcalib._rows.ranking import ranked
 from skcalib._validation.inputs import check_flag, check_real
+from skcalib._validation.labels import as_labels
 from skcalib.metrics._groups import group_numbers
-from skcalib.metrics._input import check_kind, columns_of
+from skcalib.metrics._input import check_kind, columns_of, scored_rows
 
 Accepted = Literal["top-label", "binary"]
 
@@ -58,12 +60,20 @@ class SelectiveThreshold:
     coverage : float
         Share of the given rows that are accepted.
     risk : float
-        Share of these that are wrong; 0 if none is accepted.
+        Share of the accepted rows that are wrong; 0 if none is accepted.
+    n_labels : float
+        Number of labels from which a threshold would pass, if more rows had the same risks and
+        coverages: the number of the given labels if a threshold passes, and infinity if the
+        promised risk is below the risk at every threshold.
+    by : dict
+        Result for each category of ``by``; empty without categories.
     """
 
     threshold: float
     coverage: float
     risk: float
+    n_labels: float
+    by: dict[Any, SelectiveThreshold] = field(default_factory=dict)
 
 
 def risk_coverage_curve(
@@ -215,6 +225,7 @@ def selective_threshold(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     groups: ArrayLike | None = None,
+    by: ArrayLike | None = None,
 ) -> SelectiveThreshold:
     r"""Threshold of the confidence above which at most a promised share of the rows is wrong.
 
@@ -248,19 +259,25 @@ def selective_threshold(
         Group of each row, such as a patient or a question. The n accepted rows then count as
         :math:`n_\text{eff} = n^2 / \sum_g n_g^2` independent rows with the same share of errors,
         where :math:`n_g` rows of group g are accepted: as if all rows of a group were equal.
+    by : array-like of shape (n_samples,), default=None
+        Category of each row, such as the question or the species, for a threshold for each category
+        from its rows only. The promises of all m categories hold jointly at the confidence level:
+        the level of each is :math:`1 - \delta / m` (Bonferroni).
 
     Returns
     -------
     SelectiveThreshold
-        With ``threshold``, ``coverage`` and ``risk``. If no threshold passes, none of the rows is
-        accepted: the threshold is infinite. A risk of 0.05 at a confidence level of 0.95
-        takes 59 accepted rows, without an error.
+        With ``threshold``, ``coverage``, ``risk``, ``n_labels`` and ``by``. If no threshold passes,
+        none of the rows is accepted: the threshold is infinite, and ``n_labels`` is the number of
+        labels that would suffice. A risk of 0.05 at a confidence level of 0.95 takes 59 accepted
+        rows, without an error. With ``by`` the threshold of all rows together keeps its promise at
+        the confidence level by itself.
 
     Raises
     ------
     ValueError
         As :func:`reliability_curve`, and if ``risk`` or ``confidence_level`` is not between 0 and
-        1.
+        1, or ``by`` does not have a category for each row.
 
     Notes
     -----
@@ -290,23 +307,64 @@ def selective_threshold(
     >>> accepted = P.max(axis=1) >= found.threshold
     >>> bool(accepted.mean() == found.coverage)
     True
+
+    A threshold for each question, and the number of labels that a question lacks:
+
+    >>> import numpy as np
+    >>> question = np.repeat(["first", "second"], [1900, 100])
+    >>> found = selective_threshold(y, P, risk=0.1, by=question)
+    >>> bool(found.by["first"].coverage > 0.3)
+    True
+    >>> found.by["second"].threshold
+    inf
+    >>> 100 < found.by["second"].n_labels < 300
+    True
     """
     check_kind(kind, Accepted)
     check_real("risk", risk, high=1)
     check_real("confidence_level", confidence_level, high=1)
-    check_in_memory((y_true, y_proba, groups))
-    columns = columns_of(y_true, y_proba, kind, None, labels, pos_label)
-    (rows,) = columns.ranked(lambda found: found)
+    check_in_memory((y_true, y_proba, groups, by))
+    rows = next(scored_rows(y_true, y_proba, kind, None, labels, pos_label)[1])
+    numbers = group_numbers(groups, y_proba, None)
+    delta = 1 - confidence_level
+    found = _threshold(rows.score, rows.event, numbers, risk, delta)
+    if by is None:
+        return found
+    categories = as_labels(by, "by")
+    if len(categories) != len(rows.score):
+        raise ValueError(
+            f"by must have a category for each of the {len(rows.score)} rows, got "
+            f"{len(categories)}. Pass one entry per row of y_true."
+        )
+    names = np.unique(categories)
+    results = {}
+    for name in names.tolist():
+        among = categories == name
+        some = None if numbers is None else numbers[among]
+        category = rows.score[among], rows.event[among], some
+        results[name] = _threshold(*category, risk, delta / len(names))
+    return replace(found, by=results)
+
+
+def _threshold(
+    score: Floats, right: Bools, groups: Indices | None, risk: float, level: float
+) -> SelectiveThreshold:
+    """Lowest threshold that passes, or the number of labels with which a threshold would."""
+    rows = ranked(score, right)
     n, wrong = _accepted(rows)
-    effective = n
-    if (numbers := group_numbers(groups, y_proba, None)) is not None:
-        (scored,) = columns.each()
-        effective = n**2 / _squared_sizes(scored.score, numbers, rows.scores[::-1])
-    last = lowest_that_passes(effective, wrong * effective / n, risk, 1 - confidence_level)
-    if last < 0:
-        return SelectiveThreshold(np.inf, 0.0, 0.0)
-    threshold = float(rows.scores[::-1][last])
-    return SelectiveThreshold(threshold, float(n[last] / n[-1]), float(wrong[last] / n[last]))
+    effective = n if groups is None else n**2 / _squared_sizes(score, groups, rows.scores[::-1])
+    errors = wrong * effective / n
+    last = lowest_that_passes(effective, errors, risk, level)
+    if last >= 0:
+        threshold, accepted = float(rows.scores[::-1][last]), n[last]
+        coverage, rate = accepted / n[-1], wrong[last] / accepted
+        return SelectiveThreshold(threshold, float(coverage), float(rate), float(n[-1]))
+    if (wrong / n).min() >= risk:
+        return SelectiveThreshold(np.inf, 0.0, 0.0, np.inf)
+    times = 1.0
+    while lowest_that_passes(times * effective, times * errors, risk, level) < 0:
+        times *= 1.1
+    return SelectiveThreshold(np.inf, 0.0, 0.0, float(np.ceil(times * n[-1])))
 
 
 def _squared_sizes(score: Floats, groups: Indices, thresholds: Floats) -> Floats:

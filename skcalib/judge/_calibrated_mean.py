@@ -1,10 +1,10 @@
-"""The rate of an event in many rows with scores, from few labels: prediction-powered inference."""
+"""Means of labels in many rows with scores, from few labels: prediction-powered inference."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -25,12 +25,12 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class CalibratedMean:
-    """Rate in all rows with a confidence interval.
+    """Mean in all rows, or difference of two means, with a confidence interval.
 
     Attributes
     ----------
     estimate : float
-        Estimated rate in all rows.
+        Estimated mean in all rows.
     low, high : float
         Ends of the interval.
     n_effective : float
@@ -51,6 +51,7 @@ def calibrated_mean(
     score_labelled: ArrayLike,
     score_all: ArrayLike,
     *,
+    bounds: tuple[float, float] | None = None,
     by: ArrayLike | None = None,
     by_all: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -59,7 +60,7 @@ def calibrated_mean(
     sample_weight_all: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> CalibratedMean:
-    r"""Rate of an event in many scored rows, from few labels, with a confidence interval.
+    r"""Rate of an event, or mean rating, in many scored rows from few labels, with an interval.
 
     All N rows have a score, such as the score of a language model as a judge, and n of them, drawn
     at random, have a label y as well. The mean score is not the rate, unless the score is
@@ -80,18 +81,24 @@ def calibrated_mean(
     normal quantile z of the confidence level, represents errors that few labels do not show.
     Without it, a judge that is right on all 30 labels would have no error.
 
+    Ratings between the ``bounds`` :math:`[l, u]` are mapped to :math:`(y - l) / (u - l)`. Their
+    interval has the effective number of rows at which a rate of the same size would have the
+    variance V.
+
     With groups, such as the questions that several answers belong to, the sums of squares of V are
     over sums of the residuals of whole groups.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels, 0 and 1 or booleans; the rate is the rate of 1.
+        Labels, 0 and 1 or booleans; the rate is the rate of 1. With ``bounds``, ratings.
     score_labelled : array-like of shape (n,) or (n, 1)
         Scores of the labelled rows. They may be in any unit, also negatively correlated
         with the labels; log-odds are best (:class:`~skcalib.judge.ScoreTransformer`).
     score_all : array-like of shape (N,) or (N, 1)
         Scores of all rows, the labelled ones among them.
+    bounds : (float, float), default=None
+        Smallest and largest possible rating, such as ``(1, 5)``. By default labels are 0 and 1.
     by, by_all : array-like of shape (n,) and (N,), default=None
         Category of each labelled row and of each row, for a result for each category, from its
         rows only.
@@ -111,9 +118,9 @@ def calibrated_mean(
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, scores are not finite, lengths differ, fewer than three rows of
-        a category are labelled, categories or groups of labelled rows are missing among all rows,
-        or there are fewer rows than labels.
+        If labels are not 0 and 1, or not within the bounds, scores are not finite, lengths differ,
+        fewer than three rows of a category are labelled, categories or groups of labelled rows are
+        missing among all rows, or there are fewer rows than labels.
 
     Notes
     -----
@@ -154,39 +161,154 @@ def calibrated_mean(
     True
     """
     check_real("confidence_level", confidence_level, high=1)
-    check_in_memory((y, score_labelled, score_all, by, by_all, groups, groups_all))
-    check_not_swapped(y=y, score_labelled=score_labelled)
-    event = as_labels(y)
-    if not np.isin(event, [0, 1]).all():
-        raise ValueError(
-            f"y must hold 0 and 1, or booleans, got {shown(np.unique(event))}. Pass y == label for "
-            "the rate of a label."
-        )
-    score, w = _scored(score_labelled, sample_weight, "score_labelled")
-    every, w_all = _scored(score_all, sample_weight_all, "score_all")
-    n, n_all = len(score), len(every)
-    if n != len(event) or n_all < n:
-        raise ValueError(
-            f"score_labelled must have one score for each of the {len(event)} labels in y, and "
-            "score_all the scores of all rows, including the labelled rows, got "
-            f"{n} and {n_all}. Check that they are not swapped."
-        )
-    pairs = _codes(groups, groups_all, n, n_all, "groups")
-    if pairs is not None:
-        warn_of_few_groups(len(np.unique(pairs[0])))
-    numbers, numbers_all = pairs or (np.arange(n), np.arange(n_all))
-    labelled = score, w, event.astype(np.float64), numbers
-    rows = every, w_all, numbers_all
-    found = _mean(labelled, rows, confidence_level)
-    categories = _codes(by, by_all, n, n_all, "by")
+    check_in_memory((by, by_all))
+    low, high = _checked_bounds(bounds)
+    weights, pairs = (sample_weight, sample_weight_all), (groups, groups_all)
+    labelled, rows = _checked_rows(y, score_labelled, score_all, bounds, weights, pairs)
+    found = _mean(labelled, rows, confidence_level, low, high)
+    categories = _codes(by, by_all, len(labelled[0]), len(rows[0]), "by")
     if categories is None:
         return found
     results = {}
     for name in np.unique(categories[1]).tolist():
         part = [x[categories[0] == name] for x in labelled]
         part_all = [x[categories[1] == name] for x in rows]
-        results[name] = _mean(part, part_all, confidence_level, f" in category {name!r}")
+        where = f" in category {name!r}"
+        results[name] = _mean(part, part_all, confidence_level, low, high, where)
     return replace(found, by=results)
+
+
+def calibrated_mean_difference(
+    y: ArrayLike,
+    score_labelled: ArrayLike,
+    score_all: ArrayLike,
+    other_y: ArrayLike,
+    other_score_labelled: ArrayLike,
+    other_score_all: ArrayLike,
+    *,
+    bounds: tuple[float, float] | None = None,
+    groups: ArrayLike | None = None,
+    groups_all: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    sample_weight_all: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> CalibratedMean:
+    r"""Difference of the means of two systems on the same rows, with a paired interval.
+
+    The estimate is the difference of the two estimates of :func:`calibrated_mean`. In its notation,
+    with the residuals and calibrated scores of the first system minus these of the second, the
+    variance and the interval are
+
+    .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c}{n (n - 2)} + \frac{s_N^2(\lambda f)}{N} ,
+        \qquad \hat\theta \pm z \sqrt V .
+
+    Parameters
+    ----------
+    y, score_labelled, score_all
+        Labels and scores of the first system, as for :func:`calibrated_mean`.
+    other_y, other_score_labelled, other_score_all
+        Labels and scores of the second system for the same rows.
+    bounds : (float, float), default=None
+        Smallest and largest possible rating. By default labels are 0 and 1.
+    groups, groups_all, sample_weight, sample_weight_all, confidence_level
+        As for :func:`calibrated_mean`.
+
+    Returns
+    -------
+    CalibratedMean
+        With the first mean minus the second as ``estimate``, ``low``, ``high`` and ``n_effective``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`calibrated_mean`, and if the systems have different numbers of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.judge import calibrated_mean_difference
+    >>> rng = np.random.default_rng(0)
+    >>> ability = rng.normal(size=5000)
+    >>> first, second = ability + 0.5 > 0, ability + rng.normal(0, 0.5, 5000) > 0
+    >>> s, t = rng.normal(first, 0.5), rng.normal(second, 0.5)
+    >>> found = calibrated_mean_difference(first[:300], s[:300], s, second[:300], t[:300], t)
+    >>> bool(0.1 < found.low < 0.19 < found.high < 0.3)
+    True
+    """
+    check_real("confidence_level", confidence_level, high=1)
+    low, high = _checked_bounds(bounds)
+    weights, pairs = (sample_weight, sample_weight_all), (groups, groups_all)
+    systems = (y, score_labelled, score_all), (other_y, other_score_labelled, other_score_all)
+    sizes = [[np.shape(values)[:1] for values in system] for system in systems]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "Both systems must be judged on the same rows, got labels, scores of labels and scores "
+            f"of shapes {sizes[0]} and {sizes[1]}. Leave out rows that one system lacks."
+        )
+    rows = [_checked_rows(*system, bounds, weights, pairs) for system in systems]
+    one, two = (_corrected(*system) for system in rows)
+    (_, w, first, groups_of), (_, w_all, groups_of_all) = rows[0]
+    residual, shift = one.residual - two.residual, one.shift - two.shift
+    variance = _variance(residual, shift, w, w_all, groups_of, groups_of_all, confidence_level)
+    estimate, reach = one.mean - two.mean, ndtri((1 + confidence_level) / 2) * np.sqrt(variance)
+    ends = np.clip([estimate - reach, estimate + reach], -1, 1) * (high - low)
+    gaps = first - rows[1][0][2]
+    n_effective = _variance_of_labels(gaps, w, confidence_level) / variance
+    return CalibratedMean(
+        float(estimate * (high - low)), float(ends[0]), float(ends[1]), float(n_effective)
+    )
+
+
+def _checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Smallest and largest label."""
+    if bounds is None:
+        return 0.0, 1.0
+    ends = np.asarray(bounds, dtype=np.float64)
+    if ends.shape != (2,) or not (np.abs(ends) <= LARGEST).all() or ends[0] >= ends[1]:
+        raise ValueError(
+            f"bounds must be the smallest and the largest rating, such as (1, 5), got {bounds!r}."
+        )
+    return float(ends[0]), float(ends[1])
+
+
+def _checked_rows(
+    y: ArrayLike,
+    score_labelled: ArrayLike,
+    score_all: ArrayLike,
+    bounds: tuple[float, float] | None,
+    weights: tuple[Any, Any],
+    groups: tuple[Any, Any],
+) -> tuple[Rows, Rows]:
+    """Labelled rows, with labels between 0 and 1, and all rows."""
+    check_in_memory((y, score_labelled, score_all, *groups))
+    check_not_swapped(y=y, score_labelled=score_labelled)
+    labels = as_labels(y)
+    low, high = _checked_bounds(bounds)
+    if bounds is None and not np.isin(labels, [0, 1]).all():
+        raise ValueError(
+            f"y must hold 0 and 1, or booleans, got {shown(np.unique(labels))}. Pass y == label "
+            "for the rate of a label, or bounds for the mean of ratings."
+        )
+    if labels.dtype.kind not in "biuf" or not ((labels >= low) & (labels <= high)).all():
+        raise ValueError(
+            f"y must hold ratings within bounds={bounds!r}, got {shown(np.unique(labels))}. Pass "
+            "the smallest and the largest possible rating."
+        )
+    score, w = _scored(score_labelled, weights[0], "score_labelled")
+    every, w_all = _scored(score_all, weights[1], "score_all")
+    n, n_all = len(score), len(every)
+    if n != len(labels) or n_all < n:
+        raise ValueError(
+            f"score_labelled must have one score for each of the {len(labels)} labels in y, and "
+            "score_all the scores of all rows, including the labelled rows, got "
+            f"{n} and {n_all}. Check that they are not swapped."
+        )
+    codes = _codes(*groups, n, n_all, "groups")
+    if codes is not None:
+        warn_of_few_groups(len(np.unique(codes[0])))
+    numbers, numbers_all = codes or (np.arange(n), np.arange(n_all))
+    ratings = (labels.astype(np.float64) - low) / (high - low)
+    return (score, w, ratings, numbers), (every, w_all, numbers_all)
 
 
 def _codes(some: Any, every: Any, n: int, n_all: int, name: str) -> tuple[Array, Array] | None:
@@ -234,9 +356,17 @@ def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tup
     return values, np.ones(len(values)) if w is None else w
 
 
-def _mean(labelled: Rows, every: Rows, level: float, where: str = "") -> CalibratedMean:
-    """The formulas of :func:`calibrated_mean`, in its notation."""
-    (_, w, y, groups), (_, w_all, groups_all) = labelled, every
+class Corrected(NamedTuple):
+    """Mean of the labelled rows, corrected by the calibrated scores of all rows."""
+
+    mean: float
+    residual: Floats  #: label minus the calibrated score times its slope, centred
+    shift: Floats  #: calibrated score of all rows times its slope, centred
+
+
+def _corrected(labelled: Rows, every: Rows, where: str = "") -> Corrected:
+    """The estimate of :func:`calibrated_mean`, in its notation."""
+    (_, w, y, _), (_, w_all, _) = labelled, every
     n, n_all = w.sum(), w_all.sum()
     if min(n, n_all) < FEWEST:
         raise ValueError(
@@ -249,14 +379,49 @@ def _mean(labelled: Rows, every: Rows, level: float, where: str = "") -> Calibra
     rate, spread = w @ y / n, w @ above**2
     slope = np.clip(w @ (above * y) / spread, 0, 1) if spread > 0 else 0.0
     shift = w_all @ above_all / n_all
-    estimate = np.clip(rate + slope * shift, 0, 1)
-    z2 = ndtri((1 + level) / 2) ** 2
-    squares, inflation = _squares(y - rate - slope * above, w, groups, level)
-    variance = (squares + inflation * z2 / 2) / (n * (n - 2))
-    variance += slope**2 * _squares(above_all - shift, w_all, groups_all, level)[0] / n_all**2
-    n_effective = (w @ (y - rate) ** 2 + z2 / 2) / (n - 1) / variance
-    low, high = clopper_pearson(estimate, n_effective, level)
-    return CalibratedMean(float(estimate), float(low), float(high), float(n_effective))
+    mean = float(np.clip(rate + slope * shift, 0, 1))
+    return Corrected(mean, y - rate - slope * above, slope * (above_all - shift))
+
+
+def _mean(
+    labelled: Rows, every: Rows, level: float, low: float, high: float, where: str = ""
+) -> CalibratedMean:
+    """The result of :func:`calibrated_mean` for labels that were mapped from [low, high]."""
+    (_, w, y, groups), (_, w_all, groups_all) = labelled, every
+    mean, residual, shift = _corrected(labelled, every, where)
+    variance = _variance(residual, shift, w, w_all, groups, groups_all, level)
+    # Events have the largest variance of all labels with their mean.
+    events = w.sum() * (rate := w @ y / w.sum()) * (1 - rate)
+    of_events = (events + _unseen(level)) / (w.sum() - 1)
+    ends = np.array(clopper_pearson(mean, of_events / variance, level))
+    n_effective = _variance_of_labels(y, w, level) / variance
+    estimate, start, end = (float(low + (high - low) * value) for value in (mean, *ends))
+    return CalibratedMean(estimate, start, end, float(n_effective))
+
+
+def _unseen(level: float) -> float:
+    """Sum of squares that represents errors that few labels do not show."""
+    return float(ndtri((1 + level) / 2) ** 2 / 2)
+
+
+def _variance_of_labels(y: Floats, w: Floats, level: float) -> float:
+    return float((w @ (y - np.average(y, weights=w)) ** 2 + _unseen(level)) / (w.sum() - 1))
+
+
+def _variance(
+    residual: Floats,
+    shift: Floats,
+    w: Floats,
+    w_all: Floats,
+    groups: Array,
+    groups_all: Array,
+    level: float,
+) -> float:
+    """Variance of a corrected mean, or of the difference of two."""
+    n = w.sum()
+    squares, inflation = _squares(residual, w, groups, level)
+    variance = (squares + inflation * _unseen(level)) / (n * (n - 2))
+    return float(variance + _squares(shift, w_all, groups_all, level)[0] / w_all.sum() ** 2)
 
 
 def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple[float, float]:
@@ -278,10 +443,16 @@ def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple
 
 
 def _calibrated(labelled: Rows, every: Rows) -> tuple[Floats, Floats]:
-    """Scores of the labelled and of all rows, calibrated by Platt scaling."""
+    """Scores of the labelled and of all rows, calibrated by Platt scaling.
+
+    A rating of y between 0 and 1 is a share y of an event and a share 1 - y of none.
+    """
     s, w, y, _ = labelled
     centre = np.average(s, weights=w)
-    rows = MemoryRows((s - centre)[:, None], y.astype(np.intp), w)
+    shares, events = np.concatenate([w * (1 - y), w * y]), np.arange(2).repeat(len(y))
+    among = shares > 0
+    M = np.tile(s - centre, 2)[among, None]
+    rows = MemoryRows(M, events[among], shares[among])
     sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=True)
     slope, offset = fit_sigmoids(sigmoids, sigmoids.constant).x[0]
     f, f_all = (expit(slope * (x - centre) + offset) for x in (s, every[0]))

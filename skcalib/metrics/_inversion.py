@@ -256,16 +256,19 @@ def ends_by_labels(
 
     The noise of the error is drawn as labels of the probabilities and of recalibrated ones. It is
     added to the estimate for the upper end, as the error of a sum of gaps is at most the sum of
-    their errors.
+    their errors. A squared error has the squared ends of the interval of its root, for which this
+    holds.
     """
+    power = measured.power
+    estimate = estimate ** (1 / power)
     draws = [
-        np.array([measured.of_labels(random, P) for _ in range(n_resamples)])
+        np.array([measured.of_labels(random, P) for _ in range(n_resamples)]) ** (1 / power)
         for P in (None, recalibrated(measured))
     ]
     largest: list[Largest] = [partial(np.add, noise) for noise in draws]
     low = least_true_error(estimate, (0.0, 1.0), largest, level)
     reach = [np.quantile(noise, (1 + level) / 2, method="higher") for noise in draws]
-    return low, estimate + float(max(reach))
+    return low**power, (estimate + float(max(reach))) ** power
 
 
 def recalibrated(measured: MeasuredByCall) -> Floats:

@@ -15,6 +15,7 @@ from skcalib._validation.features import taken
 
 from ._input import Kind, check_input, check_kind
 from ._proper_scores import mean_over_rows
+from ._ranked_probability import ranked_probability_score
 from ._scorers import CalibrationScorer, calibration_scorer
 
 Scorer = Callable[..., float]
@@ -85,21 +86,33 @@ class NamedScorer(NamedTuple):
         own = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
         return own and self.scorer.params.get("kind") != "multilabel"
 
+    @property
+    def depends_on_order(self) -> bool:
+        """Whether the order of the classes matters, as for ordered classes."""
+        return getattr(self.scorer, "measure", None) is ranked_probability_score
+
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
 
 
-def measured(P: Any, test: Sample, classes: Array, measures: list[NamedScorer]) -> dict[str, float]:
+def measured(
+    P: Any, sample: Sample, classes: Array, measures: list[NamedScorer]
+) -> dict[str, float]:
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
-    order = np.argsort(classes)
-    classes, P = classes[order], P[:, order].astype(np.float64, copy=False)
+    order, in_order = np.argsort(classes), Predictions(classes, P)
+    test, classes, P = sample, classes[order], P[:, order].astype(np.float64, copy=False)
     if all(measure.takes_rows for measure in measures):  # one check for all of them
-        P = check_input(test.y, P, test.w, classes)
-        test = Sample(test.Z, None, None, None)
+        P = check_input(sample.y, P, sample.w, classes)
+        test = Sample(sample.Z, None, None, None)
     predictions = Predictions(classes, P)
-    return {measure.name: measure(predictions, *test[:3]) for measure in measures}
+    return {
+        measure.name: measure(in_order, sample.Z, sample.y, sample.w)
+        if measure.depends_on_order
+        else measure(predictions, *test[:3])
+        for measure in measures
+    }
 
 
 def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:

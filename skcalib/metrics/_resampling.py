@@ -22,12 +22,17 @@ from ._calibration_error import FORMULAS, smooth_calibration_error
 from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_input, columns_of, resolved
+from ._two_bin import averaged_two_bin_calibration_error
 
 Measure = str | Callable[..., Any]
 
 Method = Literal["auto", "inversion", "basic", "percentile"]
 
-SMOOTH = smooth_calibration_error.__name__
+# Measures by name that are computed by a call, in contrast to the measures of bins.
+CALLED: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (smooth_calibration_error, averaged_two_bin_calibration_error)
+}
 
 # Arguments that are passed to a callable measure only if they differ from these defaults.
 DEFAULTS = {"kind": "auto", "n_bins": 15, "strategy": "uniform", "pos_label": None}
@@ -109,6 +114,9 @@ class MeasuredByCall:
     def __init__(self, problem: Problem, measure: Callable[..., float], **params: Any) -> None:
         self.problem = problem
         self.measure = measure
+        #: 2 for a squared norm of the residuals, else 1: intervals are for the norm
+        is_squared = getattr(measure, "func", measure) is averaged_two_bin_calibration_error
+        self.power = 2 if is_squared else 1
         known, params = free_names(measure), params | problem._asdict()
         self.named = {
             k: params[k] for k in DEFAULTS if k in known and not _is_default(k, params[k])
@@ -191,13 +199,13 @@ def measured_by(
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     numbers = group_numbers(groups, y_proba, sample_weight)
     problem = Problem(rows.in_memory(), resolved(kind, rows.classes), pos_label, numbers)
-    if isinstance(measure, str) and measure == SMOOTH:
-        measure = smooth_calibration_error
+    if isinstance(measure, str):
+        measure = CALLED.get(measure, measure)
     if callable(measure):
         return MeasuredByCall(problem, measure, n_bins=n_bins, strategy=strategy)
     if isinstance(measure, str) and measure in FORMULAS:
         return MeasuredByBins(problem, measure, n_bins, strategy)
-    known = [*FORMULAS, SMOOTH]
+    known = [*FORMULAS, *CALLED]
     raise ValueError(f"measure must be a callable or one of {', '.join(known)}, got {measure!r}.")
 
 

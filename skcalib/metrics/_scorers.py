@@ -20,6 +20,8 @@ from . import _calibration_error
 from ._calibration_error import FORMULAS, expected_calibration_error, smooth_calibration_error
 from ._input import Kind
 from ._proper_scores import Score, mean_brier_score, mean_log_loss, score_decomposition
+from ._ranked_probability import ranked_probability_score
+from ._two_bin import averaged_two_bin_calibration_error
 
 
 class CalibrationScorer(BaseEstimator):
@@ -84,7 +86,9 @@ class CalibrationScorer(BaseEstimator):
             P = of_outputs(estimator.predict_proba(X), estimator.classes_)
         else:
             P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
-            if not isinstance(P, Rows):  # rows have been checked
+            # The order of ordered classes is the order of the columns, which may not be sorted.
+            keeps_order = self.measure is ranked_probability_score and any(labels[:-1] > labels[1:])
+            if not (isinstance(P, Rows) or keeps_order):  # rows have been checked
                 y_true, P, labels = if_in_memory(_in_sorted_order, y_true, P, labels)
             if "labels" in accepted:
                 params["labels"] = labels
@@ -137,6 +141,8 @@ _OF_LABELS = {"kind": "multilabel"}
 _SCORERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     **{f"neg_{name}": (getattr(_calibration_error, name), {}) for name in FORMULAS},
     "neg_smooth_calibration_error": (smooth_calibration_error, {}),
+    "neg_averaged_two_bin_calibration_error": (averaged_two_bin_calibration_error, {}),
+    "neg_ranked_probability_score": (ranked_probability_score, {}),
     "neg_log_loss": (mean_log_loss, {}),
     "neg_brier_score": (mean_brier_score, {}),
     "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),

@@ -27,7 +27,7 @@ from ._groups import (
 )
 from ._input import OF_EACH, Kind, scored_rows
 from ._inversion import ends_by_labels, null_errors, p_value, simulated, vanishes
-from ._resampling import ROUNDING, SMOOTH, Measure, Measured, MeasuredByBins, Method, measured_by
+from ._resampling import CALLED, ROUNDING, Measure, Measured, MeasuredByBins, Method, measured_by
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,11 @@ def calibration_error_interval(
     are all classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the
     weight of bins.
 
+    The interval of a measure that is no sum over bins, such as the smooth calibration error, adds
+    the noise of the measure for both ends. For ``"averaged_two_bin_calibration_error"``, the square
+    of a norm of the residuals, the ends are squares of the ends for this norm. The true error is
+    the error of infinitely many rows, which is 0 for a calibrated model.
+
     A debiased error estimates the true error of the plain measure and has its upper end. In its
     lower end, the variance is subtracted from the square of the largest sum of gap and noise, since
     debiased errors are not convex.
@@ -225,7 +230,9 @@ def calibration_error_interval(
 
 def is_error(measured: Measured, measure: Measure, random: Random) -> bool:
     """Whether a measure is a calibration error, so that a calibrated model has the true error 0."""
-    return isinstance(measured, MeasuredByBins) or measure == SMOOTH or vanishes(measured, random)
+    if isinstance(measured, MeasuredByBins) or measure in CALLED:
+        return True
+    return vanishes(measured, random)
 
 
 def inverted_ends(

@@ -26,6 +26,7 @@ ERRORS = {
     "debiased ECE": "debiased_expected_calibration_error",
     "MCE": "maximum_calibration_error",
     "smooth ECE": "smooth_calibration_error",
+    "averaged two-bin error": "averaged_two_bin_calibration_error",
 }
 
 _DISTANCE = clinical.integrated_calibration_index
@@ -144,10 +145,10 @@ def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
     """Calibration error before and after; without intervals if these would take minutes."""
     n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
     params = {**rows.params, "kind": kind}
-    is_smooth = measure == ERRORS["smooth ECE"]
-    if n_entries > (100_000 if is_smooth else 5_000_000):
+    without_bins = measure in {ERRORS["smooth ECE"], ERRORS["averaged two-bin error"]}
+    if n_entries > (100_000 if without_bins else 5_000_000):
         function = getattr(metrics, measure)
-        if is_smooth:
+        if without_bins:
             del params["n_bins"]
         before, after = (function(rows.y, P, **params) for P in (rows.before, rows.after))
         return Change(
@@ -156,7 +157,7 @@ def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
             CalibrationDifference(after - before, math.nan, math.nan, math.nan),
         )
     params |= {"measure": measure, **rows.draws(n_entries)}
-    if is_smooth:  # it takes milliseconds for each resample
+    if without_bins:  # it takes milliseconds for each resample
         params["n_resamples"] = 99
     return Change(
         metrics.calibration_error_interval(rows.y, rows.before, **params),

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._inverse import IncreasingMap
 from skcalib._optimize.logistic import Prior
 from skcalib._rows import Floats, Rows, arrays as xa
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
 
-class BetaCalibration(_OneVsRestScaling):
+class BetaCalibration(IncreasingMap, _OneVsRestScaling):
     r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, never decreasing.
 
     With the probability p of class k the map is

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._base import BaseCalibrator
+from skcalib._inverse import IncreasingMap
 from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
@@ -19,7 +20,7 @@ from skcalib._warnings import ReversedOrderWarning, warn
 from ._one_vs_rest import FARTHEST, finite_range, fit_maps
 
 
-class PlattScaling(BaseCalibrator):
+class PlattScaling(IncreasingMap, BaseCalibrator):
     r"""Platt scaling: a sigmoid of the margin for each class, then rows that sum to one.
 
     For each class k a slope :math:`a_k` and an offset :math:`c_k` in
@@ -131,6 +132,9 @@ class PlattScaling(BaseCalibrator):
             "intercept_": np.where(unknown, -np.log1p(rows.weight), intercept - slope * centre),
             "n_iter_": solution.nfev + 1,  # one pass sums the weights
         }
+
+    def _is_increasing(self) -> bool:
+        return bool(np.all(getattr(self, "coef_", 1.0) > 0))
 
     def _calibrate(self, Z: Floats) -> Floats:
         return joined(log_odds(margins(Z), self.coef_, self.intercept_), Z.shape[1])

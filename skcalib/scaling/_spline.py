@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._inverse import IncreasingMap
 from skcalib._optimize.linear import ALPHAS, log_prior
 from skcalib._optimize.spline import Splines, evaluate, powers_of_values
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
@@ -20,7 +21,7 @@ from ._order_preserving import PRIOR_STRENGTH
 TARGET_SHARE = 0.2
 
 
-class SplineCalibration(_OneVsRestScaling):
+class SplineCalibration(IncreasingMap, _OneVsRestScaling):
     r"""Spline calibration: a natural cubic spline of the log-odds of each class.
 
     Temperature scaling comes first, mixed with the uniform distribution. A natural cubic spline
@@ -149,6 +150,9 @@ class SplineCalibration(_OneVsRestScaling):
         super().__init__(alpha=alpha, smoothing=smoothing, classes=classes)  # type: ignore[arg-type]
         self.n_knots = n_knots
         self.increasing = increasing
+
+    def _is_increasing(self) -> bool:
+        return self.increasing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_integer("n_knots", self.n_knots, least=2)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from skcalib._base import BaseCalibrator
+from skcalib._inverse import IncreasingMap
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa
@@ -18,7 +19,7 @@ from skcalib._warnings import NotConvergedWarning, warn
 LOSSES = Literal["log_loss", "brier"]
 
 
-class TemperatureScaling(BaseCalibrator):
+class TemperatureScaling(IncreasingMap, BaseCalibrator):
     r"""Temperature scaling: logits divided by one number.
 
     Fits the temperature :math:`T > 0` that minimises the log loss of

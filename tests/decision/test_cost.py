@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
+from sklearn.isotonic import IsotonicRegression
 
 from skcalib._rows import rows as memory
-from skcalib.decision import bayes_decision, expected_cost
+from skcalib.clinical import net_benefit
+from skcalib.decision import bayes_decision, calibration_decision_loss, expected_cost
 
 FRAUD = [[0, 3, 10], [100, 3, 0]]
 
@@ -149,3 +151,75 @@ def test_bad_labels_and_weights():
         expected_cost([0, 1], *rows[1:])
     with pytest.raises(ValueError, match="only labels named in labels, got 1"):
         expected_cost(*rows, labels=[0, 2])
+
+
+@given(seed=st.integers(0, 10**6), per_row=st.booleans())
+def test_capacity_gives_the_second_decision_to_the_largest_gains(seed, per_row):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(1, 40)
+    P, y = rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
+    cost = rng.normal(size=(n,) * per_row + (3, 2))
+    capacity = int(rng.integers(0, n + 2))
+    C = np.broadcast_to(cost, (n, 3, 2))
+    gains = np.einsum("ik,ik->i", P, C[:, :, 0] - C[:, :, 1])
+    decided = np.zeros(n, dtype=int)
+    for row in np.argsort(-gains)[:capacity]:
+        decided[row] = gains[row] > 0
+    expected = C[np.arange(n), y, decided].mean()
+    found = expected_cost(y, P, cost, capacity=capacity, labels=range(3))
+    assert found == pytest.approx(expected)
+    everything = expected_cost(y, P, cost, labels=range(3))
+    assert expected_cost(y, P, cost, capacity=n, labels=range(3)) == pytest.approx(everything)
+
+
+def test_capacity_counts_weights_as_rows_and_ties_share_it(rng):
+    cost = [[0, 3], [100, 3]]
+    assert expected_cost([0, 1], [0.5, 0.5], cost, capacity=1) == pytest.approx((3 + 50 + 0) / 2)
+    p, y, w = rng.uniform(size=30).round(1), rng.integers(2, size=30), rng.integers(0, 3, size=30)
+    for capacity in (0, 3, 12):
+        weighted = expected_cost(y, p, cost, capacity=capacity, sample_weight=w, labels=[0, 1])
+        repeated = expected_cost(
+            np.repeat(y, w), np.repeat(p, w), cost, capacity=capacity, labels=[0, 1]
+        )
+        order = rng.permutation(30)
+        shuffled = expected_cost(
+            y[order], p[order], cost, capacity=capacity, sample_weight=w[order], labels=[0, 1]
+        )
+        assert weighted == pytest.approx(repeated)
+        assert weighted == pytest.approx(shuffled)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "cost", "message"),
+    [
+        (-1, [[0, 3], [100, 3]], "capacity must be"),
+        ("all", [[0, 3], [100, 3]], "capacity must be"),
+        (1, FRAUD, r"capacity is for two decisions, .* got cost of shape \(2, 3\)"),
+    ],
+)
+def test_wrong_capacities_are_named(capacity, cost, message):
+    with pytest.raises(ValueError, match=message):
+        expected_cost([0, 1], [0.1, 0.7], cost, capacity=capacity)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 40), digits=st.sampled_from([1, 8]))
+def test_decision_loss_is_the_largest_gain_of_isotonic_recalibration(seed, n, digits):
+    """By net benefits at many thresholds, before and after scikit-learn's isotonic regression."""
+    rng = np.random.default_rng(seed)
+    p, w = rng.uniform(size=n).round(digits), rng.uniform(0.1, 2, size=n)
+    y = np.append([0, 1], rng.integers(0, 2, size=n - 2))
+    q = IsotonicRegression().fit(p, y, sample_weight=w).predict(p)
+    near = np.concatenate([p, p + 1e-9, rng.uniform(size=50)])
+    thresholds = near[(near > 0) & (near < 1)]
+    before, after = (
+        np.array([net_benefit(y, r, t, sample_weight=w) for t in thresholds]) for r in (p, q)
+    )
+    gain = (1 - thresholds) * (after - before)
+    found = calibration_decision_loss(y, p, sample_weight=w)
+    assert found == pytest.approx(max(gain.max(), 0), abs=1e-7)
+    assert calibration_decision_loss(y, q, sample_weight=w) == pytest.approx(0, abs=1e-9)
+
+
+def test_decision_loss_of_more_classes_is_refused():
+    with pytest.raises(ValueError, match="two classes, got 3"):
+        calibration_decision_loss([0, 1, 2], np.eye(3))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.integrate import quad
-from scipy.stats import beta
+from scipy.special import expit
+from scipy.stats import beta, binom
 
 from skcalib.decision import area_under_risk_coverage, risk_coverage_curve, selective_threshold
 from skcalib.decision._selective import lowest_that_passes
@@ -164,3 +165,72 @@ def test_promises_are_kept(kind, n):
         accepted = np.searchsorted(-population, -found.threshold, side="right")
         violated += bool(accepted and risks[accepted - 1] > risk * (1 + 1e-9))
     assert violated <= 0.05 * draws + 2 * np.sqrt(draws * 0.05 * 0.95)
+
+
+def draw_categories(rng, m, n):
+    z = np.abs(rng.normal(0, 2, m * n))
+    return rng.uniform(size=m * n) < expit(z), expit(z), np.arange(m * n) % m
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_categories_have_the_thresholds_of_their_rows_at_a_joint_level(size, rng):
+    right, score, by = draw_categories(rng, 4, 600)
+    groups = np.arange(len(by)) // (4 * size)
+    params = {"risk": 0.2, "kind": "binary", "labels": [False, True]}
+    found = selective_threshold(
+        right, score, confidence_level=0.9, by=np.array(list("abcd"))[by], groups=groups, **params
+    )
+    whole = selective_threshold(right, score, confidence_level=0.9, groups=groups, **params)
+    assert (found.threshold, found.coverage) == (whole.threshold, whole.coverage)
+    assert list(found.by) == list("abcd")
+    for k, part in enumerate(found.by.values()):
+        rows = by == k
+        alone = selective_threshold(
+            right[rows], score[rows], confidence_level=0.975, groups=groups[rows], **params
+        )
+        assert part == alone
+        assert part.n_labels == 600
+        assert 0 < part.coverage < 1
+
+
+def test_number_of_labels_that_would_suffice(rng):
+    params = {"kind": "binary", "labels": [False, True]}
+    right, score = np.ones(40, dtype=bool), np.linspace(0.5, 1, 40)
+    found = selective_threshold(right, score, risk=0.05, **params)
+    assert found.threshold == np.inf
+    assert 59 <= found.n_labels <= 66  # steps of ten per cent
+    enough = int(found.n_labels)
+    again = selective_threshold(np.ones(enough, bool), np.linspace(0.5, 1, enough), **params)
+    assert np.isfinite(again.threshold)
+    assert again.n_labels == enough
+    joint = selective_threshold(right, score, by=np.arange(40) % 4, risk=0.05, **params)
+    for part in joint.by.values():  # log(0.05 / 4) / log(0.95) is 85.4
+        assert 86 <= part.n_labels <= 95
+    wrong = selective_threshold(~right, score, labels=[False, True], kind="binary")
+    assert wrong.n_labels == np.inf
+    right, score, _ = draw_categories(rng, 1, 60)
+    few = selective_threshold(right, score, risk=0.1, **params)
+    times = int(np.ceil(few.n_labels / 60))
+    many = np.tile(right, times), np.tile(score, times)
+    assert few.threshold == np.inf
+    assert np.isfinite(selective_threshold(*many, risk=0.1, **params).threshold)
+
+
+def test_categories_of_another_length_are_named():
+    with pytest.raises(ValueError, match="by must have a category for each of the 3 rows, got 2"):
+        selective_threshold([0, 1, 1], [0.1, 0.6, 0.7], kind="binary", by=["a", "b"])
+
+
+@pytest.mark.slow
+def test_promises_of_all_categories_hold_jointly(rng):
+    z = np.sort(np.abs(rng.normal(0, 2, 100_000)))[::-1]
+    risks = np.cumsum(expit(-z)) / np.arange(1, len(z) + 1)
+    risk, broken = risks[len(z) // 2], 0
+    for _ in range(400):
+        right, score, by = draw_categories(rng, 5, 2000)
+        found = selective_threshold(
+            right, score, risk=risk, kind="binary", by=by, labels=[False, True]
+        )
+        accepted = np.searchsorted(-expit(z), [-part.threshold for part in found.by.values()])
+        broken += any(risks[accepted - 1] > risk)
+    assert broken <= binom.ppf(0.999, 400, 0.05)

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
 from scipy.stats import beta, binom, norm
 
 from skcalib import PlattScaling
-from skcalib.judge import calibrated_mean
+from skcalib.judge import calibrated_mean, calibrated_mean_difference
 
 
 @st.composite
@@ -195,3 +197,117 @@ def test_intervals_with_groups_cover():
         found = calibrated_mean(y[:240], s[:240], s, groups=groups[:240], groups_all=groups)
         covered += found.low <= 0.3 <= found.high
     assert covered >= binom.ppf(1e-3, 200, 0.94)
+
+
+def fractional_platt(u, s):
+    """Log loss of shares u of events, with the targets of Platt, by a general minimizer."""
+    n_hits, n = u.sum(), len(u)
+    high, low = (n_hits + 1) / (n_hits + 2), 1 / (n - n_hits + 2)
+    t = u * high + (1 - u) * low
+
+    def loss(theta):
+        z = theta[0] * (s - s.mean()) + theta[1]
+        return np.sum(np.logaddexp(0, z) - t * z)
+
+    slope, offset = minimize(loss, [0.1, 0.0], tol=1e-12).x
+    return lambda x: expit(slope * (x - s.mean()) + offset)
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (1, 5), (-2, 0)])
+@pytest.mark.parametrize("levels", [2, 3, 11, 1000])
+def test_the_formula_of_ratings_and_of_their_difference(bounds, levels, rng):
+    n, N, (low, high) = 60, 500, bounds
+    quality, c = rng.normal(size=N), norm.ppf(0.975) ** 2 / 2
+    systems, parts = [], []
+    for shift in (0, 0.7):
+        u = np.round((levels - 1) * expit(quality + shift + rng.normal(size=N))) / (levels - 1)
+        s = quality + rng.normal(0, 0.5, N)
+        y = (low + (high - low) * u)[:n]
+        f_all = fractional_platt(u[:n], s[:n])(s)
+        slope = min(max(np.polyfit(f_all[:n], u[:n], 1)[0], 0), 1)
+        r = u[:n] - slope * f_all[:n]
+        theta = r.mean() + slope * f_all.mean()
+        V = (n * r.var() + c) / (n * (n - 2)) + slope**2 * f_all.var() / N
+        rate = u[:n].mean()
+        m = (n * rate * (1 - rate) + c) / (n - 1) / V
+        a, b = np.array([theta * m, theta * m + 1]), np.array([m - theta * m + 1, m - theta * m])
+        ends = beta.ppf([0.025, 0.975], a, b)
+        expected = low + (high - low) * np.array([theta, *ends])
+        found = calibrated_mean(y, s[:n], s, bounds=bounds)
+        np.testing.assert_allclose(fields(found)[:3], expected, rtol=1e-4, atol=1e-5)
+        assert found.n_effective == pytest.approx((n * u[:n].var() + c) / (n - 1) / V, rel=1e-3)
+        systems += [y, s[:n], s]
+        parts.append((theta, r, slope * f_all))
+    (one, r, g), (two, r2, g2) = parts
+    V = (n * (r - r2).var() + c) / (n * (n - 2)) + (g - g2).var() / N
+    found = calibrated_mean_difference(*systems, bounds=bounds)
+    reach = norm.ppf(0.975) * np.sqrt(V)
+    expected = (high - low) * np.array([one - two, one - two - reach, one - two + reach])
+    np.testing.assert_allclose(fields(found)[:3], expected, rtol=1e-4, atol=1e-5)
+    swapped = calibrated_mean_difference(*systems[3:], *systems[:3], bounds=bounds)
+    np.testing.assert_allclose(fields(swapped)[[0, 2, 1]], -fields(found)[:3])
+
+
+def test_events_are_ratings_of_two_levels(rng):
+    y, s = rng.integers(2, size=80), rng.normal(size=400)
+    expected = fields(calibrated_mean(y, s[:80], s))
+    np.testing.assert_allclose(fields(calibrated_mean(y, s[:80], s, bounds=(0, 1))), expected)
+    rated = fields(calibrated_mean(1 + 4 * y, s[:80], s, bounds=(1, 5)))
+    np.testing.assert_allclose(rated, [*(1 + 4 * expected[:3]), expected[3]])
+
+
+def test_paired_difference_is_narrower_than_two_intervals_and_knows_groups(rng):
+    groups = np.repeat(np.arange(100), 5)
+    quality = rng.normal(size=100)[groups]
+    one, two = quality > 0, quality + rng.normal(0, 0.2, 500) > 0.1
+    s, few = quality + rng.normal(size=500), slice(0, 200)
+    args = one[few], s[few], s, two[few], s[few], s
+    found = calibrated_mean_difference(*args)
+    alone = [calibrated_mean(y[few], s[few], s) for y in (one, two)]
+    assert found.estimate == pytest.approx(alone[0].estimate - alone[1].estimate)
+    assert found.high - found.low < 0.7 * sum(part.high - part.low for part in alone)
+    grouped = calibrated_mean_difference(*args, groups=groups[few], groups_all=groups)
+    assert grouped.estimate == found.estimate
+    assert grouped.n_effective < found.n_effective
+    with pytest.raises(ValueError, match="Both systems must be judged on the same rows"):
+        calibrated_mean_difference(*args[:3], one[:100], s[:100], s)
+
+
+@pytest.mark.parametrize(
+    ("y", "bounds", "message"),
+    [
+        ([1, 2, 3, 6], (1, 5), r"ratings within bounds=\(1, 5\), got .*6"),
+        ([1, 2, 3, np.nan], (1, 5), "y must hold|y contains|missing"),
+        (list("abcd"), (1, 5), "ratings within bounds"),
+        (Y, (5, 1), "bounds must be the smallest and the largest rating"),
+        (Y, (0, np.inf), "bounds must be the smallest and the largest rating"),
+        ([1, 2, 3, 4], None, "or bounds for the mean of ratings"),
+    ],
+)
+def test_messages_of_ratings(y, bounds, message):
+    with pytest.raises(ValueError, match=message):
+        calibrated_mean(y, S, MANY, bounds=bounds)
+    with pytest.raises(ValueError, match=message):
+        calibrated_mean_difference(y, S, MANY, y, S, MANY, bounds=bounds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("levels", [2, 5, 1000])
+def test_intervals_of_ratings_and_differences_cover(levels):
+    rng, covered, paired = np.random.default_rng(0), 0, 0
+
+    def drawn(size):
+        quality = rng.normal(size=size)
+        noise = rng.normal(0, 0.7, (2, size))
+        u = expit(quality + noise + [[0.0], [0.5]])
+        return 1 + 4 * np.round((levels - 1) * u) / (levels - 1), quality + noise[::-1] / 2
+
+    truth = drawn(1_000_000)[0].mean(axis=1)
+    for _ in range(300):
+        y, s = drawn(2000)
+        found = calibrated_mean(y[0, :100], s[0, :100], s[0], bounds=(1, 5))
+        covered += found.low <= truth[0] <= found.high
+        args = y[0, :100], s[0, :100], s[0], y[1, :100], s[1, :100], s[1]
+        found = calibrated_mean_difference(*args, bounds=(1, 5))
+        paired += found.low <= truth[0] - truth[1] <= found.high
+    assert min(covered, paired) >= binom.ppf(1e-3, 300, 0.95)

@@ -34,6 +34,7 @@ OWN = {
             metrics.debiased_expected_calibration_error,
             metrics.debiased_root_mean_squared_calibration_error,
             metrics.smooth_calibration_error,
+            metrics.averaged_two_bin_calibration_error,
         )
     },
     "neg_log_loss_miscalibration": (miscalibration, {"score": "log_loss"}),
@@ -139,7 +140,8 @@ def test_names():
     names = metrics.get_scorer_names()
     assert names == sorted(set(names))
     of_labels = {name for name in names if name.startswith("neg_multilabel_")}
-    assert {*OWN, *of_labels, *sklearn.metrics.get_scorer_names()} == set(names)
+    ordered = "neg_ranked_probability_score"
+    assert {*OWN, *of_labels, ordered, *sklearn.metrics.get_scorer_names()} == set(names)
     for name in names:
         assert callable(metrics.calibration_scorer(name))
 
@@ -302,3 +304,26 @@ def test_functions_in_a_comparison():
     found = compare_calibrators(Z, y, calibrators=[TemperatureScaling()], cv=3, scoring=scoring)
     assert all(np.isfinite(values).all() for values in found.scores.values())
     np.testing.assert_allclose(found.scores["loss"], -found.scores["log loss"])
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["small", "medium", "large"]])
+def test_ranked_probability_score_has_the_order_of_the_columns(names):
+    """Labels that are not in alphabetical order keep the order of the calibrator."""
+    labels, logits = (
+        np.array(names)[y],
+        LogisticRegression(max_iter=1000).fit(X, y).decision_function(X),
+    )
+    calibrator = TemperatureScaling(classes=names).fit(logits, labels)
+    P = calibrator.predict_proba(logits)
+    expected = ((P.cumsum(axis=1) - (y[:, None] <= range(3))) ** 2).sum(axis=1).mean()
+    scorer = metrics.calibration_scorer("neg_ranked_probability_score")
+    assert scorer(calibrator, logits, labels) == pytest.approx(-expected)
+    half = metrics.calibration_scorer("neg_ranked_probability_score", normalize=True)
+    assert half(calibrator, logits, labels) == pytest.approx(-expected / 2)
+    compared = compare_calibrators(
+        logits, labels, calibrators={"T": TemperatureScaling()},
+        labels=names,
+        scoring="neg_ranked_probability_score", cv=[(np.arange(150), np.arange(150))],
+    )  # fmt: skip
+    value = compared.to_frame().loc["T", ("ranked_probability_score", "mean")]
+    assert value == pytest.approx(expected, rel=1e-3)

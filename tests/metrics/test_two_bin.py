@@ -1,13 +1,24 @@
 """Averaged two-bin calibration error: its formula, its truthfulness, ties and weights."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.integrate import quad
+from scipy.special import expit, logit, softmax
+from scipy.stats import binom
 
-from skcalib.metrics import averaged_two_bin_calibration_error, expected_calibration_error
+from skcalib.metrics import (
+    averaged_two_bin_calibration_error,
+    calibration_difference,
+    calibration_error_interval,
+    calibration_test,
+    expected_calibration_error,
+)
+
+NAME = averaged_two_bin_calibration_error.__name__
 
 
 def literal(y, p, w):
@@ -60,3 +71,58 @@ def test_event_and_complement_have_the_same_error(rng):
 def test_certain_and_right_predictions_have_no_error():
     assert averaged_two_bin_calibration_error([0, 1, 1], [0.0, 1.0, 1.0]) == 0
     assert averaged_two_bin_calibration_error([1, 1], [0.0, 0.0], labels=[0, 1]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary", "multilabel"])
+@pytest.mark.parametrize("size", [1, 5])
+def test_interval_and_test_agree_and_contain_the_estimate(kind, size, rng):
+    """A calibrated model has an interval from 0, and an over-confident model has none."""
+    z = rng.normal(0, 2, (400, 3 if kind in {"top-label", "classwise"} else 2))
+    z = z[:, :1] * [0, 1] if kind == "binary" else z
+    P = expit(z) if kind == "multilabel" else softmax(z, axis=1)
+    u, groups = rng.uniform(size=(400, 1)), np.repeat(np.arange(400), size)
+    y = (u < P).astype(int) if kind == "multilabel" else (u > P.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    sharp = expit(3 * z) if kind == "multilabel" else softmax(3 * z, axis=1)
+    params = {"kind": kind, "groups": groups, "n_resamples": 99, "random_state": 0}
+    for report in (P, sharp):
+        args = y[groups], report[groups]
+        found = calibration_error_interval(*args, measure=NAME, **params)
+        pvalue = calibration_test(*args, measure=NAME, **params).pvalue
+        assert found.estimate == averaged_two_bin_calibration_error(*args, kind=kind)
+        assert 0 <= found.low <= found.estimate <= found.high <= 1
+        assert (found.low == 0) == (pvalue > 0.05) == (report is P)
+        function = averaged_two_bin_calibration_error
+        same = calibration_test(*args, measure=function, **params).pvalue
+        assert same == pvalue
+        bound = partial(function, kind=kind)
+        other = calibration_error_interval(*args, measure=bound, **params)
+        assert other.high < 2 * found.high
+
+
+def test_interval_covers_the_error_without_noise(rng):
+    """The error of all rows has the noise of the labels, and the interval has not."""
+    p = rng.uniform(size=400_000)
+    raw = expit(1.5 * logit(p))
+    truth = averaged_two_bin_calibration_error(rng.uniform(size=len(p)) < p, raw)
+    covered = {True: 0, False: 0}
+    for seed in range(100):
+        rows = rng.integers(len(p), size=300)
+        y = rng.uniform(size=300) < p[rows]
+        for is_calibrated, report, value in ((True, p, 0), (False, raw, truth)):
+            found = calibration_error_interval(
+                y, report[rows], measure=NAME, labels=[False, True], n_resamples=39,
+                random_state=seed,
+            )  # fmt: skip
+            covered[is_calibrated] += found.low <= value <= found.high
+    assert covered[True] >= binom.ppf(1e-3, 100, 0.93)
+    assert covered[False] >= binom.ppf(1e-3, 100, 0.95)
+
+
+def test_difference_of_two_models_has_the_sign_of_the_worse_model(rng):
+    p = rng.uniform(size=1500)
+    y = rng.uniform(size=1500) < p
+    found = calibration_difference(
+        y, expit(4 * logit(p)), p, measure=NAME, n_resamples=99, random_state=0
+    )
+    assert 0 < found.low < found.estimate < found.high
+    assert found.pvalue < 0.05
