@@ -1,7 +1,7 @@
 """The picture on the front page and in the README, written by ``python doc/before_after.py``.
 
-The file also contains the bins of the picture as text. ``tests/test_front_picture.py`` compares them
-with the bins that skcalib draws today.
+The file also contains the bins of the picture as text. ``tests/test_front_picture.py`` compares
+them with the bins that skcalib draws today.
 """
 
 import json

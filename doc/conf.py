@@ -33,7 +33,7 @@ html_title = "skcalib"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 5,
-    # The gallery and the reference have no second sidebar, because figures and formulas need the width.
+    # The gallery and the reference have no second sidebar: figures and formulas need the width.
     "secondary_sidebar_items": {page: ["page-toc"] for page in ["*", "guide/*", "recipes/*"]},
 }
 # Pages without subpages need no primary sidebar.
