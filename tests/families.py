@@ -61,6 +61,8 @@ WITHOUT_FOLDS = [kind for kind in CALIBRATORS if kind not in WITH_FOLDS]
 
 # Calibrators outside the default comparison.
 OTHERS = (
+    skcalib.OrdinalCalibration,  # for ordered classes
+    skcalib.Uncalibrated,  # always included
     EstimatorCalibration,
     ConditionalCalibrator,  # the default given features
     skcalib.experimental.NoisyLabelCalibration,  # of labels that are wrong

@@ -158,8 +158,13 @@ def computed(tasks: list[Any]) -> Sequence[Any]:
 
     try:
         results: Sequence[Any] = dask.compute(*tasks)
-    except ValueError:
-        raise
+    except ValueError as error:
+        if "Missing dependency" not in str(error):  # chunks of a client that is closed
+            raise
+        raise ChunkError(
+            "Dask could not compute a chunk of rows: its client is closed or was restarted. Load the "
+            f"rows again, or persist them again. ({error})"
+        ) from error
     except Exception as error:  # reading a chunk may raise anything
         kind = type(error).__name__
         raise ChunkError(f"Dask could not compute a chunk of rows: {kind}: {error}") from error

@@ -313,12 +313,12 @@ def selective_threshold(
     >>> import numpy as np
     >>> question = np.repeat(["first", "second"], [1900, 100])
     >>> found = selective_threshold(y, P, risk=0.1, by=question)
-    >>> bool(found.by["first"].coverage > 0.3)
-    True
+    >>> round(found.by["first"].coverage, 2)
+    0.3
     >>> found.by["second"].threshold
     inf
-    >>> 100 < found.by["second"].n_labels < 300
-    True
+    >>> found.by["second"].n_labels
+    346.0
     """
     check_kind(kind, Accepted)
     check_real("risk", risk, high=1)

@@ -40,6 +40,8 @@ MEANINGS = {
     "frequency in bins. It is biased upwards if bins hold few rows.",
     "debiased ECE": "ECE minus an estimate of its bias, for comparisons between models.",
     "MCE": "Maximum calibration error: largest distance of all bins, even of bins with few rows.",
+    "averaged two-bin error": "Squared error of two bins, averaged over all thresholds. True "
+    "probabilities minimize its expectation.",
     "smooth ECE": "Calibration error with a kernel in place of bins.",
     "classwise ECE": "ECE of the probability of each class, averaged over the classes.",
     "top-label ECE": "ECE of the largest probability, for the event that its class is the label.",

@@ -137,6 +137,7 @@ OTHER_VALUES = {
     "estimator": [GaussianNB()],
     "calibrators": [[skcalib.TemperatureScaling()]],
     "cv": [2],
+    "ordered": [True],
     "combine": ["best"],
     "n_jobs": [1],
     "random_state": [1],

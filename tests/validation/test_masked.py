@@ -92,6 +92,7 @@ def test_a_class_that_is_masked_in_all_rows_is_not_there(form):
 
 
 @taking
+@pytest.mark.filterwarnings("ignore:.*of the rows have logits equal:UserWarning")
 def test_masked_rows_do_not_count_for_their_class(kind):
     """A map of a class is fitted to the rows that do not mask the class."""
     c = kind().fit(MASKED, Y)
