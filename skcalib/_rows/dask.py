@@ -162,8 +162,8 @@ def computed(tasks: list[Any]) -> Sequence[Any]:
         if "Missing dependency" not in str(error):  # chunks of a client that is closed
             raise
         raise ChunkError(
-            "Dask could not compute a chunk of rows: its client is closed or was restarted. Load the "
-            f"rows again, or persist them again. ({error})"
+            "Dask could not compute a chunk of rows: its client is closed or was restarted. Load "
+            f"the rows again, or persist them again. ({error})"
         ) from error
     except Exception as error:  # reading a chunk may raise anything
         kind = type(error).__name__
