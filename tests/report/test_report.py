@@ -32,7 +32,8 @@ def test_new_figure_by_default_and_no_style_is_touched(logits3):
     figure = calibration_report(TemperatureScaling().fit(*logits3), *logits3).figure_
     assert plt.get_fignums() == [figure.number]
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
-    assert titles == ["Before", "TemperatureScaling"]
+    assert [title.partition(" (ECE ")[0] for title in titles] == ["Before", "TemperatureScaling"]
+    assert len(figure.legends) == 1  # both diagrams share it, so that it covers no interval
     assert dict(mpl.rcParams) == before
 
 
