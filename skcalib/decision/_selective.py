@@ -18,6 +18,9 @@ from skcalib.metrics._input import check_kind, columns_of, scored_rows
 
 Accepted = Literal["top-label", "binary"]
 
+# More labels than this multiple of the labels at hand are reported as infinitely many.
+MOST_TIMES = 1e6
+
 
 @dataclass(frozen=True)
 class RiskCoverageCurve:
@@ -364,6 +367,8 @@ def _threshold(
     times = 1.0
     while lowest_that_passes(times * effective, times * errors, risk, level) < 0:
         times *= 1.1
+        if times > MOST_TIMES:  # the risk is met by chance at best
+            return SelectiveThreshold(np.inf, 0.0, 0.0, np.inf)
     return SelectiveThreshold(np.inf, 0.0, 0.0, float(np.ceil(times * n[-1])))
 
 

@@ -182,7 +182,7 @@ def _finite_sums(M: Floats, _: Indices, w: Floats | None) -> Floats:
 def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:
     """Margins, infinite if they are beyond a limit on the side of the label."""
     wrong = (M > 0) != xa.is_event(y, M.shape[1])
-    return np.where((np.abs(M) <= limit) | wrong, M, np.inf)
+    return np.where((np.abs(M) <= np.float64(limit)) | wrong, M, np.inf)
 
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
