@@ -57,7 +57,7 @@ def numbers(result):
     if isinstance(result, float):
         return [result]
     assert is_dataclass(result)
-    values = [value for value in astuple(result) if not isinstance(value, str | None)]
+    values = [value for value in astuple(result) if not isinstance(value, str | dict | None)]
     assert all(isinstance(value, float | np.ndarray) for value in values)
     return values
 
