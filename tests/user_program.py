@@ -65,7 +65,7 @@ def reported(logits: Floats, y: NDArray[np.intp], folder: Path) -> CalibrationRe
     page: str = report.to_html()
     report.to_html(folder / "report.html")
     assert page == (folder / "report.html").read_text(encoding="utf-8")
-    assert len(compared.names) == 17
+    assert len(compared.names) == 16
     return report
 
 
