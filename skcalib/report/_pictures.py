@@ -34,25 +34,27 @@ def short(name: object) -> str:
 @ignored(ColumnOrderWarning)
 def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
     """Draw reliability diagrams above histograms, before and after, by default in a new figure."""
-    is_ours = figure is None
     if figure is None:
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=(8.6, 7), layout="constrained")
+    # A legend above both diagrams needs room in a figure with constrained layout.
+    layout = getattr(figure, "get_constrained_layout", lambda: False)
+    is_shared = layout() and figure.bbox.width >= 8 * figure.dpi
     rows = report.evaluation
     axes = figure.subplots(2, 2, height_ratios=(2, 1))
     handles: dict[str, Any] = {}
     for (diagram, histogram), (title, P) in zip(axes.T, report.views, strict=True):
         ReliabilityDisplay.from_predictions(
-            rows.y, P, **rows.diagram_params, name=title, ax=diagram, legend=not is_ours
+            rows.y, P, **rows.diagram_params, name=title, ax=diagram, legend=not is_shared
         )
         for handle, label in zip(*diagram.get_legend_handles_labels(), strict=True):
             name, _, error = label.partition(" (")
             handles.setdefault(name, handle)
-            if error and is_ours:
+            if error and is_shared:
                 diagram.set_title(f"{title} ({error}")
         ConfidenceDisplay.from_predictions(rows.y, P, **rows.params, ax=histogram)
-    if is_ours:  # one legend for both diagrams covers no interval; the titles have the errors
+    if is_shared:  # one legend for both diagrams covers no interval; the titles have the errors
         figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles))
     for ax in axes[1]:
         ax.set_ylim(0, max(ax.get_ylim()[1] for ax in axes[1]))
