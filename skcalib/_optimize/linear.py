@@ -217,9 +217,7 @@ class Objective:
             x = self.map_.balanced(start, self.regularization, self.n_classes)
         if self.n_classes == 2 and self.few and self.ridge.all():
             return self._newton(x, tol, max_iter)
-        # A start next to the minimum needs one preconditioner.
-        age = 0 if np.array_equal(x, self.identity) else 1
-        method = PreconditionedLBFGS(partial(self.map_.blocks, self), age, blocks)
+        method = PreconditionedLBFGS(partial(self.map_.blocks, self), blocks)
         nit = 0
         may_change = self.ridge.all() and len(x) <= MANY_PARAMETERS
         limit = min(PATIENCE, max_iter) if may_change else max_iter

@@ -260,12 +260,12 @@ class VectorMap:
     def leverages(self, inverse: Floats, F: Floats) -> Floats:
         """``J inverse J'`` (m, K, K), J the Jacobians of the scores of ``F`` (m, K)."""
         n, K = 1 + self.fit_intercept, F.shape[1]
-        blocks = inverse.reshape(n, K, n, K)
-        A = F[:, :, None] * blocks[0, :, 0] * F[:, None, :]
+        blocks, G = inverse.reshape(n, K, n, K)[..., None], F.T
+        A = G[:, None] * blocks[0, :, 0] * G
         if n == 2:
-            A += F[:, :, None] * blocks[0, :, 1] + blocks[1, :, 0] * F[:, None, :]
+            A += G[:, None] * blocks[0, :, 1] + blocks[1, :, 0] * G
             A += blocks[1, :, 1]
-        return A
+        return A.transpose(2, 0, 1)
 
     def blocks(self, objective: Objective, theta: Floats) -> VectorBlocks:
         """Inverses of the blocks of slope and offset, or slope alone, of each class."""

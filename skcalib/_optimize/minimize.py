@@ -66,7 +66,7 @@ from scipy.optimize import OptimizeResult
 
 from skcalib._rows import Floats
 
-# Number of iterations between new preconditioners. The next iteration renews it once more.
+# Number of iterations between new preconditioners.
 RENEWAL = 15
 
 # Largest norm of a step, relative to the norm of the parameters (at least 1): where the loss is
@@ -88,23 +88,15 @@ class PreconditionedLBFGS:
     A ``method`` of :func:`scipy.optimize.minimize` that stops where the gradient norm is at most
     ``gtol``, where the value is below ``lowest``, or where no step is accepted. ``preconditioner``
     returns blocks at a point; their ``solve`` turns gradients into steps. It is called in the first
-    two iterations (in one if ``age=1``, in none if ``blocks`` are given), and again every
-    ``RENEWAL`` iterations. A second call of the method keeps the differences of the first, for the
-    same function in another precision.
+    iteration, unless ``blocks`` are given, and again every ``RENEWAL`` iterations. A second call of
+    the method keeps the differences of the first, for the same function in another precision.
     """
 
-    def __init__(
-        self,
-        preconditioner: Callable[[Floats], Any],
-        age: int = 0,
-        blocks: Any = None,
-    ) -> None:
+    def __init__(self, preconditioner: Callable[[Floats], Any], blocks: Any = None) -> None:
         self.preconditioner = preconditioner
         self.pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=20)
-        self.age = age
         self.blocks: Any = blocks
-        if blocks is not None:
-            self.age = 2
+        self.age = 0
 
     def __call__(
         self,
@@ -142,8 +134,8 @@ class PreconditionedLBFGS:
 
     def _direction(self, here: OptimizeResult) -> Floats:
         """The approximate inverse Hessian times the negative gradient, by the two loops."""
-        if self.age % RENEWAL < 2:
-            self.blocks = self.preconditioner(here.x)
+        if self.blocks is None or self.age == RENEWAL:
+            self.blocks, self.age = self.preconditioner(here.x), 0
         self.age += 1
         shares, step = [], -here.jac
         for s, y, sy in reversed(self.pairs):
@@ -152,9 +144,9 @@ class PreconditionedLBFGS:
         step = self.blocks.solve(step)
         for s, y, sy in self.pairs:
             step += (shares.pop() - float(y @ step) / sy) * s
-        if here.jac @ step >= 0 and self.age > 1:  # rounding has spoilt the differences: start anew
+        if here.jac @ step >= 0 and self.pairs:  # rounding has spoilt the differences: start anew
             self.pairs.clear()
-            self.age = 0
+            self.blocks = None
             return self._direction(here)
         return step
 
