@@ -119,7 +119,8 @@ class ConditionalCalibrator(AutoCalibrator):
     ``fit`` did not see it, if fewer than five rows have it, or if it is missing.
 
     *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is
-    100, 10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
+    100, 10, 3 or 1 rows: a weaker one must lower the out-of-fold log loss by 1.5 standard errors.
+    Trees, for up to 20 classes, see the
     log-probabilities, the numbers, and the intercepts of the categories. Features count only if
     they lower the out-of-fold log loss by more than 2.5 standard errors, which are standard errors
     of groups if there are ``groups``. A row in several test
