@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    check_cv,
+)
+from sklearn.utils import check_random_state
 
-from skcalib._rows import Array, Bools, Floats, Indices, Rows, check_in_memory
+from skcalib._rows import (
+    Array,
+    Bools,
+    Floats,
+    Indices,
+    MemoryRows,
+    Rows,
+    both_columns,
+    check_in_memory,
+)
 from skcalib._validation.inputs import check_weights
 from skcalib._validation.labels import as_labels, shown
+from skcalib._warnings import warn
+
+# From MANY_ROWS on, folds are folds of FEWER_ROWS.
+MANY_ROWS, FEWER_ROWS = 50_000, 25_000
 
 
 class Split(NamedTuple):
@@ -79,7 +100,7 @@ def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -
 
 
 def hold_two_classes(y: Array, splits: list[Split]) -> bool:
-    """Whether the training rows of each split do."""
+    """Whether the training rows of each split hold two classes."""
     return all((y[train] != y[train[0]]).any() for train, _ in splits)
 
 
@@ -107,3 +128,139 @@ def checked_groups(X: Any, groups: Any) -> Array:
             "of the same rows, in their order."
         )
     return labels
+
+
+def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
+    """Numbers of the test rows, their first split, and their positions in all test sets."""
+    test = np.concatenate([split.test for split in splits])
+    fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
+    rows, first = np.unique(test, return_index=True)
+    return rows, fold[first], first
+
+
+def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Split]:
+    """Random folds of rows, or folds of groups; from MANY_ROWS rows on, folds of a sample.
+
+    Folds are not stratified: otherwise classes would be as frequent in the test rows as in the
+    training rows, unlike in new data, and intercepts of many classes would seem to help. If the
+    training rows of a fold hold one class only, there are fewer, stratified folds, or none.
+    """
+    rng = check_random_state(0 if random_state is None else random_state)
+    if rows.groups is not None:
+        n_groups = len(np.unique(rows.groups))
+        if n_groups < 2:
+            raise ValueError(
+                f"groups must hold at least two groups, since folds keep groups together, got "
+                f"{n_groups}. Leave groups out if rows are independent."
+            )
+        numbers = np.arange(rows.n_rows)
+        splits = [*GroupKFold(min(n_folds, n_groups)).split(rows.y, groups=rows.groups)]
+    else:
+        warn_of_equal_rows(rows.X)
+        numbers = rows_to_split(rows)
+        splits = [*KFold(min(n_folds, len(numbers)), shuffle=True, random_state=rng).split(numbers)]
+    y = rows.y[numbers]
+    splits = [Split(*split) for split in splits]
+    if not hold_two_classes(y, splits):
+        splits = _fewer_splits(y, n_folds, rng, grouped=rows.groups is not None)
+    return [Split(numbers[train], numbers[test]) for train, test in splits]
+
+
+def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[Split]:
+    """Stratified folds, as many as the rarer classes allow, or none for groups, with a warning."""
+    most_frequent = y == np.bincount(y).argmax()
+    n_others = int((~most_frequent).sum())
+    fewer = 0 if grouped else min(n_folds, n_others, int(most_frequent.sum()))
+    splits = []
+    if fewer >= 2:
+        stratified = StratifiedKFold(fewer, shuffle=True, random_state=rng)
+        splits = [Split(*split) for split in stratified.split(y, most_frequent)]
+    if fewer < n_folds:
+        outcome = (
+            f"there are {fewer} folds" if splits else "the first candidate is used without any"
+        )
+        warn(
+            f"The training rows of each of {n_folds} folds must hold two classes, got {n_others} "
+            f"of {len(y)} rows that are not of the most frequent class: {outcome}. Calibrate on "
+            f"more {'groups' if grouped else 'rows'}."
+        )
+    return splits
+
+
+def rows_to_split(rows: MemoryRows) -> Indices:
+    """Numbers of the rows that random folds consist of.
+
+    Rows with a single class that is not masked are left out, since all calibrators are certain of
+    them. From MANY_ROWS rows on, the numbers are a random sample. It is large enough for 500 rows
+    of the rarest class, up to a million logits.
+    """
+    numbers = np.arange(rows.n_rows)
+    if rows.masked:
+        n_possible = np.count_nonzero(both_columns(rows.X) > -np.inf, axis=1)
+        uncertain = np.flatnonzero(n_possible > 1)
+        numbers = uncertain if len(uncertain) > 1 else numbers
+    n, counts = len(numbers), np.bincount(rows.y[numbers])
+    if n < MANY_ROWS:
+        return numbers
+    enough = 500 * n // counts[counts > 0].min()
+    n_sample = min(n, max(FEWER_ROWS, min(enough, 1_000_000 // len(counts))))
+    return np.sort(np.random.default_rng(0).choice(numbers, n_sample, replace=False))
+
+
+def forward_splits(rows: MemoryRows) -> list[Split]:
+    """Five splits of rows in time order: training rows are earlier than test rows.
+
+    The time of a group is the position of its first row, so that no group is split.
+    """
+    time = np.arange(rows.n_rows)
+    if rows.groups is not None:
+        _, first, group = np.unique(rows.groups, return_index=True, return_inverse=True)
+        time = np.argsort(np.argsort(first))[group]
+    n_times = int(time.max()) + 1
+    if n_times < 6:
+        unit = "rows" if rows.groups is None else "groups"
+        raise ValueError(f"cv='time' needs at least six {unit}, got {n_times}. Pass cv=2.")
+    splits = [
+        Split(
+            np.flatnonzero(time < test[0]), np.flatnonzero((time >= test[0]) & (time <= test[-1]))
+        )
+        for _, test in TimeSeriesSplit(5).split(np.arange(n_times))
+    ]
+    if not hold_two_classes(rows.y, splits):
+        raise ValueError(
+            f"cv='time' needs two classes in the first training rows, got one class in "
+            f"{len(splits[0].train)} rows. Pass more rows, or cv=5."
+        )
+    return splits
+
+
+def warn_of_equal_rows(Z: Floats) -> None:
+    """Warn if more than 5 per cent of the rows have the logits of another row.
+
+    Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
+    classifiers clip probabilities. Scores of few values, as of nearest neighbors, do not count.
+    """
+    n_rows, n_columns = Z.shape
+    if n_columns < 3:
+        return
+    most = 10_000
+    if n_rows > most:
+        # The middle of the order of the first column, so that equal rows stay together.
+        start = (n_rows - most) // 2
+        Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
+    n_checked = len(Z)
+    lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
+    Z = Z[np.all(lowest != Z, axis=1)]
+    hashes = np.array([hash(row.tobytes()) for row in Z])
+    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    share = counts[counts > 1].sum() / n_checked
+    if share <= 0.05:
+        return
+    # Columns of few values have few combinations, which occur twice by chance.
+    n_values = max(len(np.unique(column)) for column in Z[first].T)
+    if (n_columns - 1) * np.log(n_values) > 2 * np.log(len(first)) - np.log(2):
+        warn(
+            f"{share:.0%} of the rows have logits equal to the logits of another row, so the rows "
+            "seem to be dependent and held-out losses too low: pass groups= to fit with one value "
+            "for all rows of the same origin, or remove repeated rows."
+        )

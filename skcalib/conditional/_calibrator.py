@@ -14,12 +14,12 @@ from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays as xa, as_array
 from skcalib._rows.inputs import check_in_memory
-from skcalib._splits import Split
+from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
 from skcalib._validation.features import Columns, fitted_columns
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import MANY_ROWS, HeldOut, first_tests, random_splits
+from skcalib.selection._stacking import Fold, held_out
 
 from ._parts import PARTS, Held, Parts, fit_parts, weigh
 
@@ -119,7 +119,8 @@ class ConditionalCalibrator(AutoCalibrator):
     ``fit`` did not see it, if fewer than five rows have it, or if it is missing.
 
     *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is
-    100, 10, 3 or 1 rows, by out-of-fold log loss. Trees, for up to 20 classes, see the
+    100, 10, 3 or 1 rows: a weaker one must lower the out-of-fold log loss by 1.5 standard errors.
+    Trees, for up to 20 classes, see the
     log-probabilities, the numbers, and the intercepts of the categories. Features count only if
     they lower the out-of-fold log loss by more than 2.5 standard errors, which are standard errors
     of groups if there are ``groups``. A row in several test
@@ -237,13 +238,10 @@ class ConditionalCalibrator(AutoCalibrator):
 
     def _fit_stack(
         self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], HeldOut | None]:
-        attributes, held_out = super()._fit_stack(rows, splits)
-        return self._without_features(attributes), held_out
-
-    def _without_features(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """Fitted attributes of a calibrator without features."""
-        return attributes | {
+    ) -> tuple[dict[str, Any], list[Fold]]:
+        """Fitted attributes of a calibrator without features, and the folds if there are any."""
+        attributes, folds = super()._fit_stack(rows, splits)
+        no_features = {
             "feature_weights_": {PARTS[0]: 1.0},
             "loss_report_": {},
             "feature_temperature_": 1.0,
@@ -252,15 +250,21 @@ class ConditionalCalibrator(AutoCalibrator):
             "trees_": [],
             **_about(Columns([], [], np.zeros(0, bool))),
         }
+        return attributes | no_features, folds
 
     def _fit_to_features(
         self, rows: Any, columns: Columns, F: Floats, splits: list[Split]
     ) -> dict[str, Any]:
         """Fitted attributes, from rows in memory and their features."""
-        attributes, held_out = self._fit_stack(rows, splits)
-        if held_out is None:  # a warning says so
+        attributes, folds = self._fit_stack(rows, splits)
+        if not folds:  # a warning says so
             return attributes
-        test, fold, L = held_out
+
+        # Log-probabilities without features are out-of-fold, and those of temperature scaling of
+        # all rows, since a single parameter hardly overfits.
+        test, fold, first = first_tests(splits)
+        L = held_out(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
+        L = xa.log_softmax(xa.mix_logits(L, attributes["smoothing_"]))
         smoothing = 1 / (rows.weight + 1)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         scaled = log_mixture(temperature, smoothing, rows.X)

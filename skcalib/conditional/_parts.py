@@ -17,7 +17,7 @@ from skcalib._rows import Array, Floats, Indices, arrays as xa, with_one_openmp_
 from skcalib._validation.features import MISSING, Columns
 from skcalib.meta._estimator_calibration import boosted_trees
 from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
-from skcalib.selection._stacking import NEGLIGIBLE, lowest_loss
+from skcalib.selection._stacking import lowest_loss, without_negligible
 
 from ._effects import effect_scores, fit_effects
 
@@ -28,9 +28,9 @@ PARTS = ("without features", "effects", "effects on temperature scaling", "trees
 # Regularization strengths of effects, in decreasing order: each fit starts from the previous one.
 STRENGTHS = (100.0, 10.0, 3.0, 1.0)
 
-# Features count only if they lower the out-of-fold log loss by more than this many standard errors
-# of the difference.
-LEAST_GAIN = 2.5
+# Features count only if they lower the out-of-fold log loss by more than LEAST_GAIN standard errors
+# of the difference, and a weaker strength if it does so by more than LEAST_GAIN_OF_STRENGTH.
+LEAST_GAIN, LEAST_GAIN_OF_STRENGTH = 2.5, 1.5
 
 
 class Held(NamedTuple):
@@ -46,6 +46,16 @@ class Held(NamedTuple):
     def taken(self, some: Array) -> Held:
         """Some of the rows."""
         return Held(*[None if a is None else a[some] for a in self])  # type: ignore[arg-type]
+
+    def mean(self, values: Floats) -> tuple[float, float]:
+        """Weighted mean of values (n,), and its standard error; rows of a group are dependent."""
+        share = np.full(len(values), 1 / len(values)) if self.w is None else self.w / self.w.sum()
+        mean = share @ values
+        deviations = share * (values - mean)
+        if self.groups is not None:
+            group = np.unique(self.groups, return_inverse=True)[1]
+            deviations = np.bincount(group, deviations)
+        return float(mean), float(np.linalg.norm(deviations))
 
 
 class Weighed(NamedTuple):
@@ -101,22 +111,31 @@ def weigh(
     """Strengths and weights of lowest log loss, of parts that are fitted to the other folds."""
     tests = [held.fold == k for k in np.unique(held.fold)]
     run = Parallel(n_jobs=n_jobs)
-    bases = [
-        _best_effects(columns, held, base, tests, strengths, run) for base in range(held.L.shape[1])
-    ]
-    best, by_base = zip(*bases, strict=True)
-    tables = [list(of_fold) for of_fold in zip(*by_base, strict=True)]
-    pairs = zip(tests, tables, strict=True)
-    found = list(
-        run(delayed(_of_fold)(columns, held, *pair, smoothing=smoothing) for pair in pairs)
-    )
-    Q = np.zeros((len(held.y), len(found[0])))  # log-probabilities of the labels
-    for test, parts in zip(tests, found, strict=True):
-        Q[test] = parts[:, np.arange(parts.shape[1]), held.y[test]].T
-    return _weighed(Q, held, list(best))
+
+    # Select a strength for each base, and keep the effects of each fold.
+    bases = range(held.L.shape[1])
+    pairs = [select_effects(columns, held, base, tests, strengths, run) for base in bases]
+    selected, tables = zip(*pairs, strict=True)
+
+    # Predict the labels of each fold by the parts that are fitted to the other folds.
+    jobs = zip(tests, zip(*tables, strict=True), strict=True)
+    parts = run(delayed(predict_fold)(columns, held, *job, smoothing=smoothing) for job in jobs)
+    Q = np.zeros((len(held.y), len(parts[0])))  # log-probabilities of the labels
+    for test, L in zip(tests, parts, strict=True):
+        Q[test] = L[:, np.arange(L.shape[1]), held.y[test]].T
+
+    # Weight the parts, and drop the features unless their gain is significant.
+    only_first = np.eye(Q.shape[1])[0]
+    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), held.w, only_first)
+    weights = without_negligible(weights)
+    gain, error = held.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
+    if gain <= LEAST_GAIN * error:
+        weights, gain = only_first, 0.0
+    without = -held.mean(Q[:, 0])[0]
+    return Weighed(list(selected), weights, without, without - gain)
 
 
-def _best_effects(
+def select_effects(
     columns: Columns,
     held: Held,
     base: int,
@@ -124,47 +143,45 @@ def _best_effects(
     strengths: Sequence[float],
     run: Parallel,
 ) -> tuple[float, list[Floats]]:
-    """Strength of lowest out-of-fold log loss, and the effects of each fold.
+    """A strength by out-of-fold log loss, and the effects of each fold.
 
-    The search stops at the first strength with a higher loss, since weaker strengths take longer.
+    The search stops at the first strength that is not significantly better than the strength before
+    it. Weaker strengths take longer, and their loss depends more on chance.
     """
-    L, levels, least = held.L[:, base], columns.levels_of(held.F), np.inf
+    L, levels = held.L[:, base], columns.levels_of(held.F)
     tables: list[Any] = [None] * len(tests)
+    selected = 0.0
+    Q_before = np.full(len(L), -np.inf)
     for strength in strengths:
-        found = list(
-            run(
-                delayed(_effects)(columns, held.taken(~test), base, strength, start)
-                for test, start in zip(tests, tables, strict=True)
-            )
+        fitted = run(
+            delayed(_effects)(columns, held.taken(~test), base, strength, start)
+            for test, start in zip(tests, tables, strict=True)
         )
-        loss = 0.0
-        for test, effects in zip(tests, found, strict=True):
+        Q = np.zeros(len(L))  # log-probabilities of the labels
+        for test, effects in zip(tests, fitted, strict=True):
             log_p = xa.log_softmax(effect_scores(effects, L[test], levels[test]))
-            of_labels = xa.of_labels(log_p, held.y[test])
-            loss -= xa.weighted_sum(of_labels, None if held.w is None else held.w[test])
-        if loss >= least:
-            break
-        least, best, tables = loss, strength, found
-    return best, tables
+            Q[test] = xa.of_labels(log_p, held.y[test])
+        if selected:
+            gain, error = held.mean(Q - Q_before)
+            if gain <= LEAST_GAIN_OF_STRENGTH * error:
+                break
+        selected, tables, Q_before = strength, list(fitted), Q
+    return selected, tables
 
 
-def _weighed(Q: Floats, held: Held, strengths: list[float]) -> Weighed:
-    """Weights of parts with log-probabilities ``Q`` (n, n_parts) of the labels."""
-    w = held.w
-    first = np.eye(Q.shape[1])[0]
-    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), w, first)
-    weights = np.where(weights < NEGLIGIBLE, 0, weights)
-    weights /= weights.sum()
-    gain = np.log(np.exp(Q - Q[:, :1]) @ weights)
-    share = np.full(len(Q), 1 / len(Q)) if w is None else w / w.sum()
-    mean = share @ gain
-    deviations = share * (gain - mean)
-    if held.groups is not None:  # rows of a group are dependent
-        deviations = np.bincount(np.unique(held.groups, return_inverse=True)[1], deviations)
-    if mean <= LEAST_GAIN * np.linalg.norm(deviations):
-        weights, mean = first, 0.0
-    without = -float(share @ Q[:, 0])
-    return Weighed(strengths, weights, without, without - float(mean))
+def predict_fold(
+    columns: Columns, held: Held, test: Array, effects: Sequence[Floats], smoothing: float
+) -> Floats:
+    """Log-probabilities (n_parts, n_test, K) for test rows, of parts fitted to all others."""
+    parts = with_trees(Parts(columns, list(effects), []), held.taken(~test))
+    return parts.mixed(held.L[test], held.F[test], smoothing)
+
+
+def fit_parts(columns: Columns, held: Held, found: Weighed) -> Parts:
+    """Parts with the selected strengths; trees only if they have a weight."""
+    effects = [_effects(columns, held, *of_base) for of_base in enumerate(found.strengths)]
+    parts = Parts(columns, effects, [])
+    return with_trees(parts, held) if found.weights[len(effects) + 1 :].any() else parts
 
 
 def _effects(
@@ -173,21 +190,6 @@ def _effects(
     """Table of effects on a base."""
     rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)
     return fit_effects(*rows, int(columns.first[-1]), strength, start)
-
-
-def fit_parts(columns: Columns, held: Held, found: Weighed) -> Parts:
-    """Parts with the selected strengths; trees only if they have a weight."""
-    bases = enumerate(found.strengths)
-    parts = Parts(columns, [_effects(columns, held, *of_base) for of_base in bases], [])
-    return with_trees(parts, held) if found.weights[len(parts.effects) + 1 :].any() else parts
-
-
-def _of_fold(
-    columns: Columns, held: Held, test: Array, effects: list[Floats], smoothing: float
-) -> Floats:
-    """Log-probabilities (n_parts, n_test, K) for test rows, of parts fitted to all others."""
-    parts = with_trees(Parts(columns, effects, []), held.taken(~test))
-    return parts.mixed(held.L[test], held.F[test], smoothing)
 
 
 def with_trees(parts: Parts, held: Held) -> Parts:

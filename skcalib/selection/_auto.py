@@ -14,12 +14,12 @@ from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, log_probabilities
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, as_array, check_in_memory
-from skcalib._splits import Split, checked_splits, in_groups
+from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
-from ._stacking import HeldOut, forward_splits, random_splits, stack
+from ._stacking import Fold, stack
 
 
 class AutoCalibrator(BaseCalibrator):
@@ -194,9 +194,6 @@ class AutoCalibrator(BaseCalibrator):
             check_integer("cv", self.cv, least=2)
         if is_time:
             check_option("cv", self.cv, ["time"])
-        if self.calibrators is not None:
-            for candidate in by_name(self.calibrators).values():
-                check_calibrator(candidate, None)
         X = as_array(X)
         rows = self._validate_rows(X, y, sample_weight)
         if groups is not None or not is_number:
@@ -206,26 +203,22 @@ class AutoCalibrator(BaseCalibrator):
             return X, rows, None
         if is_time:
             return X, rows, forward_splits(rows.in_memory())
-        return X, rows, self._given_splits(X, y, sample_weight, groups)
-
-    def _given_splits(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split]:
-        """Splits by a splitter, as numbers of the rows of positive weight."""
         labels = column_or_1d(as_labels(y))
         w = check_weights(sample_weight, len(labels))
         splits = checked_splits(self.cv, X, labels, w, groups=groups)
-        if w is None:
-            return splits
-        number = np.cumsum(w > 0) - 1
-        return [Split(*(number[part[w[part] > 0]] for part in split)) for split in splits]
+        if w is not None:  # numbers of the rows of positive weight
+            number = np.cumsum(w > 0) - 1
+            splits = [Split(*(number[part[w[part] > 0]] for part in split)) for split in splits]
+        return X, rows, splits
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         return self._fit_stack(rows, None)[0]
 
     def _fit_stack(
         self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], HeldOut | None]:
-        """Fitted attributes, and held-out log-probabilities of the mixture if there are folds."""
-        held: Any = rows.in_memory()  # a sample of many rows of Dask
+    ) -> tuple[dict[str, Any], list[Fold]]:
+        """Fitted attributes, and the folds if there are any."""
+        held = rows.in_memory()  # a sample of many rows of Dask
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
             splits = random_splits(held, int(self.cv), self.random_state)
@@ -250,7 +243,7 @@ class AutoCalibrator(BaseCalibrator):
             "intercept_": result.intercept,
             "smoothing_": smoothing,
         }
-        return attributes, result.held_out
+        return attributes, result.folds
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """The candidates by name."""
@@ -263,11 +256,15 @@ class AutoCalibrator(BaseCalibrator):
             check_order(candidate, rows.classes)
         return taking_masked(candidates) if rows.masked else candidates
 
-    def _calibrate(self, Z: Floats) -> Floats:
+    def _unmixed(self, Z: Floats) -> Floats:
+        # Not in _calibrate, where masked classes have finite logits, which pipelines refuse.
         parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
         weights = np.array([self.weights_[name] for name in self.calibrators_])
         L = mixture(xa.namespace(Z).stack(parts), weights)
         return xa.in_columns_of(Z, L + xa.like(self.intercept_, L, L.dtype))
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return self._unmixed(Z)
 
     def _summary(self) -> str:
         """Weights of the mixture, in one line."""

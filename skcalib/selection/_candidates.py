@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Floats, Rows, namespace
@@ -64,7 +65,9 @@ def default_candidates(
         add_linear(VectorScaling, "vector", [1, 0.1, 0.01])
         candidates["spline"] = SplineCalibration()
         candidates["isotonic"] = IsotonicCalibration(interpolation="centered")
-        candidates["Venn-Abers"] = VennAbersCalibration()
+        # A step function of the order of the rows. Probabilities of large logits round to 1, where
+        # their order is lost, so temperature scaling comes first.
+        candidates["Venn-Abers"] = make_pipeline(TemperatureScaling(), VennAbersCalibration())
         return candidates
     candidates["order-preserving"] = OrderPreservingScaling()
     least_rows = 2  # per class, since a class has two parameters in vector scaling

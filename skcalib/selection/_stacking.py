@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
 from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._splits import Split, hold_two_classes
+from skcalib._splits import Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
@@ -25,9 +23,6 @@ NEGLIGIBLE, LEAST_OF_CLASSIFIERS = 0.01, 0.1
 
 # Pseudo-rows of each candidate in the prior of the weights.
 EACH = 0.15
-
-# From MANY_ROWS on, weights are estimated on FEWER_ROWS.
-MANY_ROWS, FEWER_ROWS = 50_000, 25_000
 
 
 class Fits(NamedTuple):
@@ -47,14 +42,6 @@ class Fold(NamedTuple):
     errors: dict[str, Exception]
 
 
-class HeldOut(NamedTuple):
-    """Test rows, each row once, with log-probabilities of the mixture."""
-
-    rows: Indices  #: numbers of the rows (n,)
-    fold: Indices  #: number of the split with the row in its test set (n,)
-    L: Floats  #: (n, K)
-
-
 class Stack(NamedTuple):
     """A mixture of calibrators, and its cross-validation."""
 
@@ -63,7 +50,7 @@ class Stack(NamedTuple):
     intercept: Floats  #: (K,), added to the logarithms of the mixture
     losses: dict[str, float]  #: mean out-of-fold log losses
     errors: dict[str, float]  #: standard errors of the losses
-    held_out: HeldOut | None
+    folds: list[Fold]
 
 
 def stack(
@@ -84,41 +71,39 @@ def stack(
     single candidate. With ``screen`` the first fold decides which candidates are fitted on the
     other folds.
     """
+    intercept: Floats = np.zeros(len(rows.classes))
     if not splits:
         simplest = next(iter(candidates))
         fitted = fit_to_all_rows({simplest: candidates[simplest]}, rows)
-        all_weights = {name: float(name == simplest) for name in candidates}
-        return Stack(all_weights, fitted, np.zeros(len(rows.classes)), {}, {}, None)
+        weights = {name: float(name == simplest) for name in candidates}
+        return Stack(weights, fitted, intercept, {}, {}, [])
 
     # Fit the candidates to each training part; predict the labels of its test part.
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
+
+    # A row in several test sets has its weight in total.
     test = np.concatenate([split.test for split in splits])
-    shares = shares_of(rows, test)
-    losses, errors = log_losses(folds, shares, rows.groups)
+    w = (np.ones(len(test)) if rows.w is None else rows.w[test]) / np.bincount(test)[test]
+    losses, errors = log_losses(folds, w, test if rows.groups is None else rows.groups[test])
 
     # Weight the candidates that every fold has.
     names = list(folds[-1].Q)
-    Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
     if combine == "best":
-        weights = (np.array(names) == min(names, key=losses.__getitem__)) * 1.0
+        best = min(names, key=losses.__getitem__)
+        weights = {name: float(name == best) for name in losses}
     else:
-        prior = pseudo_rows(Q, shares, names, simple or names[:1], len(rows.classes))
-        weights = lowest_loss(Q, shares, prior)
-        weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
-        weights /= weights.sum()
+        Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
+        prior = pseudo_rows(Q, w, names, simple or names[:1], len(rows.classes))
+        best_weights = without_negligible(lowest_loss(Q, w, prior))
+        weights = dict.fromkeys(losses, 0.0) | dict(zip(names, best_weights.tolist(), strict=True))
 
     # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
     # too many rare events.
-    kept = dict(zip(np.array(names)[weights > 0].tolist(), weights[weights > 0], strict=True))
-    L = np.concatenate([fold_mixture(fold, rows, kept) for fold in folds])
-    has_intercept = combine == "stack" and len(rows.classes) == 2
-    intercept = fit_intercept(L, rows.y[test], shares) if has_intercept else np.zeros(L.shape[1])
+    if combine == "stack" and len(rows.classes) == 2:
+        intercept = fit_intercept(held_out(rows, folds, weights), rows.y[test], w)
 
-    fitted = fit_to_all_rows({name: candidates[name] for name in kept}, rows)
-    all_weights = {name: float(kept.get(name, 0)) for name in losses}
-    numbers, fold, first = first_tests(splits)
-    L = xa.log_softmax(xa.mix_logits(L[first] + intercept, smoothing))
-    return Stack(all_weights, fitted, intercept, losses, errors, HeldOut(numbers, fold, L))
+    kept = {name: candidates[name] for name in names if weights[name] > 0}
+    return Stack(weights, fit_to_all_rows(kept, rows), intercept, losses, errors, folds)
 
 
 def fit_folds(
@@ -209,33 +194,23 @@ def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> di
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 
-def shares_of(rows: MemoryRows, test: Indices) -> Floats | None:
-    """Weights of test rows; a row in several test sets has its weight in total."""
-    times = np.bincount(test)[test]
-    if rows.w is None and times.max() == 1:
-        return None
-    shares: Floats = (1.0 if rows.w is None else rows.w[test]) / times
-    return shares
-
-
 def log_losses(
-    folds: Sequence[Fold], w: Floats | None, groups: Array | None = None
-) -> tuple[dict[str, float], ...]:
-    """Mean log losses on the test rows of the folds that have the candidate; standard errors."""
-    group = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    sizes = [len(fold.test) for fold in folds]
-    parts = np.split(np.ones(sum(sizes)) if w is None else w, np.cumsum(sizes)[:-1])
+    folds: Sequence[Fold], w: Floats, groups: Array
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean log losses on the test rows, and their standard errors, by candidate.
+
+    ``w`` and ``groups`` are weights and groups of the test rows of all folds. Losses in one group
+    depend on one another, as do several losses of one row.
+    """
+    group = np.unique(groups, return_inverse=True)[1]
     means, errors = {}, {}
     for name in folds[0].Q:
-        pairs = [pair for pair in zip(folds, parts, strict=True) if name in pair[0].Q]
-        test = np.concatenate([fold.test for fold, _ in pairs])
-        losses = -np.log(np.concatenate([fold.Q[name] for fold, _ in pairs]))
-        shares = np.concatenate([part for _, part in pairs])
-        shares = shares / shares.sum()
-        means[name] = float(shares @ losses)
-        # Several losses of one row, or of one group, are not independent.
-        unit = test if group is None else group[test]
-        deviations = np.bincount(unit, shares * (losses - means[name]))
+        # A candidate that is left out after the first fold has losses of this fold.
+        losses = -np.log(np.concatenate([fold.Q[name] for fold in folds if name in fold.Q]))
+        n = len(losses)
+        share = w[:n] / w[:n].sum()
+        means[name] = float(share @ losses)
+        deviations = np.bincount(group[:n], share * (losses - means[name]))
         errors[name] = float(np.linalg.norm(deviations))
     return means, errors
 
@@ -268,138 +243,19 @@ def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
     return weights
 
 
-def fold_mixture(fold: Fold, rows: MemoryRows, weights: Mapping[str, float]) -> Floats:
-    """Log-probabilities (n_test, K) of the mixture of the candidates with these weights."""
-    Z = rows.X[fold.test]
-    parts = [log_probabilities(fold.fitted[name], Z, rows.classes) for name in weights]
-    return mixture(np.stack(parts).astype(np.float64), np.array([*weights.values()]))
+def without_negligible(weights: Floats) -> Floats:
+    """Weights (M,) that sum to one, with zero in place of the small ones."""
+    kept = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
+    normalized: Floats = kept / kept.sum()
+    return normalized
 
 
-def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
-    """Numbers of the test rows, their first split, and their positions in all test sets."""
-    test = np.concatenate([split.test for split in splits])
-    fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
-    rows, first = np.unique(test, return_index=True)
-    return rows, fold[first], first
-
-
-def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Split]:
-    """Random folds of rows, or folds of groups; from MANY_ROWS rows on, folds of a sample.
-
-    Folds are not stratified: otherwise classes would be as frequent in the test rows as in the
-    training rows, unlike in new data, and intercepts of many classes would seem to help. If the
-    training rows of a fold hold one class only, there are fewer, stratified folds, or none.
-    """
-    rng = check_random_state(0 if random_state is None else random_state)
-    if rows.groups is not None:
-        n_groups = len(np.unique(rows.groups))
-        if n_groups < 2:
-            raise ValueError(
-                f"groups must hold at least two groups, since folds keep groups together, got "
-                f"{n_groups}. Leave groups out if rows are independent."
-            )
-        numbers = np.arange(rows.n_rows)
-        splits = [*GroupKFold(min(n_folds, n_groups)).split(rows.y, groups=rows.groups)]
-    else:
-        warn_of_equal_rows(rows.X)
-        numbers = rows_to_weigh_on(rows)
-        splits = [*KFold(min(n_folds, len(numbers)), shuffle=True, random_state=rng).split(numbers)]
-    y = rows.y[numbers]
-    splits = [Split(*split) for split in splits]
-    if not hold_two_classes(y, splits):
-        splits = _fewer_splits(y, n_folds, rng, grouped=rows.groups is not None)
-    return [Split(numbers[train], numbers[test]) for train, test in splits]
-
-
-def forward_splits(rows: MemoryRows) -> list[Split]:
-    """Five splits of rows in time order: training rows are earlier than test rows.
-
-    The time of a group is the position of its first row, so that no group is split.
-    """
-    time = np.arange(rows.n_rows)
-    if rows.groups is not None:
-        _, first, group = np.unique(rows.groups, return_index=True, return_inverse=True)
-        time = np.argsort(np.argsort(first))[group]
-    n_times = int(time.max()) + 1
-    if n_times < 6:
-        unit = "rows" if rows.groups is None else "groups"
-        raise ValueError(f"cv='time' needs at least six {unit}, got {n_times}. Pass cv=2.")
-    splits = [
-        Split(
-            np.flatnonzero(time < test[0]), np.flatnonzero((time >= test[0]) & (time <= test[-1]))
-        )
-        for _, test in TimeSeriesSplit(5).split(np.arange(n_times))
-    ]
-    if not hold_two_classes(rows.y, splits):
-        raise ValueError(
-            f"cv='time' needs two classes in the first training rows, got one class in "
-            f"{len(splits[0].train)} rows. Pass more rows, or cv=5."
-        )
-    return splits
-
-
-def warn_of_equal_rows(Z: Floats) -> None:
-    """Warn if more than 5 per cent of the rows have the logits of another row.
-
-    Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
-    classifiers clip probabilities. Scores of few values, as of nearest neighbors, do not count.
-    """
-    n_rows, n_columns = Z.shape
-    if n_columns < 3:
-        return
-    most = 10_000
-    if (
-        n_rows > most
-    ):  # the middle of the order of the first column, so that equal rows stay together
-        start = (n_rows - most) // 2
-        Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
-    n_checked = len(Z)
-    lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
-    Z = Z[np.all(lowest != Z, axis=1)]
-    hashes = np.array([hash(row.tobytes()) for row in Z])
-    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
-    share = counts[counts > 1].sum() / n_checked
-    if share <= 0.05:
-        return
-    # Columns of few values have few combinations, which occur twice by chance.
-    n_values = max(len(np.unique(column)) for column in Z[first].T)
-    if (n_columns - 1) * np.log(n_values) > 2 * np.log(len(first)) - np.log(2):
-        warn(
-            f"{share:.0%} of the rows have logits equal to the logits of another row, so the rows "
-            "seem to be dependent and held-out losses too low: pass groups= to fit with one value "
-            "for all rows of the same origin, or remove repeated rows."
-        )
-
-
-def rows_to_weigh_on(rows: MemoryRows) -> Indices:
-    """Numbers of all rows, or of a random sample of many rows.
-
-    The sample is large enough for 500 rows of the rarest class, up to a million logits.
-    """
-    n, counts = rows.n_rows, np.bincount(rows.y)
-    if n < MANY_ROWS:
-        return np.arange(n)
-    enough = 500 * n // counts[counts > 0].min()
-    n_sample = min(n, max(FEWER_ROWS, min(enough, 1_000_000 // len(counts))))
-    return np.sort(np.random.default_rng(0).choice(n, n_sample, replace=False))
-
-
-def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[Split]:
-    """Stratified folds, as many as the rarer classes allow, or none for groups, with a warning."""
-    most_frequent = y == np.bincount(y).argmax()
-    n_others = int((~most_frequent).sum())
-    fewer = 0 if grouped else min(n_folds, n_others, int(most_frequent.sum()))
-    splits = []
-    if fewer >= 2:
-        stratified = StratifiedKFold(fewer, shuffle=True, random_state=rng)
-        splits = [Split(*split) for split in stratified.split(y, most_frequent)]
-    if fewer < n_folds:
-        outcome = (
-            f"there are {fewer} folds" if splits else "the first candidate is used without any"
-        )
-        warn(
-            f"The training rows of each of {n_folds} folds must hold two classes, got {n_others} "
-            f"of {len(y)} rows that are not of the most frequent class: {outcome}. Calibrate on "
-            f"more {'groups' if grouped else 'rows'}."
-        )
-    return splits
+def held_out(rows: MemoryRows, folds: Sequence[Fold], weights: Mapping[str, float]) -> Floats:
+    """Log-probabilities (n_test, K) of the mixture for the test rows of all folds."""
+    kept = {name: weight for name, weight in weights.items() if weight > 0}
+    L = []
+    for fold in folds:
+        Z = rows.X[fold.test]
+        parts = [log_probabilities(fold.fitted[name], Z, rows.classes) for name in kept]
+        L.append(mixture(np.stack(parts).astype(np.float64), np.array([*kept.values()])))
+    return np.concatenate(L)
