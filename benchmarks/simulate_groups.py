@@ -13,6 +13,7 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -123,9 +124,8 @@ def print_coverage(draws: int, resamples: int) -> None:
 def print_clinical(draws: int, _: int) -> None:
     print("calibration_slope and calibration_intercept: coverage at 95 %, with and without groups")
     print(f"{'risks':14}{'groups':>7}{'rows':>5} {'labels':13}{'slope':>7}{'':7}{'intercept':>10}")
-    for cell in cells():
-        if cell.risks in {"five classes", "rare"}:
-            continue
+    risks = "Beta(1, 6)", "uniform", "confident"
+    for cell in (Cell(name, *setting) for setting in CLINICAL_SETTINGS for name in risks):
         print(f"{cell.risks:14}{cell.groups:7}{cell.size:5} {cell.dependence:13}", end="")
         for figure, true in ((calibration_slope, 1.0), (calibration_intercept, 0.0)):
             covered = []
@@ -183,6 +183,14 @@ SETTINGS = [
     (200, 3, "free"),
     (200, 6, "shared"),
     (2000, 3, "equal"),
+]
+
+
+#: One row per group is the case without groups.
+CLINICAL_SETTINGS = [
+    *((n, 1, "free") for n in (20, 50, 200)),
+    *product((20, 50, 200), (6, 30), ("equal", "correlated", "~correlated")),
+    *(setting for setting in SETTINGS if setting[2] in {"free", "shared"} or setting[0] == 2000),
 ]
 
 

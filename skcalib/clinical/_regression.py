@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import chdtri, expit, logit
+from scipy.special import chdtri, expit, logit, stdtrit
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, MemoryRows, check_in_memory
@@ -16,10 +16,13 @@ from skcalib._rows.ranking import ranked
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_curve
 from skcalib._validation.inputs import check_real
-from skcalib.metrics._groups import group_numbers, normal_quantile
+from skcalib.metrics._groups import group_numbers, sums_by_group
 from skcalib.metrics._input import check_input, columns_of
 from skcalib.metrics._proper_scores import bounded
 from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
+
+# Smallest share of the information that the other groups must have for an estimate without a group.
+SINGULAR = 1e-9
 
 
 def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
@@ -53,8 +56,10 @@ def calibration_slope(
     is 1 for a calibrated model, below 1 if risks are too extreme (over-confidence, typical of a
     model fitted to few rows), and above 1 if they are not extreme enough. The interval contains
     the slopes with a profile log-likelihood within half of the quantile of the :math:`\chi^2_1`
-    distribution of the maximum. With groups it is :math:`b \pm t\, s`, with the cluster-robust
-    (sandwich) standard error s and the t distribution for one less than the number of groups.
+    distribution of the maximum. With groups it is :math:`b \pm t\, s`. The standard error s is the
+    jackknife error of groups, with one step of Newton's method for each group that is left out
+    (CR3 [3]_). The t distribution has :math:`G^* - 1` degrees of freedom, with the effective number
+    of groups :math:`G^*` for labels that depend fully within groups [4]_.
 
     Parameters
     ----------
@@ -90,6 +95,10 @@ def calibration_slope(
     .. [1] Cox, "Two further applications of a model for binary regression", Biometrika 45, 1958.
     .. [2] Van Calster, McLernon, van Smeden, Wynants, Steyerberg, "Calibration: the Achilles heel
        of predictive analytics", BMC Medicine 17, 2019.
+    .. [3] MacKinnon, Nielsen, Webb, "Fast and reliable jackknife and bootstrap methods for
+       cluster-robust inference", Journal of Applied Econometrics 38, 2023.
+    .. [4] Carter, Schnepel, Steigerwald, "Asymptotic behavior of a t-test robust to cluster
+       heterogeneity", Review of Economics and Statistics 99, 2017.
 
     Examples
     --------
@@ -112,9 +121,10 @@ def calibration_slope(
     sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=False)
     theta = fit_sigmoids(sigmoids, sigmoids.constant).x
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        p, design = expit(theta[0, 0] * z + theta[0, 1]), np.stack([z, np.ones_like(z)], axis=1)
-        error = float(np.sqrt(_robust_covariance(design, p, event, w, numbers)[0, 0]))
-        return _robust_interval(float(theta[0, 0]), error, numbers, confidence_level)
+        p = expit(theta[0, 0] * z + theta[0, 1])
+        centred = z - np.average(z, weights=w * p * (1 - p))
+        of_rows = np.stack([centred, np.ones_like(z)], axis=1), p, event, w, numbers
+        return _jackknife_interval(float(theta[0, 0]), *of_rows, confidence_level)
     variance = np.linalg.inv(sigmoids.derivatives(theta)[1][0] * sigmoids.weight[0])[0, 0]
 
     def profile(slope: float) -> float:
@@ -179,31 +189,48 @@ def calibration_intercept(
     shift = _shift(z, event, w)
     p = expit(z + shift)
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        variance = _robust_covariance(np.ones((len(p), 1)), p, event, w, numbers)[0, 0]
-        return _robust_interval(shift, float(np.sqrt(variance)), numbers, confidence_level)
+        of_rows = np.ones((len(p), 1)), p, event, w, numbers
+        return _jackknife_interval(shift, *of_rows, confidence_level)
     error = 1 / np.sqrt(max(float(np.sum(w * p * (1 - p))), 1e-12))
     return _interval(lambda a: _loss(z + a, event, w), shift, float(error), confidence_level)
 
 
-def _robust_covariance(
-    design: Floats, p: Floats, event: Bools, w: Floats, groups: Indices
-) -> Floats:
-    """Cluster-robust covariance of logistic coefficients, with the usual correction for G groups.
-
-    The correction is G / (G - 1) * (n - 1) / (n - k) for n rows and k coefficients.
-    """
-    scores = np.zeros((int(groups.max()) + 1, design.shape[1]))
-    np.add.at(scores, groups, design * (w * (event - p))[:, None])
-    bread = np.linalg.inv(design.T @ (design * (w * p * (1 - p))[:, None]))
-    G, (n, k) = len(scores), design.shape
-    correction = G / max(G - 1, 1) * (n - 1) / max(n - k, 1)
-    return np.asarray(correction * bread @ (scores.T @ scores) @ bread)
-
-
-def _robust_interval(
-    estimate: float, error: float, groups: Indices, level: float
+def _jackknife_interval(
+    estimate: float,
+    design: Floats,
+    p: Floats,
+    event: Bools,
+    w: Floats,
+    groups: Indices,
+    level: float,
 ) -> IntervalEstimate:
-    reach = normal_quantile(level, groups) * error
+    """Interval of the first logistic coefficient, from the estimates without each group.
+
+    The columns of the design are orthogonal with the weights of the rows in the information.
+    """
+
+    def sums(values: Floats) -> Floats:
+        """Sums of each group: (n_groups, d)."""
+        return np.stack([sums_by_group(column, groups) for column in values.T], axis=1)
+
+    # With these units, the information of all rows is the identity matrix.
+    deviation = np.sqrt(p * (1 - p))[:, None] * design
+    units = np.sqrt(w @ deviation**2)
+    deviation, design = deviation / units, design / units
+
+    # The first step of Newton's method from the estimate to the estimate without each group.
+    pairs = np.einsum("n,ni,nj->nij", w, deviation, deviation).reshape(len(p), -1)
+    left = np.eye(len(units)) - sums(pairs).reshape(-1, len(units), len(units))
+    if np.linalg.eigvalsh(left).min() < SINGULAR:
+        return IntervalEstimate(estimate, -np.inf, np.inf, level)
+    scores = sums((w * (event - p))[:, None] * design)
+    steps = np.linalg.solve(left, scores[:, :, None])[:, 0, 0] / units[0]
+    variance = (len(steps) - 1) / len(steps) * float(steps @ steps)
+
+    # Variance of each group if its rows depend fully on one another, for the degrees of freedom.
+    of_groups = sums_by_group(w * deviation[:, 0], groups) ** 2
+    freedom = max(of_groups.sum() ** 2 / (of_groups**2).sum() - 1, 1.0)
+    reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
     return IntervalEstimate(estimate, estimate - reach, estimate + reach, level)
 
 

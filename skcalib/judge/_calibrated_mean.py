@@ -245,7 +245,10 @@ def calibrated_mean_difference(
             "Both systems must be judged on the same rows, got labels, scores of labels and scores "
             f"of shapes {sizes[0]} and {sizes[1]}. Leave out rows that one system lacks."
         )
-    rows = [_checked_rows(*system, bounds, weights, pairs) for system in systems]
+    rows = [
+        _checked_rows(*system, bounds, weights, pairs, prefix)
+        for system, prefix in zip(systems, ("", "other_"), strict=True)
+    ]
     one, two = (_corrected(*system) for system in rows)
     (_, w, first, groups_of), (_, w_all, groups_of_all) = rows[0]
     residual, shift = one.residual - two.residual, one.shift - two.shift
@@ -278,29 +281,36 @@ def _checked_rows(
     bounds: tuple[float, float] | None,
     weights: tuple[Any, Any],
     groups: tuple[Any, Any],
+    prefix: str = "",
 ) -> tuple[Rows, Rows]:
-    """Labelled rows, with labels between 0 and 1, and all rows."""
+    """Labelled rows, with labels between 0 and 1, and all rows.
+
+    The prefix is the prefix of the names of the first three arguments in messages.
+    """
     check_in_memory((y, score_labelled, score_all, *groups))
-    check_not_swapped(y=y, score_labelled=score_labelled)
-    labels = as_labels(y)
+    name, name_labelled, name_all = (
+        f"{prefix}{name}" for name in ("y", "score_labelled", "score_all")
+    )
+    check_not_swapped(**{name: y, name_labelled: score_labelled})
+    labels = as_labels(y, name)
     low, high = _checked_bounds(bounds)
     if bounds is None and not np.isin(labels, [0, 1]).all():
         raise ValueError(
-            f"y must hold 0 and 1, or booleans, got {shown(np.unique(labels))}. Pass y == label "
-            "for the rate of a label, or bounds for the mean of ratings."
+            f"{name} must hold 0 and 1, or booleans, got {shown(np.unique(labels))}. Pass "
+            f"{name} == label for the rate of a label, or bounds for the mean of ratings."
         )
     if labels.dtype.kind not in "biuf" or not ((labels >= low) & (labels <= high)).all():
         raise ValueError(
-            f"y must hold ratings within bounds={bounds!r}, got {shown(np.unique(labels))}. Pass "
-            "the smallest and the largest possible rating."
+            f"{name} must hold ratings within bounds={bounds!r}, got "
+            f"{shown(np.unique(labels))}. Pass the smallest and the largest possible rating."
         )
-    score, w = _scored(score_labelled, weights[0], "score_labelled")
-    every, w_all = _scored(score_all, weights[1], "score_all")
+    score, w = _scored(score_labelled, weights[0], name_labelled)
+    every, w_all = _scored(score_all, weights[1], name_all)
     n, n_all = len(score), len(every)
     if n != len(labels) or n_all < n:
         raise ValueError(
-            f"score_labelled must have one score for each of the {len(labels)} labels in y, and "
-            "score_all the scores of all rows, including the labelled rows, got "
+            f"{name_labelled} must have one score for each of the {len(labels)} labels in {name}, "
+            f"and {name_all} the scores of all rows, including the labelled rows, got "
             f"{n} and {n_all}. Check that they are not swapped."
         )
     codes = _codes(*groups, n, n_all, "groups")

@@ -15,12 +15,15 @@ import numpy as np
 from scipy.special import xlogy
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
+from skcalib._scores.columns import Columns
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._validation.inputs import check_option
 
 from ._input import OF_EACH, Kind, check_input, columns_of
+from ._ranked_probability import cumulative_events
 
 Score = Literal["log_loss", "brier_score"]
+AnyScore = Literal["log_loss", "brier_score", "ranked_probability_score"]
 
 
 def bounded(p: Floats) -> Floats:
@@ -99,13 +102,13 @@ def score_decomposition(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    score: Score = "log_loss",
+    score: AnyScore = "log_loss",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> ScoreDecomposition:
-    r"""Decomposition of the log loss or the Brier score by isotonic regression (CORP).
+    r"""Decomposition of a proper score by isotonic regression (CORP).
 
     The probabilities :math:`p` of an event are recalibrated by isotonic regression of the event on
     them, :math:`\hat p`, and compared with these and with the base rate :math:`\bar y`,
@@ -120,13 +123,15 @@ def score_decomposition(
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`.
-    score : {"log_loss", "brier_score"}, default="log_loss"
+    score : {"log_loss", "brier_score", "ranked_probability_score"}, default="log_loss"
         The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
-        scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.
+        scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss. The
+        components of :func:`ranked_probability_score`, for ordered classes, are sums of the
+        components of Brier scores. The events are that the label is one of the first k classes.
     kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The score is the score of the probability of the event:
         the predicted class is correct, the label is ``pos_label`` or each class, or the row has
-        each label with ``kind="multilabel"``.
+        each label with ``kind="multilabel"``. The ranked probability score has no kind.
 
     Returns
     -------
@@ -136,7 +141,7 @@ def score_decomposition(
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`.
+        As :func:`reliability_curve`, and for a kind with the ranked probability score.
 
     References
     ----------
@@ -151,7 +156,17 @@ def score_decomposition(
     >>> round(parts.score, 3), round(parts.miscalibration, 3)
     (0.166, 0.066)
     """
-    check_option("score", score, Score)
+    check_option("score", score, AnyScore)
+    if score == "ranked_probability_score":
+        if kind != "auto":
+            raise ValueError(
+                f"score={score!r} is for all classes in their order, got kind={kind!r}. Leave out "
+                "kind."
+            )
+        rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+        columns = Columns([None] * (len(rows.classes) - 1), cumulative_events, rows)
+        parts = columns.ranked(partial(decomposed, score="brier_score"))
+        return ScoreDecomposition(*np.sum(parts, axis=0).tolist())
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
     parts = columns.ranked(partial(decomposed, score=score))
     own, lost, gained, constant = np.array(parts).T if kind in OF_EACH else parts[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Indices
+from skcalib._rows import ArrayLike, Bools, Floats, Indices
 from skcalib._validation.inputs import check_flag
 
 from ._input import check_input
@@ -53,6 +53,7 @@ def ranked_probability_score(
     See Also
     --------
     skcalib.OrdinalCalibration : Calibration of ordered classes.
+    score_decomposition : Miscalibration and discrimination as parts of the score.
 
     References
     ----------
@@ -75,8 +76,15 @@ def ranked_probability_score(
 
 def _ranked_scores(P: Floats, y: Indices, w: Floats | None) -> Floats:
     """Ranked probability score summed over the rows of a block."""
+    F, events = cumulative_events(P, y)
+    scores = ((F - events) ** 2).sum(axis=1)
+    return np.asarray(scores.sum() if w is None else scores @ w)
+
+
+def cumulative_events(P: Floats, y: Indices) -> tuple[Floats, Bools]:
+    """Probabilities of the first k classes, and whether the label is one of them: (m, K - 1)."""
     if P.ndim == 1:
         P = np.stack([1 - P, P], axis=1)
     F = np.cumsum(P[:, :-1], axis=1, dtype=np.float64)
-    scores = ((F - (y[:, None] <= np.arange(F.shape[1]))) ** 2).sum(axis=1)
-    return np.asarray(scores.sum() if w is None else scores @ w)
+    # Sums such as 0.1 + 0.2 and 0.3 become ties.
+    return np.round(F, 12), y[:, None] <= np.arange(F.shape[1])

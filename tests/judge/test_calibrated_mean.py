@@ -291,6 +291,23 @@ def test_messages_of_ratings(y, bounds, message):
         calibrated_mean_difference(y, S, MANY, y, S, MANY, bounds=bounds)
 
 
+@pytest.mark.parametrize(
+    ("other", "bounds", "message"),
+    [
+        ((["no", "yes"] * 2, S, MANY), None, "^other_y must hold 0 and 1, .*Pass other_y =="),
+        (([1, 2, 3, 6], S, MANY), (0, 5), r"^other_y must hold ratings within bounds"),
+        ((S, Y, MANY), None, r"^other_y and other_score_labelled are .* labels as other_y\.$"),
+        (([0, None, 0, 1], S, MANY), None, "other_y"),
+        ((Y, [0.1, np.nan, 0, 1], MANY), None, "^other_score_labelled must hold finite"),
+        ((Y, S, np.append(MANY[1:], np.inf)), None, "^other_score_all must hold finite"),
+        ((Y, S, MANY.astype(str)), None, "^other_score_all must hold one number"),
+    ],
+)
+def test_messages_name_the_arguments_of_the_other_system(other, bounds, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        calibrated_mean_difference(Y, S, MANY, *other, bounds=bounds)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("levels", [2, 5, 1000])
 def test_intervals_of_ratings_and_differences_cover(levels):

@@ -1,6 +1,6 @@
 """Dask: the same answers from chunks of rows, lazily, and only sums on the way."""
 
-from functools import cache
+from functools import cache, partial
 
 import dask
 import dask.array as da
@@ -279,6 +279,16 @@ def test_curves_and_parts_of_scores(kind):
                 assert far.kind == kind
             elif value is not None:
                 np.testing.assert_allclose(getattr(far, name), value, rtol=1e-9)
+
+
+def test_parts_of_the_ranked_probability_score():
+    Z, y, w = problem(4, weighted=True)
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
+    parts = partial(metrics.score_decomposition, score="ranked_probability_score")
+    Y, Q, W = chunked(y, P, w)
+    far, here = parts(Y, Q, sample_weight=W), parts(y, P, sample_weight=w)
+    for name in ("score", "miscalibration", "discrimination", "uncertainty"):
+        assert getattr(far, name) == pytest.approx(getattr(here, name), rel=1e-9)
 
 
 # --------------------------------------------------------------------------------------
