@@ -23,7 +23,7 @@ import numpy as np
 
 from .arrays import Array, Floats, weighted_sum
 from .parallel import max_threads, share
-from .ranking import Ranked, ranked
+from .ranking import Ranked, distinct_scores
 
 T = TypeVar("T")
 
@@ -237,7 +237,7 @@ class MemoryRows(Rows):
             S, E = self.map(scores, order="F")
 
             def of_column(k: int, S: Array = S, E: Array = E) -> T:
-                return then(ranked(S[:, k], E[:, k] if events else None, self.w))
+                return then(distinct_scores(S[:, k], E[:, k] if events else None, self.w))
 
             found += map_columns(of_column, S.shape[1], self.n_rows)
         return found

@@ -41,7 +41,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Columns:
+class ScoreColumns:
     """Scores and events of rows, one column for each of the labels.
 
     ``score_block`` returns the scores and events, both of shape (m, n_columns), of a block of rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import Strategy, bin_index, bin_sums, equal_mass_bins, uniform_edges
-from skcalib._scores.columns import Columns
+from skcalib._scores.columns import ScoreColumns
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._per_class import _PerClass, unit_of
@@ -103,7 +103,7 @@ class HistogramBinning(_PerClass):
         check_option("strategy", self.strategy, Strategy)
         check_real("pseudo_rows", self.pseudo_rows, closed=True)
 
-    def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
+    def _fit_columns(self, columns: ScoreColumns) -> list[dict[str, Any]]:
         if self.strategy == "quantile":
             return super()._fit_columns(columns)
         # Needs no ranking. All classes share one array of edges, which makes predictions faster.

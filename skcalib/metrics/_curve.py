@@ -12,7 +12,7 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, check_in_memory
 from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
-from skcalib._scores.columns import Columns, Scored
+from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._groups import group_numbers
@@ -112,7 +112,9 @@ def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats,
     return np.where(none, 0.0, low), np.where(all_, 1.0, high)
 
 
-def curves_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> Iterator[ReliabilityCurve]:
+def curves_of(
+    columns: ScoreColumns, n_bins: NBins, strategy: Strategy
+) -> Iterator[ReliabilityCurve]:
     """The curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
     # Columns with equal edges share one array, which bin_sums assigns to bins at once.
@@ -122,7 +124,7 @@ def curves_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> Iterator[R
     return map(partial(curve_of, kind=columns.kind), columns.labels, edges, sums)
 
 
-def edges_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
+def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
     """Edges of the bins of each column; columns share one array unless bins are of equal weight."""
     check_option("strategy", strategy, Strategy)
     if np.ndim(n_bins):

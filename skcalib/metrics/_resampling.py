@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check_in_memory
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option
@@ -239,7 +239,7 @@ def bootstrap_band(
     w = np.ones(len(order)) if w is None else w[order]
     groups = None if groups is None else groups[order]
     draws = [
-        curve(ranked(score, event, w * draw_rows(len(w), random, groups), are_sorted=True))
+        curve(distinct_scores(score, event, w * draw_rows(len(w), random, groups), are_sorted=True))
         for _ in range(n_resamples)
     ]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
