@@ -18,11 +18,14 @@ from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option
 from skcalib._warnings import ColumnOrderWarning
 
-from ._calibration_error import FORMULAS, smooth_calibration_error
+from ._calibration_error import (
+    FORMULAS,
+    averaged_two_bin_calibration_error,
+    smooth_calibration_error,
+)
 from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_input, columns_of, resolved
-from ._two_bin import averaged_two_bin_calibration_error
 
 Measure = str | Callable[..., Any]
 
@@ -119,7 +122,9 @@ class MeasuredByCall:
         self.power = 2 if is_squared else 1
         known, params = free_names(measure), params | problem._asdict()
         self.named = {
-            k: params[k] for k in DEFAULTS if k in known and not _is_default(k, params[k])
+            name: params[name]
+            for name, default in DEFAULTS.items()
+            if name in known and (np.ndim(params[name]) or params[name] != default)
         }
         self.order: Indices | None = None  #: of the columns, if there are two and more
         self.is_reversed = False  #: whether the function takes 1 - p
@@ -175,10 +180,6 @@ class MeasuredByCall:
 
 
 Measured = MeasuredByBins | MeasuredByCall
-
-
-def _is_default(name: str, value: Any) -> bool:
-    return np.ndim(value) == 0 and value == DEFAULTS[name]
 
 
 def measured_by(
