@@ -24,9 +24,6 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-# Single precision holds shares of the uniform distribution above this, divided by the classes.
-SMALLEST_SHARE = 1e-30
-
 # The uniform distribution adds at least this to a probability.
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -275,8 +272,8 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
             P = np.subtract(Z, Z.max(axis=1, keepdims=True), dtype=np.float64)
             P = np.exp(P, out=P)
             P *= (1 - smoothing) / P.sum(axis=1, keepdims=True)
-        else:  # single precision is enough if it holds the share
-            P = softmax(Z if smoothing > SMALLEST_SHARE else double(Z)) * (1 - smoothing)
+        else:  # single precision is enough if it holds the share of each class
+            P = softmax(Z if smoothing > 1e-30 else double(Z)) * (1 - smoothing)
         P = _plus_uniform(P, Z, smoothing)
         if not isinstance(Z, np.ndarray):  # zero, of masked classes, has no gradient
             P = xp.where(-np.inf == Z, -np.inf, xp.log(at_least(P, smallest_normal(P))))

@@ -18,7 +18,7 @@ class Ranked(NamedTuple):
     hits: Floats  #: sum of weights where the event happened
 
 
-def ranked(
+def distinct_scores(
     scores: Floats,
     hits: Bools | None = None,
     weights: Floats | None = None,

@@ -21,9 +21,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
-from .arrays import Array, Floats, weighted_sum
+from .arrays import Array
 from .parallel import max_threads, share
-from .ranking import Ranked, ranked
+from .ranking import Ranked, distinct_scores
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class Rows(ABC):
         """Sum of the weights."""
         if self._about["weight"] is None:
             with np.errstate(over="ignore"):
-                total = self.n_rows if self.w is None else self.sum(_weight_of_block)
+                total = self.n_rows if self.w is None else self.sum(lambda _, __, w, *___: w.sum())
             self._about["weight"] = float(total)
         return float(self._about["weight"])
 
@@ -113,7 +113,8 @@ class Rows(ABC):
         """The smallest positive weight."""
         if self.w is None:
             return 1.0
-        return float(self.sum(_least_weight_of_block, merge=np.minimum))
+        least = self.sum(lambda _, __, w, *___: w[w > 0].min(initial=np.inf), merge=np.minimum)
+        return float(least)
 
     @abstractmethod
     def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
@@ -173,14 +174,6 @@ class Rows(ABC):
         return f(self.thinned(step)) if few or or_all else None
 
 
-def _weight_of_block(_X: Any, _y: Any, w: Floats, *_: Any) -> Any:
-    return weighted_sum(w)
-
-
-def _least_weight_of_block(_X: Any, _y: Any, w: Floats, *_: Any) -> Any:
-    return np.min(w, where=w > 0, initial=np.inf)
-
-
 class MemoryRows(Rows):
     """Rows in memory, which are divided among threads."""
 
@@ -237,9 +230,9 @@ class MemoryRows(Rows):
             S, E = self.map(scores, order="F")
 
             def of_column(k: int, S: Array = S, E: Array = E) -> T:
-                return then(ranked(S[:, k], E[:, k] if events else None, self.w))
+                return then(distinct_scores(S[:, k], E[:, k] if events else None, self.w))
 
-            found += map_columns(of_column, S.shape[1], self.n_rows)
+            found += share(of_column, range(S.shape[1]), _n_threads(S.shape[1], S.size))
         return found
 
     def with_logits(self, X: Any) -> Self:
@@ -315,11 +308,6 @@ class MemoryRows(Rows):
 
 def _is_narrow(a: Any) -> bool:
     return a is not None and a.ndim == 2 and 1 < a.shape[1] <= NARROW_COLUMNS
-
-
-def map_columns(f: Callable[[int], Any], n_columns: int, n_rows: int) -> list[Any]:
-    """``f(k)`` for every column k, in threads if there are enough elements."""
-    return share(f, range(n_columns), _n_threads(n_columns, n_columns * n_rows))
 
 
 def _n_threads(n_parts: int, n_elements: int) -> int:

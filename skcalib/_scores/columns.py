@@ -41,7 +41,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Columns:
+class ScoreColumns:
     """Scores and events of rows, one column for each of the labels.
 
     ``score_block`` returns the scores and events, both of shape (m, n_columns), of a block of rows
@@ -206,7 +206,7 @@ def events_of_pairs(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bool
     return S, second
 
 
-def coupled(probability: Callable[[int], Floats], pairs: Indices, masked: Bools) -> Floats:
+def coupled(R: Floats, pairs: Indices, masked: Bools) -> Floats:
     r"""Probabilities (m, K), up to a factor, from probabilities of pairs.
 
     With the probability :math:`r_{kj}` of k among k and j,
@@ -214,20 +214,9 @@ def coupled(probability: Callable[[int], Floats], pairs: Indices, masked: Bools)
     .. math:: p_k = 1 \big/ \big( \sum_{j \ne k} 1 / r_{kj} - (K - 2) \big),
 
     which is exact if pairs are consistent (Price, Knerr, Personnaz, Dreyfus, NIPS 1994).
-    ``probability(i)`` returns the probabilities (m,) of the second class of a pair, and ``masked``
-    (m, K) indicates impossible classes, so that the other class of a pair is certain.
+    ``R`` (m, n_pairs) has the probability of the second class of each pair, and ``masked`` (m, K)
+    indicates impossible classes, so that the other class of a pair is certain.
     """
-    K = masked.shape[1]
-    total = np.full(masked.shape, 2.0 - K)
-    for i, (j, k) in enumerate(pairs):
-        r = np.where(masked[:, j], 1.0, np.where(masked[:, k], 0.0, probability(i)))
-        total[:, k] += 1 / np.maximum(r, LEAST)
-        total[:, j] += 1 / np.maximum(1 - r, LEAST)
-    return 1 / total
-
-
-def coupled_at_once(R: Floats, pairs: Indices, masked: Bools) -> Floats:
-    """The same from probabilities (m, n_pairs) of all pairs, which take more memory."""
     K, xp = masked.shape[1], xa.namespace(R)
     first, second = pairs.T
     R = xp.where(masked[:, first], 1.0, xp.where(masked[:, second], 0.0, R))

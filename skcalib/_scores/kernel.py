@@ -125,7 +125,7 @@ def smooth_curve(rows: Scored) -> SmoothCurve:
     t = midpoints()
     # Elsewhere, rounding errors are all there is.
     reached = (density > 1e-9 * density.max()) & (squares > 0)
-    above, density = np.where(reached, above, 0.0), np.where(reached, density, 0.0)
+    density = np.where(reached, density, 0.0)
     value, n_rows = t.copy(), np.zeros_like(t)
     value[reached] += above[reached] / density[reached]
     height = kernel_height(t[reached], bandwidth)

@@ -9,8 +9,6 @@ import re
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from skcalib._rows import Array, Floats, Indices
 
@@ -105,26 +103,30 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     # Counts are whole, and this adds less than one: ties keep the present order.
     bonus = np.eye(n_classes) / (n_classes + 1)
     assigned = linear_sum_assignment(first + bonus, maximize=True)[1]
-    columns, places = np.arange(n_classes), np.arange(n_classes)
-    for cycle in _cycles(assigned):
+    columns = np.arange(n_classes)
+    for cycle in _cycles(assigned.tolist()):
         table = second[np.ix_(cycle, cycle)]
-        own, other = np.arange(len(cycle)), np.searchsorted(cycle, assigned[cycle])
+        # The assigned column of each class is the next one in the cycle.
+        own, other = np.arange(len(cycle)), np.roll(np.arange(len(cycle)), -1)
         # A model that predicts one class too high has no rows in the column of the lowest class.
         frequent = second[cycle].sum(axis=1) >= FEW_ROWS
         if not (table[own, other] > table[own, own])[frequent].all():
             continue
         if -_excess(table, own) > LEAST_BELOW and _excess(table, other) > LEAST_ABOVE:
             columns[cycle] = assigned[cycle]
-    return None if (columns == places).all() else columns
+    return columns if (columns != np.arange(n_classes)).any() else None
 
 
-def _cycles(permutation: Indices) -> list[Indices]:
+def _cycles(permutation: list[int]) -> list[list[int]]:
     """Cycles of a permutation that are longer than one."""
-    n = len(permutation)
-    graph = csr_array((np.ones(n), (np.arange(n), permutation)), shape=(n, n))
-    n_cycles, number = connected_components(graph, connection="weak")
-    sizes = np.bincount(number)
-    return [np.flatnonzero(number == k) for k in range(n_cycles) if sizes[k] > 1]
+    cycles, left = [], {k for k, other in enumerate(permutation) if other != k}
+    while left:
+        cycle = [left.pop()]
+        while (following := permutation[cycle[-1]]) != cycle[0]:
+            cycle.append(following)
+        left -= set(cycle)
+        cycles.append(cycle)
+    return cycles
 
 
 def _excess(table: Array, columns: Indices) -> float:

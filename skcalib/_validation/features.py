@@ -16,7 +16,7 @@ import numpy as np
 
 from skcalib._rows import Array, Bools, Floats, Indices, as_numpy
 from skcalib._rows.inputs import column_names
-from skcalib._validation.labels import encode, shown
+from skcalib._validation.labels import are_missing, encode, shown
 
 # Weight of the rows of a level, at least, and number of intervals of a column of numbers.
 LEAST_WEIGHT, N_INTERVALS = 5.0, 10
@@ -191,21 +191,13 @@ def _holds_numbers(x: Array) -> bool:
     """Return whether all values that are not missing are numbers."""
     if x.dtype.kind != "O":
         return x.dtype.kind in "biuf"
-    known = x[~_is_missing(x)]
+    known = x[~are_missing(x)]
     return len(known) > 0 and all(isinstance(v, Real) for v in known)
-
-
-def _is_missing(x: Array) -> Array:
-    """Which values (n,) are None, NaN, or another value that is not itself."""
-    if x.dtype.kind != "O":
-        return x != x  # noqa: PLR0124 - only NaN and NaT are not themselves
-    # A comparison of pandas.NA with itself returns pandas.NA.
-    return np.array([v is None or (v == v) is not True for v in x], bool)  # noqa: PLR0124
 
 
 def _categories(name: str, x: Array, w: Floats | None) -> Array:
     """The sorted categories of a column that enough rows are of."""
-    known = ~_is_missing(x)
+    known = ~are_missing(x)
     try:
         found, number = np.unique(x[known], return_inverse=True)
     except TypeError as error:
@@ -235,7 +227,7 @@ def _edges(name: str, x: Array, _: Any) -> Floats:
 
 def _numbers_of_levels(name: str, x: Array, levels: Array) -> Floats:
     """The number of the category of each row, or -1."""
-    known = ~_is_missing(x)
+    known = ~are_missing(x)
     found = np.full(len(x), -1.0)
     if len(levels) and known.any():
         labels = x[known]
@@ -253,7 +245,7 @@ def _numbers_of_levels(name: str, x: Array, levels: Array) -> Floats:
 def _floats(name: str, x: Array) -> Floats:
     """A column of numbers in double precision, with NaN for missing ones."""
     try:
-        numbers: Floats = np.where(_is_missing(x), np.nan, x).astype(np.float64)
+        numbers: Floats = np.where(are_missing(x), np.nan, x).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"Column {name!r} of features must hold numbers, as in fit, got {shown(x)}. Convert "

@@ -9,7 +9,7 @@ labels per row are an indicator, a matrix of zeros and ones with a column for ea
 from __future__ import annotations
 
 from numbers import Integral, Real
-from operator import ne
+from operator import eq, ne
 from typing import Any, NoReturn
 
 import numpy as np
@@ -116,10 +116,8 @@ def exact(values: Any, name: str) -> Labels:
         labels = np.array(values, dtype=object)
     if labels.dtype.kind == "O":
         return _exact_objects(labels, name)
-    if labels.dtype.kind in "fmM":
-        missing = labels != labels  # noqa: PLR0124 - only NaN and NaT are not themselves
-        if missing.any():
-            _refuse_missing(labels.ravel().tolist(), int(missing.argmax()), name)
+    if labels.dtype.kind in "fmM" and (missing := are_missing(labels)).any():
+        _refuse_missing(labels.ravel().tolist(), int(missing.argmax()), name)
     return labels
 
 
@@ -140,9 +138,16 @@ def _exact_objects(labels: Labels, name: str) -> Labels:
     return plain if plain.dtype.kind in "biu" else labels
 
 
-def _is_missing(label: Any) -> bool:
+def are_missing(x: Array) -> Bools:
+    """Which values are None, NaN, NaT or pandas.NA, for an array of any shape."""
+    if x.dtype.kind != "O":
+        return np.not_equal(x, x)  # only NaN and NaT are not themselves
+    return np.frompyfunc(_is_missing, 1, 1)(x).astype(bool)
+
+
+def _is_missing(value: Any) -> bool:
     try:
-        return label is None or bool(ne(label, label))  # as only NaN and NaT do
+        return value is None or bool(ne(value, value))
     except TypeError:  # pandas.NA is neither true nor false
         return True
 
@@ -314,22 +319,26 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
     names = column_names(X)
     if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
         return
-    columns, wanted = list(map(_as_name, names)), list(map(_as_name, classes.tolist()))
     numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))
-    if numbered or columns == wanted:
+    first = None if numbered else _first_moved(names, classes.tolist())
+    if first is None:
         return
-    if set(columns) != set(wanted):
-        columns, wanted = without_shared_ends(columns), without_shared_ends(wanted)
-    if columns == wanted or set(columns) != set(wanted):
-        return
-    pairs = zip(columns, wanted, strict=True)
-    first = next(k for k, (column, label) in enumerate(pairs) if column != label)
     raise ValueError(
         f"Columns of {name} must be in the order of the classes, got columns "
         f"{shown(names[first:])} for classes {shown(classes[first:])}"
         f"{f' from column {first} on' * bool(first)}. Reorder the columns, as in "
         f"{name}[classes], or name the labels in their order with {param}=."
     )
+
+
+def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
+    """Place of the first name that differs if names are the labels in another order, else None."""
+    names, labels = list(map(_as_name, names)), list(map(_as_name, labels))
+    if set(names) != set(labels):
+        names, labels = without_shared_ends(names), without_shared_ends(labels)
+    if names == labels or set(names) != set(labels):
+        return None
+    return list(map(eq, names, labels)).index(False)
 
 
 def _as_name(label: Any) -> str:
@@ -451,7 +460,7 @@ def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bo
     if len(getattr(E, "shape", ())) == 2:
         E = np.asarray(E)
         if E.dtype.kind == "O":  # pandas.NA compares with nothing
-            E = np.where(np.frompyfunc(_is_missing, 1, 1)(E).astype(bool), np.nan, E)
+            E = np.where(are_missing(E), np.nan, E)
         are_numbers = E.dtype.kind in "biufO"  # old versions of NumPy do not compare text
         valid = (E == 0) | (E == 1) if are_numbers else np.zeros(E.shape, bool)
         if unknown is not None and np.broadcast_shapes(unknown.shape, E.shape) == E.shape:
@@ -484,12 +493,8 @@ def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y"
     Names may have another prefix and suffix in each data frame, as "a" and "logit_a".
     """
     names_X, names_y = column_names(X), column_names(y)
-    columns, wanted = list(map(_as_name, names_X)), list(map(_as_name, names_y))
-    if len(columns) != len(wanted) or not columns:
-        return
-    if set(columns) != set(wanted):
-        columns, wanted = without_shared_ends(columns), without_shared_ends(wanted)
-    if columns != wanted and set(columns) == set(wanted):
+    same_number = len(names_X) == len(names_y) > 0
+    if same_number and _first_moved(names_X, names_y) is not None:
         raise ValueError(
             f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
             f"{shown(names_X)} and {shown(names_y)}. Reorder them, as in "

@@ -9,7 +9,7 @@ import numpy as np
 
 from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import Strategy, bin_index, bin_sums, equal_mass_bins, uniform_edges
-from skcalib._scores.columns import Columns
+from skcalib._scores.columns import ScoreColumns
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._per_class import _PerClass, unit_of
@@ -103,14 +103,14 @@ class HistogramBinning(_PerClass):
         check_option("strategy", self.strategy, Strategy)
         check_real("pseudo_rows", self.pseudo_rows, closed=True)
 
-    def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
+    def _fit_columns(self, columns: ScoreColumns) -> list[dict[str, Any]]:
         if self.strategy == "quantile":
             return super()._fit_columns(columns)
         # Needs no ranking. All classes share one array of edges, which makes predictions faster.
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
-        unit = unit_of(columns.rows)
-        return [self._of_bins(edges, w, hits, unit) for _, w, _, hits, _ in sums]
+        values = self._frequencies(edges, sums[:, 1], sums[:, 3], unit_of(columns.rows))
+        return [{"bin_edges_": edges, "bin_values_": of_class} for of_class in values]
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]
@@ -121,14 +121,14 @@ class HistogramBinning(_PerClass):
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
         bins = equal_mass_bins(rows, np.array([self.n_bins]))
-        return self._of_bins(np.append(0.0, bins.high), bins.weight, bins.hits, unit)
+        edges = np.append(0.0, bins.high)
+        values = self._frequencies(edges, bins.weight, bins.hits, unit)
+        return {"bin_edges_": edges, "bin_values_": values}
 
-    def _of_bins(self, edges: Floats, weight: Floats, hits: Floats, unit: float) -> dict[str, Any]:
-        """Fitted attributes of one class, from edges (n_bins + 1,), weight and hits (n_bins,)."""
+    def _frequencies(self, edges: Floats, weight: Floats, hits: Floats, unit: float) -> Floats:
+        """Values of bins with edges (n_bins + 1,), weight and hits (..., n_bins)."""
         middle = (edges[:-1] + edges[1:]) / 2
         # An empty bin has the value that it would have with any pseudo-rows.
         pseudo_rows = np.where(weight > 0, unit * self.pseudo_rows, 1.0)
-        return {
-            "bin_edges_": edges,
-            "bin_values_": (hits + pseudo_rows * middle) / (weight + pseudo_rows),
-        }
+        values: Floats = (hits + pseudo_rows * middle) / (weight + pseudo_rows)
+        return values

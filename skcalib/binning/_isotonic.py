@@ -283,20 +283,14 @@ class VennAbersCalibration(_PerClass):
     def _calibrate(self, Z: Floats) -> Floats:
         if not self.pairs_.shape[0]:
             return super()._calibrate(Z)
-
-        def of_pair(i: int) -> Floats:
-            score = columns.pair_scores(Z, self.pairs_[i : i + 1])[:, 0]
-            return self._value(score, self.bin_edges_[i], self.bin_values_[i])
-
-        # Masked classes are given the logit that no other class has.
-        masked = np.finfo(Z.dtype).min / 4 == Z
         if isinstance(Z, np.ndarray):
-            P = columns.coupled(of_pair, self.pairs_, masked)
-        else:  # a graph of ONNX, with all pairs at once
+            R = self._values(xa.double(columns.pair_scores(Z, self.pairs_)))
+        else:  # a graph of ONNX
             differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
             of_pairs = self.bin_edges_, self.bin_values_
             R = xa.namespace(Z).step_values(differences, *of_pairs, log_odds=True)
-            P = columns.coupled_at_once(R, self.pairs_, masked)
+        # Masked classes are given the logit that no other class has.
+        P = columns.coupled(R, self.pairs_, np.finfo(Z.dtype).min / 4 == Z)
         return columns.joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])
 
     def _intervals(self, Z: Floats) -> Floats:

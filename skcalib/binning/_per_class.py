@@ -10,7 +10,13 @@ import numpy as np
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays as xa
 from skcalib._scores.bins import bin_index
-from skcalib._scores.columns import Columns, joined_probabilities, margins, n_maps, probabilities
+from skcalib._scores.columns import (
+    ScoreColumns,
+    joined_probabilities,
+    margins,
+    n_maps,
+    probabilities,
+)
 
 # Stands for the rows of a class that is masked in all rows: one row of another class.
 ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
@@ -36,11 +42,11 @@ class _PerClass(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
-        columns = Columns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows)
+        columns = ScoreColumns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows)
         fits = self._fit_columns(columns)
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
-    def _fit_columns(self, columns: Columns) -> list[dict[str, Any]]:
+    def _fit_columns(self, columns: ScoreColumns) -> list[dict[str, Any]]:
         unit = unit_of(columns.rows)
         return columns.ranked(
             lambda rows: self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)

@@ -10,7 +10,7 @@ import numpy as np
 from skcalib._output import drawing
 from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._validation.inputs import check_flag
 from skcalib.display._curve_display import REFERENCE, CurveDisplay, Line
 from skcalib.metrics._groups import group_numbers
@@ -182,7 +182,7 @@ n_resamples, random_state, color, line_kw
         check_flag("standardized", standardized)
         t = checked_thresholds(thresholds)
         rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
-        ranks = ranked(rows.score, rows.event, rows.weight)
+        ranks = distinct_scores(rows.score, rows.event, rows.weight)
         curve = benefits_of(ranks, t, standardized=standardized)
         numbers = group_numbers(groups, y_proba, sample_weight)
         return cls(curve, name=name, rows=rows, groups=numbers).plot(

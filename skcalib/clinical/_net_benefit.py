@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import ArrayLike, Floats
-from skcalib._rows.ranking import Ranked, ranked
+from skcalib._rows.ranking import Ranked, distinct_scores
 from skcalib._validation.inputs import check_flag, check_real
 from skcalib.metrics._groups import group_numbers, normal_quantile, sums_by_group
 
@@ -170,7 +170,9 @@ def net_benefit_curve(
     t = checked_thresholds(thresholds)
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     numbers = group_numbers(groups, y_proba, sample_weight)
-    curve = benefits_of(ranked(rows.score, rows.event, rows.weight), t, standardized=standardized)
+    curve = benefits_of(
+        distinct_scores(rows.score, rows.event, rows.weight), t, standardized=standardized
+    )
     w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
     errors = []
     for threshold, benefit in zip(t, curve.net_benefit, strict=True):

@@ -12,7 +12,7 @@ from scipy.special import chdtri, expit, logit, stdtrit
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, MemoryRows, check_in_memory
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_curve
 from skcalib._validation.inputs import check_real
@@ -357,6 +357,6 @@ def integrated_calibration_index(
     distance = np.abs(value - rows.score)
     if quantile is None:
         return float(np.average(distance, weights=rows.weight))
-    by_distance = ranked(distance, None, rows.weight)
+    by_distance = distinct_scores(distance, None, rows.weight)
     reached = np.cumsum(by_distance.weight)
     return float(by_distance.scores[np.searchsorted(reached, quantile * reached[-1] * (1 - 1e-12))])

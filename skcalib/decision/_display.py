@@ -9,7 +9,7 @@ import numpy as np
 from skcalib._output import drawing
 from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike, Floats
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib.display._curve_display import CurveDisplay, Line
 from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import check_kind, scored_rows
@@ -183,7 +183,7 @@ random_state, color, line_kw
         check_kind(kind, Accepted)
         _, columns = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         rows = next(columns)
-        curve = curve_of(ranked(rows.score, rows.event, rows.weight))
+        curve = curve_of(distinct_scores(rows.score, rows.event, rows.weight))
         numbers = group_numbers(groups, y_proba, sample_weight)
         return cls(curve, name=name, rows=rows, groups=numbers).plot(
             ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,

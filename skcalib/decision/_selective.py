@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betainc, xlog1py
 
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, check_in_memory
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._validation.inputs import check_flag, check_real
 from skcalib._validation.labels import as_labels
 from skcalib.metrics._groups import group_numbers
@@ -353,7 +353,7 @@ def _threshold(
     score: Floats, right: Bools, groups: Indices | None, risk: float, level: float
 ) -> SelectiveThreshold:
     """Lowest threshold that passes, or the number of labels with which a threshold would."""
-    rows = ranked(score, right)
+    rows = distinct_scores(score, right)
     n, wrong = _accepted(rows)
     effective = n if groups is None else n**2 / _squared_sizes(score, groups, rows.scores[::-1])
     errors = wrong * effective / n

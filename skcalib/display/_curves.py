@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from skcalib._rows import Bools, Floats, Indices, Ranked
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._scores import kernel
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
@@ -112,7 +112,7 @@ def row_counts(
 
 def isotonic_curve(rows: Scored) -> tuple[Floats, Floats]:
     """Return the corners of the isotonic regression of the events on the scores."""
-    return _corners(ranked(rows.score, rows.event, rows.weight))
+    return _corners(distinct_scores(rows.score, rows.event, rows.weight))
 
 
 def consistency_band(
@@ -126,7 +126,7 @@ def consistency_band(
     """
     random, score, w = check_random_state(seed), rows.score, weights_of(rows)
     if drawn is None:
-        in_order = ranked(score, None, w)
+        in_order = distinct_scores(score, None, w)
         position = np.searchsorted(in_order.scores, score, side="right") - 1
         x = _points(in_order.scores)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._calibration_error import (
+    averaged_two_bin_calibration_error,
     debiased_expected_calibration_error,
     debiased_root_mean_squared_calibration_error,
     expected_calibration_error,
@@ -17,7 +18,6 @@ from ._display import ScoreDecompositionDisplay
 from ._proper_scores import ScoreDecomposition, score_decomposition
 from ._ranked_probability import ranked_probability_score
 from ._scorers import calibration_scorer, get_scorer_names
-from ._two_bin import averaged_two_bin_calibration_error
 from ._uncertainty import (
     CalibrationDifference,
     CalibrationTestResult,

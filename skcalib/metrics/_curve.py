@@ -12,7 +12,7 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, check_in_memory
 from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
-from skcalib._scores.columns import Columns, Scored
+from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._groups import group_numbers
@@ -112,28 +112,25 @@ def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats,
     return np.where(none, 0.0, low), np.where(all_, 1.0, high)
 
 
-def curves_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> Iterator[ReliabilityCurve]:
+def curves_of(
+    columns: ScoreColumns, n_bins: NBins, strategy: Strategy
+) -> Iterator[ReliabilityCurve]:
     """The curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
     # Columns with equal edges share one array, which bin_sums assigns to bins at once.
-    shared = edges[0] if all(one is edges[0] for one in edges) else edges
-    most = max(len(one) for one in edges) - 1
+    shared = edges[0] if len(set(map(id, edges))) == 1 else edges
+    most = max(map(len, edges)) - 1
     sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
     return map(partial(curve_of, kind=columns.kind), columns.labels, edges, sums)
 
 
-def edges_of(columns: Columns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
+def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
     """Edges of the bins of each column; columns share one array unless bins are of equal weight."""
     check_option("strategy", strategy, Strategy)
     if np.ndim(n_bins):
         edges = np.asarray(n_bins, dtype=np.float64)
-        if (
-            edges.ndim > 1
-            or len(edges) < 2
-            or edges[0]
-            or edges[-1] != 1
-            or np.diff(edges).min() <= 0
-        ):
+        increases = edges.ndim == 1 and len(edges) > 1 and bool((np.diff(edges) > 0).all())
+        if not (increases and edges[0] == 0 and edges[-1] == 1):
             raise ValueError(
                 "Edges in n_bins must increase from 0 to 1, as [0, 0.1, 0.5, 1] do, got "
                 f"{n_bins!r}. Pass an integer for the number of bins."

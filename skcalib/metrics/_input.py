@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
-from skcalib._scores.columns import Columns, Scored
+from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation import inputs, labels as targets
 
 Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
@@ -32,7 +32,7 @@ def columns_of(
     labels: ArrayLike | None,
     pos_label: Any,
     average: Average = "macro",
-) -> Columns:
+) -> ScoreColumns:
     """Scores and events, one column, or one for every class or label.
 
     With ``average="micro"`` all labels are one column.
@@ -50,13 +50,15 @@ def columns_of(
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     kind = resolved(kind, rows.classes)
     if kind == "top-label":
-        return Columns([None], _top_label, rows, kind)
+        return ScoreColumns([None], _top_label, rows, kind)
     if average == "micro":
         P, E, w = rows.arrays
         w = None if w is None else np.repeat(w, P.shape[1])
-        return Columns([None], partial(_one_class, 1), MemoryRows(P.ravel(), E.ravel(), w), kind)
+        return ScoreColumns(
+            [None], partial(_one_class, 1), MemoryRows(P.ravel(), E.ravel(), w), kind
+        )
     if kind in OF_EACH:
-        return Columns(list(rows.classes), _each_class, rows, kind)
+        return ScoreColumns(list(rows.classes), _each_class, rows, kind)
     if len(rows.classes) != 2:
         raise ValueError(
             f"kind='binary' is for two classes, got {len(rows.classes)}. Use kind='classwise', or "
@@ -64,7 +66,7 @@ def columns_of(
         )
     named = pos_label is not None and rows.X.ndim == 2
     k = position(pos_label, rows.classes) if named else 1
-    return Columns([None], partial(_one_class, k), rows, kind)
+    return ScoreColumns([None], partial(_one_class, k), rows, kind)
 
 
 def check_kind(kind: Any, known: Any) -> None:

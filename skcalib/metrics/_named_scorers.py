@@ -182,8 +182,7 @@ def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
 
 
 def _accuracy(y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
-    return mean_over_rows(_hits, y_true, y_proba, sample_weight, labels)
+    def hits(P: Floats, y: Indices) -> Floats:
+        return (P.argmax(axis=1) == y).astype(np.float64)
 
-
-def _hits(P: Floats, y: Indices) -> Floats:
-    return (P.argmax(axis=1) == y).astype(np.float64)
+    return mean_over_rows(hits, y_true, y_proba, sample_weight, labels)

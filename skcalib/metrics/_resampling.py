@@ -12,17 +12,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check_in_memory
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.bins import BinSums, Strategy, bin_index
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option
 from skcalib._warnings import ColumnOrderWarning
 
-from ._calibration_error import FORMULAS, smooth_calibration_error
+from ._calibration_error import (
+    FORMULAS,
+    averaged_two_bin_calibration_error,
+    smooth_calibration_error,
+)
 from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_input, columns_of, resolved
-from ._two_bin import averaged_two_bin_calibration_error
 
 Measure = str | Callable[..., Any]
 
@@ -119,7 +122,9 @@ class MeasuredByCall:
         self.power = 2 if is_squared else 1
         known, params = free_names(measure), params | problem._asdict()
         self.named = {
-            k: params[k] for k in DEFAULTS if k in known and not _is_default(k, params[k])
+            name: params[name]
+            for name, default in DEFAULTS.items()
+            if name in known and (np.ndim(params[name]) or params[name] != default)
         }
         self.order: Indices | None = None  #: of the columns, if there are two and more
         self.is_reversed = False  #: whether the function takes 1 - p
@@ -175,10 +180,6 @@ class MeasuredByCall:
 
 
 Measured = MeasuredByBins | MeasuredByCall
-
-
-def _is_default(name: str, value: Any) -> bool:
-    return np.ndim(value) == 0 and value == DEFAULTS[name]
 
 
 def measured_by(
@@ -239,7 +240,7 @@ def bootstrap_band(
     w = np.ones(len(order)) if w is None else w[order]
     groups = None if groups is None else groups[order]
     draws = [
-        curve(ranked(score, event, w * draw_rows(len(w), random, groups), are_sorted=True))
+        curve(distinct_scores(score, event, w * draw_rows(len(w), random, groups), are_sorted=True))
         for _ in range(n_resamples)
     ]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)

@@ -17,11 +17,15 @@ from skcalib._rows.inputs import if_in_memory
 from skcalib._validation.labels import as_labels, in_one_type, not_among, of_outputs, shown
 
 from . import _calibration_error
-from ._calibration_error import FORMULAS, expected_calibration_error, smooth_calibration_error
+from ._calibration_error import (
+    FORMULAS,
+    averaged_two_bin_calibration_error,
+    expected_calibration_error,
+    smooth_calibration_error,
+)
 from ._input import Kind
 from ._proper_scores import Score, mean_brier_score, mean_log_loss, score_decomposition
 from ._ranked_probability import ranked_probability_score
-from ._two_bin import averaged_two_bin_calibration_error
 
 
 class CalibrationScorer(BaseEstimator):

@@ -150,6 +150,30 @@ def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
     np.testing.assert_allclose(curve.value, curve.score, atol=1e-12)
 
 
+def drawn_pieces(display):
+    """Scores of each piece of the line."""
+    x = np.asarray(display.line_.get_xdata(), dtype=float)
+    return [part[np.isfinite(part)] for part in np.split(x, np.flatnonzero(np.isnan(x)))]
+
+
+def test_line_has_a_piece_for_each_cluster_of_three_rows_and_more():
+    """Pieces reach less than 0.005 beyond the outermost scores of their cluster."""
+    clusters = np.linspace(0.1, 0.14, 200), np.linspace(0.8, 0.82, 100)
+    p = np.concatenate([*clusters, [0.5, 0.5]])
+    y = np.random.default_rng(0).uniform(size=len(p)) < p
+    display = drawn(y, p)
+    pieces = drawn_pieces(display)
+    assert len(pieces) == 2
+    for piece, cluster in zip(pieces, clusters, strict=True):
+        assert 0.003 < cluster[0] - piece[0] < 0.005
+        assert 0.003 < piece[-1] - cluster[-1] < 0.005
+        assert 0 < np.diff(piece).min() <= np.diff(piece).max() < 0.0021
+    # A wide kernel bridges the distance between the clusters.
+    (piece,) = drawn_pieces(drawn(np.ones(len(p)), p))
+    assert piece[0] < 0.1
+    assert piece[-1] > 0.82
+
+
 @pytest.mark.slow
 def test_fewer_than_three_rows_have_no_curve():
     for n in (1, 2, 3):

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
 
-from skcalib._rows.ranking import ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._scores import bins
 from skcalib._scores.bins import bin_index, quantile_edges, uniform_edges
 
@@ -50,7 +50,7 @@ def test_both_ways_of_finding_a_bin_agree(n_bins, monkeypatch):
 
 @given(scores=scores_, n_bins=st.integers(1, 20))
 def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
-    edges = quantile_edges(ranked(scores), n_bins)
+    edges = quantile_edges(distinct_scores(scores), n_bins)
     assert edges[0] == 0
     assert edges[-1] == 1
     # Only the first bin, of scores of 0, and the last, of none, may have no width.
@@ -68,10 +68,10 @@ def test_quantile_bins_hold_equal_weight_as_far_as_ties_allow(scores, n_bins):
 def test_full_bins_do_not_depend_on_the_unit_of_weights(rng):
     scores = rng.permutation(np.linspace(0.01, 0.99, 60))
     for n_bins in range(1, 61):
-        expected = quantile_edges(ranked(scores), n_bins)
+        expected = quantile_edges(distinct_scores(scores), n_bins)
         for unit in (0.1, 1 / 3, 1e-9, 7e11):
             assert np.array_equal(
-                quantile_edges(ranked(scores, None, np.full(60, unit)), n_bins), expected
+                quantile_edges(distinct_scores(scores, None, np.full(60, unit)), n_bins), expected
             )
 
 
@@ -82,7 +82,7 @@ def test_votes_stay_equal_through_logarithm_and_exponential(floor, rng):
     P = softmax(np.log(np.maximum(votes, floor)), axis=1)
     for k in range(3):
         assert len(np.unique(P[:, k])) > len(np.unique(votes[:, k]))
-        rows = ranked(P[:, k], votes[:, 0] > 0.5)
+        rows = distinct_scores(P[:, k], votes[:, 0] > 0.5)
         assert len(rows.scores) <= len(np.unique(np.round(P[:, k], 10)))
         assert rows.weight.sum() == 2000
         assert rows.hits.sum() == (votes[:, 0] > 0.5).sum()
@@ -90,10 +90,10 @@ def test_votes_stay_equal_through_logarithm_and_exponential(floor, rng):
 
 def test_scores_that_agree_to_twelve_digits_are_ties():
     close = 1 - np.arange(1000) * np.finfo(float).eps
-    assert ranked(close).scores.tolist() == [close[-1]]
-    assert ranked(close).weight.tolist() == [1000]
+    assert distinct_scores(close).scores.tolist() == [close[-1]]
+    assert distinct_scores(close).weight.tolist() == [1000]
     single = 1 - np.arange(1000, dtype=np.float32) * np.finfo(np.float32).eps
-    assert len(ranked(single).scores) == 1000
+    assert len(distinct_scores(single).scores) == 1000
     far = np.array([1e-300, 1e-16, 0.5, 1 - 1e-11, 1.0])
-    assert ranked(far).scores.tolist() == far.tolist()
-    assert len(ranked(np.append(far, far * (1 - 1e-16))).scores) == 5
+    assert distinct_scores(far).scores.tolist() == far.tolist()
+    assert len(distinct_scores(np.append(far, far * (1 - 1e-16))).scores) == 5
