@@ -21,13 +21,18 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
-NAMES = {"log_loss": "log loss", "brier_score": "Brier score", None: "score"}
+NAMES = {
+    "log_loss": "log loss",
+    "brier_score": "Brier score",
+    "ranked_probability_score": "ranked probability score",
+    None: "score",
+}
 
 
 class ScoreDecompositionDisplay(drawing.Display):
     r"""Plane of the miscalibration and the discrimination of several models.
 
-    The mean score of a model, its log loss or Brier score, is
+    The mean score of a model, its log loss, Brier score or ranked probability score, is
 
     .. math:: \bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC},
 
@@ -45,7 +50,7 @@ class ScoreDecompositionDisplay(drawing.Display):
     decompositions : dict of str to ScoreDecomposition
         Decomposition of each model, by its name. Entries for each class or label are averaged.
         All models need the same uncertainty, as they have on the same rows.
-    score : {"log_loss", "brier_score"}, default=None
+    score : {"log_loss", "brier_score", "ranked_probability_score"}, default=None
         The scoring rule, for the legend.
 
     Attributes
@@ -184,7 +189,7 @@ class ScoreDecompositionDisplay(drawing.Display):
         y_proba : dict of str to array-like, or array-like
             Probabilities of each model, by its name, or of a single model, as for
             :func:`skcalib.metrics.score_decomposition`.
-        score : {"log_loss", "brier_score"}, default="log_loss"
+        score : {"log_loss", "brier_score", "ranked_probability_score"}, default="log_loss"
             The proper scoring rule.
         kind : {"classwise", "binary", "multilabel", "top-label"}, default="classwise"
             The events. Components for each class or label are averaged. With ``"top-label"`` the

@@ -15,15 +15,14 @@ import numpy as np
 from scipy.special import xlogy
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
-from skcalib._scores.columns import Columns
+from skcalib._scores.columns import ScoreColumns
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._validation.inputs import check_option
 
 from ._input import OF_EACH, Kind, check_input, columns_of
 from ._ranked_probability import cumulative_events
 
-Score = Literal["log_loss", "brier_score"]
-AnyScore = Literal["log_loss", "brier_score", "ranked_probability_score"]
+Score = Literal["log_loss", "brier_score", "ranked_probability_score"]
 
 
 def bounded(p: Floats) -> Floats:
@@ -102,7 +101,7 @@ def score_decomposition(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    score: AnyScore = "log_loss",
+    score: Score = "log_loss",
     kind: Kind = "auto",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -156,7 +155,7 @@ def score_decomposition(
     >>> round(parts.score, 3), round(parts.miscalibration, 3)
     (0.166, 0.066)
     """
-    check_option("score", score, AnyScore)
+    check_option("score", score, Score)
     if score == "ranked_probability_score":
         if kind != "auto":
             raise ValueError(
@@ -164,7 +163,7 @@ def score_decomposition(
                 "kind."
             )
         rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-        columns = Columns([None] * (len(rows.classes) - 1), cumulative_events, rows)
+        columns = ScoreColumns([None] * (len(rows.classes) - 1), cumulative_events, rows)
         parts = columns.ranked(partial(decomposed, score="brier_score"))
         return ScoreDecomposition(*np.sum(parts, axis=0).tolist())
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)

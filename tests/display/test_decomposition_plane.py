@@ -143,6 +143,13 @@ def test_decompositions_without_rows_can_be_drawn():
     ScoreDecompositionDisplay({"nothing": nothing}).plot().figure_.draw_without_rendering()
 
 
+def test_scores_of_ordered_classes():
+    display = drawn(Y, MULTI, score="ranked_probability_score")
+    wanted = score_decomposition(Y, MULTI["a"], score="ranked_probability_score")
+    assert display.decompositions["a"] == wanted
+    assert "Equal ranked probability score" in in_legend(display.ax_)
+
+
 def test_keys_need_not_be_strings():
     calibrator = TemperatureScaling().fit(Z, Y)
     display = ScoreDecompositionDisplay.from_estimator({1: calibrator, 2: calibrator}, Z, Y)
@@ -154,7 +161,7 @@ def test_keys_need_not_be_strings():
     ("change", "message"),
     [
         ({"y_proba": {}}, "y_proba must be a dictionary .* got an empty one. Pass"),
-        ({"score": "accuracy"}, "score must be one of 'log_loss', 'brier_score', got 'accuracy'"),
+        ({"score": "accuracy"}, "score must be one of 'log_loss', 'brier_score', .*got 'accuracy'"),
         ({"kind": "no"}, "kind must be one of"),
         ({"kind": "top-label"}, "same uncertainty, got .* for 'a' and .* for 'c'. Pass the same"),
         ({"arrows": [("a", "z")]}, r"arrows must be pairs of names among 'a', .* \('a', 'z'\)"),
