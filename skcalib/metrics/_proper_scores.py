@@ -159,8 +159,8 @@ def score_decomposition(
     if score == "ranked_probability_score":
         if kind != "auto":
             raise ValueError(
-                f"score={score!r} is for all classes in their order, got kind={kind!r}. Leave out "
-                "kind."
+                f"score={score!r} is for all classes in their order, got kind={kind!r}. Pass "
+                "kind='auto'."
             )
         rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
         columns = ScoreColumns([None] * (len(rows.classes) - 1), cumulative_events, rows)

@@ -144,7 +144,7 @@ def test_decompositions_without_rows_can_be_drawn():
 
 
 def test_scores_of_ordered_classes():
-    display = drawn(Y, MULTI, score="ranked_probability_score")
+    display = drawn(Y, MULTI, score="ranked_probability_score", kind="auto")
     wanted = score_decomposition(Y, MULTI["a"], score="ranked_probability_score")
     assert display.decompositions["a"] == wanted
     assert "Equal ranked probability score" in in_legend(display.ax_)
