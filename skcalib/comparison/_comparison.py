@@ -315,7 +315,8 @@ def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
         if measure == LOG_LOSS:
             difference, of_difference = (values[k] for values in found._differences(measure))  # noqa: SLF001
             spread = element("span", f" ± {of_difference:.4f}", class_="spread")
-            cell = [written(difference), None if np.isnan(of_difference) else spread]
+            text = written(difference).replace("-", "\N{MINUS SIGN}")
+            cell = [text, None if np.isnan(of_difference) else spread]
             yield Number(cell)
     yield Number(_seconds(found.fit_times[k]))
 

@@ -29,17 +29,6 @@ ERRORS = {
     "averaged two-bin error": "averaged_two_bin_calibration_error",
 }
 
-_DISTANCE = clinical.integrated_calibration_index
-RISK_FIGURES: dict[str, Callable[..., Any]] = {
-    "calibration in the large": clinical.calibration_intercept,
-    "calibration slope": clinical.calibration_slope,
-    "ICI": _DISTANCE,
-    "E50": partial(_DISTANCE, quantile=0.5),
-    "E90": partial(_DISTANCE, quantile=0.9),
-    "Emax": partial(_DISTANCE, quantile=1),
-    "Spiegelhalter's z": partial(metrics.calibration_test, measure="spiegelhalter_z"),
-}
-
 
 class Change(NamedTuple):
     """Measure before and after calibration, and the difference, with 95% intervals.
@@ -213,18 +202,30 @@ def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:
     Likelihoods count weights as rows, so the weights are scaled to sum to the effective rows.
     """
     share = rows.weights / rows.weights.sum()
-    w = share / float(share @ share)
-    given = {} if rows.groups is None else {"groups": rows.groups}
+    params = {"sample_weight": share / float(share @ share), "labels": rows.classes}
+    distance, groups = clinical.integrated_calibration_index, rows.groups
+    measures: dict[str, Callable[..., Any]] = {
+        "calibration in the large": partial(clinical.calibration_intercept, groups=groups),
+        "calibration slope": partial(clinical.calibration_slope, groups=groups),
+        "ICI": distance,
+        "E50": partial(distance, quantile=0.5),
+        "E90": partial(distance, quantile=0.9),
+        "Emax": partial(distance, quantile=1),
+        "Spiegelhalter's z": partial(
+            metrics.calibration_test, measure="spiegelhalter_z", groups=groups,
+            random_state=rows.seed,
+        ),
+    }  # fmt: skip
 
-    def figure(function: Callable[..., Any], P: Floats) -> Any:
+    def figure(measure: Callable[..., Any], P: Floats) -> Any:
         try:
-            return function(rows.y, P, sample_weight=w, labels=rows.classes, **given)
+            return measure(rows.y, P, **params)
         except ValueError:  # rows of one class, or separated by a threshold
             return None
 
     return {
-        title: (figure(function, rows.before), figure(function, rows.after))
-        for title, function in RISK_FIGURES.items()
+        title: (figure(measure, rows.before), figure(measure, rows.after))
+        for title, measure in measures.items()
     }
 
 

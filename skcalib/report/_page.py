@@ -13,16 +13,17 @@ from sklearn.pipeline import Pipeline
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
 from skcalib._validation.labels import shown
-from skcalib._version import __version__, versions
+from skcalib._version import versions
 from skcalib.comparison._comparison import comparison_elements
 from skcalib.metrics import CalibrationDifference, IntervalEstimate
 
 from . import _pictures
 from ._code import calibrator_code
 from ._pictures import as_image, short
-from ._verdict import as_pvalue, few_surprises, signed
+from ._verdict import as_pvalue, signed
 
 Elements = list[Element]
+Interval = IntervalEstimate | CalibrationDifference
 
 # Rows of the tables of classes and segments.
 MOST_ROWS = 10
@@ -60,7 +61,6 @@ def report_page(report: Any) -> str:
     body = [
         element("header", element("h1", title), element("p", subtitle)),
         element("main", sections, class_="skcalib"),
-        element("footer", element("p", f"Written by skcalib {__version__} on {report.date}.")),
     ]
     style = resource("_output/html.css") + resource("report/page.css")
     return page(title, *body, style=style)
@@ -82,13 +82,19 @@ def report_fragment(report: Any) -> str:
 
 def verdict(report: Any) -> Elements:
     """Sentences of the verdict."""
-    return [element("p", sentence, class_="verdict") for sentence in report.verdict_]
+    return [element("p", _unbroken(sentence), class_="verdict") for sentence in report.verdict_]
+
+
+def _unbroken(text: str) -> str:
+    """Text in which lines do not break within a p-value."""
+    return text.replace("p = ", "p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
 def measures(report: Any) -> Elements:
     """Measures before and after calibration with intervals."""
+    writers = _minus, _minus, signed
     lines = [
-        [_spaced(title), *(_estimate(found) for found in change)]
+        [_spaced(title), *map(_estimate, change, writers)]
         for title, change in report.measures_.items()
     ]
     caption = (
@@ -96,16 +102,11 @@ def measures(report: Any) -> Elements:
         "better, except for the accuracy. Intervals of calibration errors contain the true error, "
         "which may lie below a biased estimate."
     )
-    if few := few_surprises(report.evaluation):
-        caption += f" Most of these intervals are too narrow, because {few}."
     return [table(["measure", "before", "after", "change"], lines, caption=caption)]
 
 
-def _estimate(found: IntervalEstimate | CalibrationDifference, decimals: int = 0) -> Number:
+def _estimate(found: Interval, write: Callable[[float], str]) -> Number:
     """Cell with an estimate and its interval, if there is one."""
-    write: Callable[[float], str] = signed if isinstance(found, CalibrationDifference) else _minus
-    if decimals:
-        write = _hundredths
     if math.isnan(found.low):
         return Number(write(found.estimate))
     ends = f" [{write(found.low)}, {write(found.high)}]"
@@ -130,9 +131,15 @@ def comparison(report: Any) -> Elements:
 
 
 def diagrams(report: Any) -> Elements:
-    """Reliability diagrams before and after, and smooth curves of both."""
+    """Reliability diagrams before and after calibration."""
     pair = [_pictures.reliability(report, *view) for view in report.views]
-    return [element("div", pair, class_="pair"), _pictures.smooth_curves(report)]
+    caption = (
+        "Bars show the observed frequency in bins of the predicted probability, with 95% "
+        "intervals. Bars of stronger colour have more rows. The hatched area is the distance to "
+        "the mean probability: orange if probabilities are too high, green if they are too low."
+    )
+    parts = element("div", pair, class_="pair"), element("figcaption", caption)
+    return [element("figure", *parts)]
 
 
 def classes(report: Any) -> Elements:
@@ -154,7 +161,7 @@ def classes(report: Any) -> Elements:
     n = len(report.evaluation.classes)
     which = "All classes" if len(worst) == n else f"The {len(worst)} of {n} classes"
     caption = f"{which}, sorted by the ECE of their probability after calibration."
-    return [table(header, lines, caption=caption), _pictures.worst_classes(report, worst[:4])]
+    return [table(header, lines, caption=caption)]
 
 
 def segments(report: Any) -> Elements:
@@ -175,17 +182,16 @@ def segments(report: Any) -> Elements:
             Number(f"{after.n_samples[k]:,}"),
             Number(written(after.confidence[k])),
             Number(written(after.accuracy[k])),
-            Number(f"{signed(after.gap[k])} [{signed(after.low[k])}, {signed(after.high[k])}]"),
-            Number(f"{after.standardized_gap[k]:.1f}"),
+            _estimate(IntervalEstimate(after.gap[k], after.low[k], after.high[k]), signed),
         ]
         for k in range(min(MOST_ROWS, len(after.segment)))
     ]
-    header = ["segment", "scores", "rows", "mean score", "event rate", "gap", "gap / sd"]
+    header = ["segment", "scores", "rows", "mean score", "event rate", "gap"]
     caption = (
         "Segments with the largest gaps after calibration. All intervals together contain 0 in "
         "95% of samples if the model is calibrated."
     )
-    return [element("p", text), table(header, lines, caption=caption)]
+    return [element("p", _unbroken(text)), table(header, lines, caption=caption)]
 
 
 def decisions(report: Any) -> Elements:
@@ -199,9 +205,14 @@ def decisions(report: Any) -> Elements:
         "median, 90% quantile and maximum of the distance from a smooth calibration curve."
     )
     lines = [[title, *map(_risk_cell, pair)] for title, pair in report.risk_.items()]
+    about_curves = (
+        "Net benefit in true positives per row, if rows are treated when their risk reaches the "
+        "threshold. A model is useful where its curve is above both reference lines."
+    )
+    curves = _pictures.decision_curves(report), element("figcaption", about_curves)
     return [
         table(["figure", "before", "after"], lines, caption=caption),
-        _pictures.decision_curves(report),
+        element("figure", *curves),
     ]
 
 
@@ -212,8 +223,9 @@ def _risk_cell(found: Any) -> Number:
     if isinstance(found, float):
         return Number(written(found))
     if isinstance(found, IntervalEstimate):
-        return _estimate(found, decimals=2)
-    return Number(f"{_hundredths(found.statistic)} ({as_pvalue(found.pvalue)})")
+        return _estimate(found, _hundredths)
+    pvalue = element("span", f" ({as_pvalue(found.pvalue)})", class_="interval")
+    return Number([_hundredths(found.statistic), pvalue])
 
 
 def subject(report: Any) -> Elements:
@@ -235,9 +247,11 @@ def subject(report: Any) -> Elements:
         facts.append(("Groups", f"{rows.groups.max() + 1:,}"))
     if len(rare):
         facts.append(("Classes with fewer than 10 rows", shown([short(c) for c in rare])))
-    if report.n_masked:
-        facts.append(("Masked logits", f"{report.n_masked:,}"))
-    facts += [("Bins", f"{rows.n_bins} of equal width"), ("Date", report.date)]
+    facts += [
+        ("Bins", f"{rows.n_bins} of equal width"),
+        ("Date", report.date),
+        ("Versions", ", ".join(map(" ".join, versions().items()))),
+    ]
     note = (
         "All measures assume held-out rows. They are too good if the classifier or the calibrator "
         "was fitted to these rows."
@@ -266,9 +280,8 @@ def _mixture_weights(calibrator: Any) -> list[tuple[str, Child]]:
 
 def warnings(report: Any) -> Elements:
     """Warnings of the evaluation, if there were any."""
-    return [element("ul", [element("li", text) for text in report.warnings_])][
-        : len(report.warnings_)
-    ]
+    texts = [element("li", text) for text in report.warnings_]
+    return [element("ul", texts)] if texts else []
 
 
 SECTIONS: dict[str, Callable[[Any], Elements]] = {
@@ -282,7 +295,6 @@ SECTIONS: dict[str, Callable[[Any], Elements]] = {
     "Calibrator and data": subject,
     "Warnings": warnings,
     "Code": lambda report: [element("pre", element("code", report.code_), tabindex=0)],
-    "Versions": lambda _: [definitions(versions().items())],
     "Glossary": lambda report: [
         definitions((_spaced(m), MEANINGS[m]) for m in report.measures_),
     ],

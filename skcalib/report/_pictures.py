@@ -72,10 +72,8 @@ def as_image(figure: Figure) -> str:
 
 
 @ignored(ColumnOrderWarning)
-def picture(
-    draw: Callable[[Figure], Any], size: tuple[float, float], alt: str, caption: str
-) -> Element:
-    """Element with a figure of a size in inches, in matplotlib's default style."""
+def picture(draw: Callable[[Figure], Any], size: tuple[float, float], alt: str) -> Element:
+    """Image of a figure with a size in inches, in matplotlib's default style."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
@@ -85,80 +83,23 @@ def picture(
         draw(figure)
         address = as_image(figure)
     width, height = (round(96 * inches) for inches in size)
-    return element(
-        "figure",
-        element("img", src=address, alt=alt, width=width, height=height),
-        element("figcaption", caption),
-    )
+    return element("img", src=address, alt=alt, width=width, height=height)
 
 
 def reliability(report: Any, title: str, P: Floats) -> Element:
-    """Reliability diagram before or after calibration."""
-    rows, is_before = report.evaluation, P is report.evaluation.before
+    """Reliability diagram before or after calibration, with the ECE in the title."""
+    rows, change = report.evaluation, report.measures_["ECE"]
+    is_before = P is rows.before
+    ece = written((change.before if is_before else change.after).estimate)
+
+    def draw(figure: Figure) -> None:
+        ReliabilityDisplay.from_predictions(
+            rows.y, P, **rows.diagram_params, name=f"{title} (ECE {ece})", ax=figure.subplots(),
+            legend=False,
+        )  # fmt: skip
+
     when = "before calibration" if is_before else f"after calibration by {title}"
-    ece = report.measures_["ECE"][0 if is_before else 1].estimate
-    return picture(
-        lambda figure: ReliabilityDisplay.from_predictions(
-            rows.y,
-            P,
-            **rows.diagram_params,
-            name=title,
-            ax=figure.subplots(),
-            legend="outside upper center",
-        ),
-        (5.0, 5.6),
-        f"Reliability diagram {when}, with an ECE of {written(ece)}.",
-        f"Observed frequency by predicted probability, {when}, with 95% intervals.",
-    )
-
-
-def smooth_curves(report: Any) -> Element:
-    """Smooth reliability curves before and after in one diagram."""
-    rows = report.evaluation
-
-    def draw(figure: Figure) -> None:
-        ax = figure.subplots()
-        for title, P in report.views:
-            ReliabilityDisplay.from_predictions(
-                rows.y, P, **rows.diagram_params, style="smooth", name=title, ax=ax,
-                legend="outside upper center",
-            )  # fmt: skip
-
-    before, after, _ = report.measures_["smooth ECE"]
-    return picture(
-        draw,
-        (5.2, 5.6),
-        f"Smooth reliability curves: the smooth ECE is {written(before.estimate)} before "
-        f"calibration and {written(after.estimate)} after calibration.",
-        "Smooth curves without bins. A curve is thick where it has many rows. The shaded area "
-        "would contain the curve of a calibrated model in 95% of samples.",
-    )
-
-
-def worst_classes(report: Any, worst: list[int]) -> Element:
-    """Reliability diagrams of the classes with the largest ECE after calibration."""
-    rows = report.evaluation
-    n_columns = min(2, len(worst))
-    n_lines = -(-len(worst) // n_columns)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots(n_lines, n_columns, squeeze=False).ravel()
-        for k, ax in zip(worst, axes, strict=False):
-            ReliabilityDisplay.from_predictions(
-                rows.index == k, rows.after[:, k], sample_weight=rows.sample_weight,
-                n_bins=rows.n_bins, kind="binary", groups=rows.groups, legend=False,
-                name=short(rows.classes[k]), ax=ax,
-            )  # fmt: skip
-        for ax in axes[len(worst) :]:
-            ax.set_axis_off()
-
-    each = ", ".join(short(rows.classes[k]) for k in worst)
-    return picture(
-        draw,
-        (3.6 * n_columns, 3.9 * n_lines),
-        f"Reliability diagrams after calibration of the probabilities of the classes {each}.",
-        "Probabilities of the classes with the largest ECE after calibration.",
-    )
+    return picture(draw, (4.8, 5.2), f"Reliability diagram {when}, with an ECE of {ece}.")
 
 
 def decision_curves(report: Any) -> Element:
@@ -179,6 +120,4 @@ def decision_curves(report: Any) -> Element:
         draw,
         (5.6, 4.6),
         "Decision curves: net benefit by threshold before and after calibration.",
-        "Net benefit in true positives per row, if rows are treated when their risk reaches the "
-        "threshold. A model is useful where its curve is above both reference lines.",
     )

@@ -106,7 +106,6 @@ class CalibrationReport:
     comparison: CalibratorComparison | None
     features: Any
     metadata: dict[str, Any]
-    n_masked: int  #: logits of -inf
     warnings_: list[str]
     code_: str
     date: str
@@ -313,7 +312,7 @@ def calibration_report(
     check_not_swapped(y=y, X=X)
     with recorded() as messages:
         data = as_array(X), on_host(y), sample_weight, groups, features
-        evaluation, Z = _evaluate(calibrator, *data, n_bins, kind, random_state)
+        evaluation = _evaluate(calibrator, *data, n_bins, kind, random_state)
     give([("", messages)])
     arguments = {
         "sample_weight=w_test": sample_weight is not None,
@@ -332,7 +331,6 @@ def calibration_report(
         comparison=comparison,
         features=deepcopy(features),
         metadata=dict(metadata or {}),
-        n_masked=int(np.isneginf(Z).sum()),
         warnings_=[f"{kind.__name__}: {text}" for (kind, _), text in messages.items()],
         date=dt.date.today().isoformat(),
         code_=code,
@@ -366,7 +364,7 @@ def _evaluate(
     n_bins: int,
     kind: Kind,
     random_state: Any,
-) -> tuple[Evaluation, Floats]:
+) -> Evaluation:
     """Checked copies of labels, weights and probabilities, for numbers that are computed later."""
     check_kind(kind, ["auto", "top-label", "binary"])
     after = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
@@ -378,7 +376,7 @@ def _evaluate(
     w = check_weights(sample_weight, len(Z))
     if features is not None:  # checked now, because segments are computed later
         fitted_columns(features, len(Z), w, "from_dtype")
-    evaluation = Evaluation(
+    return Evaluation(
         y=np.array(column_or_1d(as_labels(y))),
         before=before,
         after=np.array(after),
@@ -389,4 +387,3 @@ def _evaluate(
         kind=resolved(kind, classes),
         seed=int(check_random_state(random_state).randint(2**31 - 1)),
     )
-    return evaluation, Z

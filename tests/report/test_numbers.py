@@ -75,21 +75,25 @@ def test_the_mean_gap_is_of_the_event():
     assert found.low > 0  # the logits are over-confident
 
 
-def test_risk_figures_equal_the_functions():
+@pytest.mark.parametrize("groups", [None, np.arange(300) // 3], ids=["rows", "groups"])
+def test_risk_figures_equal_the_functions(groups):
     Z, y = make_logits(500, 2, temperature=2.0, random_state=0)
     calibrator = PlattScaling().fit(Z[:200], y[:200])
-    found = calibration_report(calibrator, Z[200:], y[200:]).risk_
-    P = calibrator.predict_proba(Z[200:])
+    report = calibration_report(calibrator, Z[200:], y[200:], groups=groups, random_state=0)
+    P, y, found = calibrator.predict_proba(Z[200:]), y[200:], report.risk_
     for title, function in (
         ("calibration slope", clinical.calibration_slope),
         ("calibration in the large", clinical.calibration_intercept),
     ):
-        want = function(y[200:], P)
+        want = function(y, P, groups=groups)
         assert found[title][1].low == pytest.approx(want.low), title
         assert found[title][1].estimate == pytest.approx(want.estimate), title
-    index = clinical.integrated_calibration_index
-    assert found["ICI"][1] == pytest.approx(index(y[200:], P))
-    assert found["Emax"][1] == pytest.approx(index(y[200:], P, quantile=1))
+    for title, quantile in (("ICI", None), ("E50", 0.5), ("E90", 0.9), ("Emax", 1)):
+        want = clinical.integrated_calibration_index(y, P, quantile=quantile)
+        assert found[title][1] == pytest.approx(want), title
+    params = {"measure": "spiegelhalter_z", "groups": groups}
+    want = metrics.calibration_test(y, P, **params, random_state=report.evaluation.seed)
+    assert found["Spiegelhalter's z"][1] == pytest.approx(want)
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")

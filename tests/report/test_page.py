@@ -31,10 +31,7 @@ from skcalib.experimental import EstimatorCalibration
 
 pytestmark = pytest.mark.slow
 
-ALWAYS = {
-    "Verdict", "Measures", "Reliability diagrams", "Calibrator and data", "Code", "Versions",
-    "Glossary",
-}  # fmt: skip
+ALWAYS = {"Verdict", "Measures", "Reliability diagrams", "Calibrator and data", "Code", "Glossary"}
 SECTIONS = {
     plain: {"Classes"},
     hostile: {"Classes", "Comparison of calibrators"},
@@ -71,9 +68,10 @@ def test_the_page_shows_the_numbers_of_the_report():
     for before, after, difference in report.measures_.values():
         for value in (before.estimate, after.estimate, difference.low, difference.high):
             assert written(abs(value)) in text
-    assert page.section("verdict") == "Verdict" + "".join(report.verdict_)
-    assert report.date in page.section("calibrator")
-    assert "300" in page.section("calibrator")
+    verdict = page.section("verdict").replace("\N{NO-BREAK SPACE}", " ")
+    assert verdict == "Verdict" + "".join(report.verdict_)
+    about = page.section("calibrator")
+    assert all(fact in about for fact in (report.date, "300", f"NumPy {np.__version__}"))
 
 
 def test_names_are_html_escaped():
@@ -183,7 +181,7 @@ def test_a_device_is_not_replaced():
 def test_a_notebook_shows_verdict_measures_and_figure(logits3):
     report = report_of(plain)
     shown = Page(report._repr_html_())
-    texts = [element["text"] for element in shown.all("p")]
+    texts = [element["text"].replace("\N{NO-BREAK SPACE}", " ") for element in shown.all("p")]
     assert texts[:2] == report.verdict_
     assert len(shown.all("table")) == len(shown.all("img")) == 1
     left, _ = plt.figure(figsize=(14, 7), layout="constrained").subfigures(1, 2)
