@@ -172,6 +172,6 @@ def _warn_unless_optimal(
     elif not solution.success:
         warn(
             f"Newton's method did not converge in {solution.nfev + 1} passes over the rows. Check "
-            f"X for columns that hardly vary{f', and use {remedy}' if plain else ''}.",
+            f"X for nearly constant columns{f', and use {remedy}' if plain else ''}.",
             NotConvergedWarning,
         )

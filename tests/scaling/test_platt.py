@@ -134,9 +134,9 @@ def test_passes_are_counted_and_limited(monkeypatch):
     monkeypatch.setattr(logistic, "MAX_PASSES", 3)
     separable = np.array([[-3.0], [-2], [2], [3]]), [0, 0, 1, 1]  # but smoothed
     for rows in ((Z, y), separable):
-        with pytest.warns(ConvergenceWarning, match=r"in 3 passes .* that hardly vary\.$"):
+        with pytest.warns(ConvergenceWarning, match=r"in 3 passes .* nearly constant columns\.$"):
             assert PlattScaling().fit(*rows).n_iter_ == 3
-    with pytest.warns(ConvergenceWarning, match=r"hardly vary, and use smooth_targets=True\.$"):
+    with pytest.warns(ConvergenceWarning, match=r"columns, and use smooth_targets=True\.$"):
         PlattScaling(smooth_targets=False).fit(Z, y)
 
 

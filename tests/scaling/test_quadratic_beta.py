@@ -194,9 +194,9 @@ def test_convergence_is_checked(kind, monkeypatch):
     Z, y = make_logits(200, 3, random_state=0)
     assert 4 <= kind().fit(Z, y).n_iter_ < 15
     monkeypatch.setattr(logistic, "MAX_PASSES", 2)
-    with pytest.warns(ConvergenceWarning, match=r"in 2 passes .* that hardly vary\.$"):
+    with pytest.warns(ConvergenceWarning, match=r"in 2 passes .* nearly constant columns\.$"):
         kind().fit(Z, y)
-    with pytest.warns(ConvergenceWarning, match=r"hardly vary, and use .*alpha above 0\.$"):
+    with pytest.warns(ConvergenceWarning, match=r"constant columns, and use .*alpha above 0\.$"):
         kind(alpha=0).fit(Z, y)
 
 
