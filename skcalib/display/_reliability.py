@@ -71,7 +71,7 @@ class ReliabilityDisplay(drawing.Display):
     Parameters
     ----------
     curve : ReliabilityCurve
-        The bins; with ``kind="classwise"`` or ``"multilabel"`` the bins of all classes.
+        The bins; with several events in a row the bins of all events.
     name : str, default=None
         Name of the model: the title with bars, else the entry in the legend.
     rows : named tuple (label, score, event, weight) or list of them, default=None
@@ -287,8 +287,8 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
             Bins of equal width or of equal weight. By default of equal width, unless the event
             of a binary diagram, or the event of a class, has a base rate below 2 per cent.
         kind, sample_weight, labels, pos_label
-            As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"`` or
-            ``"multilabel"`` there is one panel for each class or label.
+            As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"``,
+            ``"multilabel"`` or ``"cumulative"`` there is one panel for each event.
         by : array-like of shape (n_samples,), default=None
             Categories of the rows, such as centres. The diagram has a curve for each category,
             and with its error bars or band the curve of all rows.
@@ -362,12 +362,12 @@ random_state, color, line_kw
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure. Axes may hold dots or curves of other models.
-            With ``kind="classwise"`` or ``"multilabel"`` an array of axes, as returned by
+            With several panels an array of axes, as returned by
             ``figure.subplots``, with an entry for each class.
         name : str, default=None
             Title with bars, else entry in the legend; by default the ``name`` of the display.
         subset : int or array-like, default=9
-            With ``kind="classwise"`` or ``"multilabel"`` the classes to draw, in this order, or
+            With several panels the classes to draw, in this order, or
             the largest number of classes, in decreasing order of their ECE.
         style : {"bars", "dots", "corp", "smooth"}, default=None
             Bars of accuracy and gap, dots with error bars, or the isotonic or smooth curve with
@@ -615,6 +615,8 @@ random_state, color, line_kw
         panels = {}
         for label in _panels.choose_classes(curves, subset, n_axes):
             name = _panels.event_name(label) or str(label)
+            if self.curve.kind == "cumulative":
+                name = f"At most {name}"
             panels[label] = type(self)(
                 curves[label], name=name, rows=rows[label], groups=self.groups
             )

@@ -52,7 +52,7 @@ def expected_calibration_error(
         of the bins from 0 to 1.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width or of equal weight. Edges that are passed replace the strategy.
-    kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
+    kind : {"auto", "top-label", "classwise", "binary", "multilabel", "cumulative"}, default="auto"
         Score and event, as for :func:`reliability_curve`. "auto" is "binary" for two classes and
         "top-label" for more.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -62,8 +62,8 @@ def expected_calibration_error(
     pos_label : label, default=None
         Class of the score for two classes; by default the second of ``labels``.
     average : {"macro", "micro"} or None, default="macro"
-        Result for ``kind="classwise"`` and ``"multilabel"``: "macro" is the mean over the classes,
-        None the error of each class. "micro", for "multilabel" only, is the error of the entries
+        Result for several events in a row: "macro" is the mean over the classes, None the error of
+        each class. "micro", for "multilabel" only, is the error of the entries
         of all labels at once.
 
     Returns
@@ -530,7 +530,7 @@ def averaged_two_bin_calibration_error(
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone.
-    kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
+    kind : {"auto", "top-label", "classwise", "binary", "multilabel", "cumulative"}, default="auto"
         Scores and events, as in :func:`reliability_curve`. Errors of several classes or labels
         are averaged.
     sample_weight : array-like of shape (n_samples,), default=None

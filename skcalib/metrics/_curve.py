@@ -42,7 +42,8 @@ class ReliabilityCurve:
         Number of independent rows of equal weight that would estimate the accuracy with the same
         variance: ``sum(w)**2 / sum(w**2)``, ``n_samples`` without weights, and less with groups.
     label : ndarray of shape (n,) or None
-        Class or label of each bin with ``kind="classwise"`` or ``"multilabel"``, else None.
+        Class or label of each bin with ``kind="classwise"`` or ``"multilabel"``, the last class of
+        the event with ``"cumulative"``, else None.
     kind : str
         Score and event, as for :func:`reliability_curve`, never "auto".
     n_groups : ndarray of shape (n,) or None
@@ -223,7 +224,7 @@ def reliability_curve(
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, or of equal weight. Ties share a bin, so there may be fewer than
         ``n_bins`` bins of equal weight. Edges that are passed replace the strategy.
-    kind : {"auto", "top-label", "classwise", "binary", "multilabel"}, default="auto"
+    kind : {"auto", "top-label", "classwise", "binary", "multilabel", "cumulative"}, default="auto"
         The score, and the event that it predicts.
 
         - ``"auto"``: ``"binary"`` for two classes, and ``"top-label"`` for more.
@@ -233,6 +234,8 @@ def reliability_curve(
         - ``"binary"``: the probability of ``pos_label``; the label is that. Two classes only.
         - ``"multilabel"``: the probability of each of several labels; the row has that label. A row
           may have any number of labels. Probabilities do not sum to one. Rows must be in memory.
+        - ``"cumulative"``: for ordered classes, the probability of the first k classes, for each k
+          but the last; the label is one of them.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
     labels : array-like of shape (n_classes,), default=None

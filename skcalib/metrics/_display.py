@@ -191,9 +191,10 @@ class ScoreDecompositionDisplay(drawing.Display):
             :func:`skcalib.metrics.score_decomposition`.
         score : {"log_loss", "brier_score", "ranked_probability_score"}, default="log_loss"
             The proper scoring rule.
-        kind : {"classwise", "binary", "multilabel", "top-label", "auto"}, default="classwise"
-            The events; "auto" for the ranked probability score. Components for each class or label
-            are averaged. With ``"top-label"`` the event, a correct prediction, depends on the
+        kind : {"classwise", "binary", "multilabel", "cumulative", "top-label"}, \
+default="classwise"
+            The events; "cumulative" for the ranked probability score. Components for each class or
+            label are averaged. With ``"top-label"`` the event, a correct prediction, depends on the
             model, and so does the uncertainty: "top-label" is for models with the same predictions.
         sample_weight, labels, pos_label
             As for :func:`skcalib.metrics.reliability_curve`.

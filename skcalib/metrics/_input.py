@@ -14,10 +14,10 @@ from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation import inputs, labels as targets
 
-Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel"]
+Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel", "cumulative"]
 
-# Kinds with a score for each column.
-OF_EACH = ("classwise", "multilabel")
+# Kinds with several scores in a row.
+OF_EACH = ("classwise", "multilabel", "cumulative")
 
 Average = Literal["macro", "micro"] | None
 
@@ -57,6 +57,8 @@ def columns_of(
         return ScoreColumns(
             [None], partial(_one_class, 1), MemoryRows(P.ravel(), E.ravel(), w), kind
         )
+    if kind == "cumulative":
+        return ScoreColumns(list(rows.classes[:-1]), _cumulative, rows, kind)
     if kind in OF_EACH:
         return ScoreColumns(list(rows.classes), _each_class, rows, kind)
     if len(rows.classes) != 2:
@@ -78,12 +80,11 @@ def check_kind(kind: Any, known: Any) -> None:
 
 
 def check_draws_labels(kind: Kind, what: str) -> None:
-    """Raise a ValueError for several labels per row, which cannot be drawn one by one."""
-    if kind == "multilabel":
+    """Raise a ValueError for several events of a row, which cannot be drawn one by one."""
+    if kind in ("multilabel", "cumulative"):
         raise ValueError(
-            f"{what} draws the labels of a row from their probabilities, and several of them may "
-            "depend on one another, got kind='multilabel'. Take each label by itself, with "
-            "y_true[:, j], y_proba[:, j] and kind='binary'."
+            f"{what} draws labels from their probabilities, and the events of a row may depend on "
+            f"one another, got kind={kind!r}. Take each event by itself, with kind='binary'."
         )
 
 
@@ -198,3 +199,12 @@ def _each_class(P: Floats, y: Any) -> Events:
 
 def _one_class(k: int, P: Floats, y: Indices) -> Events:
     return (P[:, None] if P.ndim == 1 else P[:, k : k + 1]), (y == k)[:, None]
+
+
+def _cumulative(P: Floats, y: Indices) -> Events:
+    """Probabilities of the first k classes, and whether the label is one of them: (m, K - 1)."""
+    if P.ndim == 1:
+        P = np.stack([1 - P, P], axis=1)
+    F = np.cumsum(P[:, :-1], axis=1, dtype=np.float64)
+    # Sums such as 0.1 + 0.2 and 0.3 become ties, and none is above 1.
+    return np.minimum(np.round(F, 12), 1), y[:, None] <= np.arange(F.shape[1])

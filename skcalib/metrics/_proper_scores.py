@@ -15,12 +15,10 @@ import numpy as np
 from scipy.special import xlogy
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
-from skcalib._scores.columns import ScoreColumns
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._validation.inputs import check_option
 
 from ._input import OF_EACH, Kind, check_input, columns_of
-from ._ranked_probability import cumulative_events
 
 Score = Literal["log_loss", "brier_score", "ranked_probability_score"]
 
@@ -87,7 +85,8 @@ class ScoreDecomposition:
     uncertainty : float or ndarray of shape (n_classes,)
         Mean score of predicting the base rate, which depends on the labels only.
     label : ndarray of shape (n_classes,) or None
-        With ``kind="classwise"`` or ``"multilabel"`` the class or label of each entry, else None.
+        With ``kind="classwise"``, ``"multilabel"`` or ``"cumulative"`` the class or label of each
+        entry, else None.
     """
 
     score: Any
@@ -126,21 +125,23 @@ def score_decomposition(
         The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
         scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss. The
         components of :func:`ranked_probability_score`, for ordered classes, are sums of the
-        components of Brier scores. The events are that the label is one of the first k classes.
+        components of Brier scores of cumulative events.
     kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The score is the score of the probability of the event:
         the predicted class is correct, the label is ``pos_label`` or each class, or the row has
-        each label with ``kind="multilabel"``. The ranked probability score has no kind.
+        each label with ``kind="multilabel"``. The ranked probability score has the kind
+        "cumulative".
 
     Returns
     -------
     ScoreDecomposition
-        The components as numbers, or with ``kind="classwise"`` or ``"multilabel"`` as arrays.
+        The components as numbers, or with several events in a row as arrays. Components of the
+        ranked probability score are sums over the events.
 
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`, and for a kind with the ranked probability score.
+        As :func:`reliability_curve`, and for another kind with the ranked probability score.
 
     References
     ----------
@@ -157,13 +158,12 @@ def score_decomposition(
     """
     check_option("score", score, Score)
     if score == "ranked_probability_score":
-        if kind != "auto":
+        if kind not in ("auto", "cumulative"):
             raise ValueError(
                 f"score={score!r} is for all classes in their order, got kind={kind!r}. Pass "
-                "kind='auto'."
+                "kind='cumulative'."
             )
-        rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-        columns = ScoreColumns([None] * (len(rows.classes) - 1), cumulative_events, rows)
+        columns = columns_of(y_true, y_proba, "cumulative", sample_weight, labels, pos_label)
         parts = columns.ranked(partial(decomposed, score="brier_score"))
         return ScoreDecomposition(*np.sum(parts, axis=0).tolist())
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)

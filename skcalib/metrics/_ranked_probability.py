@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Bools, Floats, Indices
+from skcalib._rows import ArrayLike, Bools, Floats
 from skcalib._validation.inputs import check_flag
 
-from ._input import check_input
+from ._input import columns_of
 
 
 def ranked_probability_score(
@@ -69,22 +69,12 @@ def ranked_probability_score(
     0.5
     """
     check_flag("normalize", normalize)
-    rows = check_input(y_true, y_proba, sample_weight, labels)
-    score = float(rows.sum(_ranked_scores) / rows.weight)
-    return score / (len(rows.classes) - 1) if normalize else score
+    columns = columns_of(y_true, y_proba, "cumulative", sample_weight, labels, None)
+    score = float(columns.sums(_ranked_scores) / columns.rows.weight)
+    return score / len(columns.labels) if normalize else score
 
 
-def _ranked_scores(P: Floats, y: Indices, w: Floats | None) -> Floats:
+def _ranked_scores(F: Floats, events: Bools, w: Floats | None) -> Floats:
     """Ranked probability score summed over the rows of a block."""
-    F, events = cumulative_events(P, y)
     scores = ((F - events) ** 2).sum(axis=1)
     return np.asarray(scores.sum() if w is None else scores @ w)
-
-
-def cumulative_events(P: Floats, y: Indices) -> tuple[Floats, Bools]:
-    """Probabilities of the first k classes, and whether the label is one of them: (m, K - 1)."""
-    if P.ndim == 1:
-        P = np.stack([1 - P, P], axis=1)
-    F = np.cumsum(P[:, :-1], axis=1, dtype=np.float64)
-    # Sums such as 0.1 + 0.2 and 0.3 become ties.
-    return np.round(F, 12), y[:, None] <= np.arange(F.shape[1])

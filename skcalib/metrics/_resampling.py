@@ -25,7 +25,7 @@ from ._calibration_error import (
 )
 from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
-from ._input import Kind, check_input, columns_of, resolved
+from ._input import Kind, check_draws_labels, check_input, columns_of, resolved
 
 Measure = str | Callable[..., Any]
 
@@ -195,6 +195,8 @@ def measured_by(
     groups: ArrayLike | None = None,
 ) -> Measured:
     """A measure that can be computed for resampled rows and for simulated labels."""
+    if kind == "cumulative":
+        check_draws_labels(kind, "An interval or a test")
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight, groups))
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)

@@ -1,0 +1,93 @@
+"""Cumulative events of ordered classes: the label is one of the first k classes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from matplotlib.figure import Figure
+
+from skcalib import ReliabilityDisplay
+from skcalib.conditional import multicalibration_error
+from skcalib.metrics import (
+    averaged_two_bin_calibration_error,
+    calibration_error_interval,
+    calibration_test,
+    expected_calibration_error,
+    ranked_probability_score,
+    reliability_curve,
+    score_decomposition,
+)
+
+LEVELS = ["low", "medium", "high"]
+
+
+def drawn(seed, n=60, n_classes=3):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(n_classes), size=n)
+    return rng.integers(n_classes, size=n), P, rng.integers(1, 4, size=n)
+
+
+def binary_events(y, P):
+    """Return labels and probabilities of each event, with the number of its last class."""
+    return [(k, y <= k, P[:, : k + 1].sum(axis=1)) for k in range(P.shape[1] - 1)]
+
+
+@given(seed=st.integers(0, 1000), n_classes=st.integers(2, 6))
+def test_curves_and_errors_are_those_of_the_binary_events(seed, n_classes):
+    y, P, w = drawn(seed, n_classes=n_classes)
+    labels = np.arange(n_classes)
+    settings = {"sample_weight": w, "labels": labels, "kind": "cumulative", "n_bins": 5}
+    curve = reliability_curve(y, P, **settings)
+    errors = expected_calibration_error(y, P, average=None, **settings)
+    for k, event, F in binary_events(y, P):
+        one = reliability_curve(event, F, sample_weight=w, n_bins=5, labels=[False, True])
+        for name in ("lower", "accuracy", "confidence", "weight"):
+            np.testing.assert_allclose(getattr(curve, name)[curve.label == k], getattr(one, name))
+        error = expected_calibration_error(
+            event, F, sample_weight=w, n_bins=5, labels=[False, True]
+        )
+        assert errors[k] == pytest.approx(error)
+    assert expected_calibration_error(y, P, **settings) == pytest.approx(errors.mean())
+
+
+def test_brier_scores_of_cumulative_events_sum_to_the_ranked_probability_score():
+    y, P, w = drawn(0)
+    parts = score_decomposition(
+        y, P, sample_weight=w, score="brier_score", kind="cumulative", labels=[0, 1, 2]
+    )
+    total = score_decomposition(y, P, sample_weight=w, score="ranked_probability_score")
+    assert parts.label.tolist() == [0, 1]
+    assert parts.miscalibration.sum() == pytest.approx(total.miscalibration)
+    assert parts.score.sum() == pytest.approx(ranked_probability_score(y, P, sample_weight=w))
+
+
+def test_rows_that_sum_to_a_little_more_than_one_have_probabilities_up_to_one():
+    P = np.array([[0.502, 0.502, 0.0]] * 3)
+    curve = reliability_curve([0, 1, 2], P, kind="cumulative")
+    assert curve.confidence.tolist() == pytest.approx([0.502, 1])
+
+
+def test_the_diagram_has_a_panel_for_each_event():
+    y, P, _ = drawn(1, n=300)
+    axes = Figure().subplots(1, 2)
+    display = ReliabilityDisplay.from_predictions(
+        np.array(LEVELS)[y], P, kind="cumulative", labels=LEVELS, subset=LEVELS[:2], ax=axes
+    )
+    titles = [ax.get_title().split("\n")[0] for ax in display.axes_]
+    assert titles == ["At most low", "At most medium"]
+
+
+@pytest.mark.parametrize(
+    "function", [calibration_error_interval, calibration_test, multicalibration_error]
+)
+def test_labels_of_cumulative_events_are_not_drawn(function):
+    y, P, _ = drawn(2)
+    arguments = (y, P, P[:, :1]) if function is multicalibration_error else (y, P)
+    with pytest.raises(ValueError, match=r"draws labels .* got kind='cumulative'. Take each event"):
+        function(*arguments, kind="cumulative")
+
+
+def test_two_bin_error_is_the_mean_over_the_events():
+    y, P, _ = drawn(3)
+    errors = [averaged_two_bin_calibration_error(e, F) for _, e, F in binary_events(y, P)]
+    error = averaged_two_bin_calibration_error(y, P, kind="cumulative")
+    assert error == pytest.approx(np.mean(errors))
