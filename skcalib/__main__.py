@@ -112,17 +112,18 @@ def _parser() -> argparse.ArgumentParser:
 def _check_options(args: argparse.Namespace) -> None:
     """Raise a ValueError unless the options go together."""
     fitting = ("labels", "test_logits", "test_labels", "classes", "save")
-    given = [f"--{name.replace('_', '-')}" for name in fitting if getattr(args, name) is not None]
+    options = [f"--{name.replace('_', '-')}" for name in fitting if getattr(args, name) is not None]
     if args.apply is not None:
-        if given or args.logits is None:
+        if options or args.logits is None:
             raise ValueError(
-                f"--apply goes with --logits and --output, got {', '.join(given) or 'no --logits'}."
+                "--apply goes with --logits and --output, got "
+                f"{', '.join(options) or 'no --logits'}."
             )
         return
     if args.keep:
         raise ValueError("--keep goes with --apply, got no --apply.")
     if args.logits is None:
-        if args.probabilities or args.columns or args.label_column or set(given) - {"--save"}:
+        if args.probabilities or args.columns or args.label_column or set(options) - {"--save"}:
             raise ValueError("--logits and --labels must name files to calibrate on, got none.")
     elif args.labels is None and args.label_column is None:
         raise ValueError("--logits needs --labels or --label-column, got neither.")

@@ -103,26 +103,26 @@ class BaseCalibrator(
     def _validate_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
         """Rows of logits, class indices and positive weights, with the classes."""
         check = partial(inputs.check_rows, estimator=type(self).__name__)
-        rows, found = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-        if len(found.labels) == 1:
-            only = labels.shown(found.labels)
+        rows, statistics = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
+        if len(statistics.labels) == 1:
+            only = labels.shown(statistics.labels)
             raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
         classes = labels.resolve_classes(
-            found.labels, rows.n_columns, self.classes, X, categories=found.categories
+            statistics.labels, rows.n_columns, self.classes, X, categories=statistics.categories
         )
         rows = rows.relabelled(
             partial(labels.encode, classes=classes),
             classes=classes,
-            weight=found.weight,
-            masked=found.masked,
+            weight=statistics.weight,
+            masked=statistics.masked,
         )
         labels.check_column_order(rows, named=self.classes is not None)
-        if found.masked:
+        if statistics.masked:
             self._check_takes_masked(masked=True)
             inputs.check_labels_are_not_masked(rows)
-        if found.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns, found.like_probabilities)
-        inputs.warn_of_small_weights(found.weight, found.n_rows)
+        if statistics.like_probabilities:
+            inputs.warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
+        inputs.warn_of_small_weights(statistics.weight, statistics.n_rows)
         return rows
 
     def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:

@@ -263,7 +263,12 @@ def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
     return out
 
 
-def warn_of_groups(kind: str, names: Array | range, found: Mapping[Any, Messages]) -> None:
+def warn_of_groups(
+    kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
+) -> None:
     """Give each warning once, with the names of the groups that it is of."""
-    named = ((names[k] if isinstance(k, int) else k, messages) for k, messages in found.items())
-    give(named, lambda of_each: f"{kind} {shown(of_each)}")
+    named = (
+        (names[k] if isinstance(k, int) else k, messages)
+        for k, messages in messages_by_group.items()
+    )
+    give(named, lambda counts: f"{kind} {shown(counts)}")

@@ -45,7 +45,7 @@ def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
 
     Raises a ValueError for a split without training or test rows.
     """
-    every, found = np.arange(len(y)), []
+    every, splits = np.arange(len(y)), []
     for i, pair in enumerate(check_cv(cv, y, classifier=True).split(X, y, **params)):
         # To NumPy, a tuple is one index in several dimensions.
         train, test = (every[list(rows) if isinstance(rows, tuple) else rows] for rows in pair)
@@ -56,10 +56,10 @@ def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
                 f"{split.train.shape} and {split.test.shape} in split {i}. Leave it out of cv, or "
                 "choose another cv."
             )
-        found.append(split)
-    if not found:
+        splits.append(split)
+    if not splits:
         raise ValueError("cv must give at least one split, got none.")
-    return found
+    return splits
 
 
 def presence(

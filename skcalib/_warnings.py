@@ -117,20 +117,21 @@ def recorded(*without: type[Warning]) -> Iterator[Messages]:
 
 
 def give(
-    found: Iterable[tuple[Name, Messages]], whose: Callable[[Counter[Name]], str] | None = None
+    by_fit: Iterable[tuple[Name, Messages]],
+    whose: Callable[[Counter[Name]], str] | None = None,
 ) -> None:
     """Give recorded warnings again, each once.
 
-    ``found`` are the messages of fits with the names of the fits. ``whose`` makes the beginning of
-    a warning from these names and their counts.
+    ``by_fit`` has the messages of each fit with its name. ``whose`` makes the beginning of a
+    warning from the names and their counts.
     """
     texts: Messages = {}
     names: dict[tuple[type[Warning], str], Counter[Name]] = defaultdict(Counter)
-    for name, messages in found:
+    for name, messages in by_fit:
         texts = messages | texts  # the first of each
         for key in messages:
             names[key][name] += 1
-    for key, of_each in names.items():
+    for key, counts in names.items():
         category, cause = key
         data = [cause] if issubclass(category, FitWarning) else []
-        warn(f"{whose(of_each)}: {texts[key]}" if whose else texts[key], category, *data)
+        warn(f"{whose(counts)}: {texts[key]}" if whose else texts[key], category, *data)

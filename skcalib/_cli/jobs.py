@@ -26,7 +26,7 @@ from skcalib.datasets import load_digits_logits
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.report import calibration_report
 
-from .reading import Columns, Rows, read_parts, read_rows, reading, suffix_of
+from .reading import FileColumns, FileRows, read_parts, read_rows, reading, suffix_of
 
 # Packages that formats need.
 NEEDED = {".skops": "skops.io", ".onnx": "onnx", ".csv": "pandas", ".tsv": "pandas",
@@ -90,17 +90,17 @@ def compare(args: argparse.Namespace) -> None:
         rows, test = _load(args)
     classes = _classes_like(rows.y, args.classes)
     with activity("fitting and comparing calibrators"):
-        found = compare_calibrators(rows.X, rows.y, test=(test.X, test.y), labels=classes)
-    best = next(name for name in found.names if name != "uncalibrated")
-    calibrator = found.calibrators[best]
+        comparison = compare_calibrators(rows.X, rows.y, test=(test.X, test.y), labels=classes)
+    best = next(name for name in comparison.names if name != "uncalibrated")
+    calibrator = comparison.calibrators[best]
     if hasattr(rows.X, "columns"):  # so that --apply refuses columns in another order
         calibrator.feature_names_in_ = rows.X.columns.to_numpy(object)
     sizes = f"{len(rows.y):,} rows to calibrate on, {len(test.y):,} held out"
     notes = "".join(f" ({note})" for note in dict.fromkeys((rows.note, test.note)) if note)
     say(f"{args.logits or 'Neural network on digits'}: {sizes}{notes}")
-    say(f"Classes in the order of the columns: {shown(calibrator.classes_)}\n\n{found}\n")
+    say(f"Classes in the order of the columns: {shown(calibrator.classes_)}\n\n{comparison}\n")
     with activity("writing the report"):
-        report = _report(args, calibrator, test, best, found, sizes + notes)
+        report = _report(args, calibrator, test, best, comparison, sizes + notes)
         with replacing(picture) as file:
             report.figure_.savefig(file, dpi=135, format=picture.suffix[1:].lower())
         report.to_html(page)
@@ -111,13 +111,13 @@ def compare(args: argparse.Namespace) -> None:
         say(f"{best}, a calibrator of {inputs}: {_save(calibrator, saved)}")
 
 
-def _load(args: argparse.Namespace) -> tuple[Rows, Rows]:
+def _load(args: argparse.Namespace) -> tuple[FileRows, FileRows]:
     """Rows to calibrate on and rows to evaluate on, by default two random halves."""
     if args.logits is None:
         digits = load_digits_logits()
-        rows = Rows(digits.logits_calibration, digits.y_calibration)
-        return rows, Rows(digits.logits_test, digits.y_test)
-    columns = Columns(args.label_column, args.columns)
+        rows = FileRows(digits.logits_calibration, digits.y_calibration)
+        return rows, FileRows(digits.logits_test, digits.y_test)
+    columns = FileColumns(args.label_column, args.columns)
     rows = _as_logits(read_rows(args.logits, args.labels, columns), args)
     if args.test_logits is not None:
         return rows, _as_logits(read_rows(args.test_logits, args.test_labels, columns), args)
@@ -129,7 +129,7 @@ def _load(args: argparse.Namespace) -> tuple[Rows, Rows]:
     return rows._replace(X=X, y=y), rows._replace(X=X_test, y=y_test)
 
 
-def _as_logits(rows: Rows, args: argparse.Namespace) -> Rows:
+def _as_logits(rows: FileRows, args: argparse.Namespace) -> FileRows:
     """Rows with logarithms of probabilities, if the files hold probabilities."""
     if not args.probabilities:
         return rows
@@ -156,7 +156,12 @@ def _classes_like(labels: Array | None, texts: list[str] | None) -> list[Any] | 
 
 
 def _report(
-    args: argparse.Namespace, calibrator: Any, test: Rows, best: str, found: Any, sizes: str
+    args: argparse.Namespace,
+    calibrator: Any,
+    test: FileRows,
+    best: str,
+    comparison: Any,
+    sizes: str,
 ) -> Any:
     """Report on the best calibrator with the facts of this run, in a figure of its own."""
     from matplotlib.figure import Figure
@@ -166,8 +171,8 @@ def _report(
     if args.logits is None:
         metadata = {"Model": "small neural network on scikit-learn's digits"}
     return calibration_report(
-        calibrator, _inputs(calibrator, test), test.y, name=best, comparison=found, random_state=0,
-        figure=Figure((8.6, 7), layout="constrained"),
+        calibrator, _inputs(calibrator, test), test.y, name=best, comparison=comparison,
+        random_state=0, figure=Figure((8.6, 7), layout="constrained"),
         metadata={**metadata, "Rows": sizes, "Command": args.command},
     )  # fmt: skip
 
@@ -215,7 +220,7 @@ def apply(args: argparse.Namespace) -> None:
     if args.keep and target.suffix.lower() == ".npy":
         raise ValueError(f"--keep needs a table as --output, .csv or .parquet, got {target}.")
     calibrator = _load_calibrator(args.apply)
-    parts = read_parts(args.logits, Columns(args.label_column, args.columns, args.keep))
+    parts = read_parts(args.logits, FileColumns(args.label_column, args.columns, args.keep))
     parts = (_as_logits(part, args) for part in parts)
     write = {".csv": _write_csv, ".parquet": _write_parquet, ".npy": _write_array}
     with activity("calibrating"), replacing(target) as file:
@@ -238,14 +243,14 @@ def _load_calibrator(file: str) -> Any:
         return skops.io.load(file, trusted=types)
 
 
-def _write_array(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> int:
+def _write_array(file: IO[bytes], calibrator: Any, parts: Iterator[FileRows]) -> int:
     """Write the probabilities of all parts, and return the number of rows."""
     P = np.concatenate([calibrator.predict_proba(_inputs(calibrator, part)) for part in parts])
     np.save(file, P)
     return len(P)
 
 
-def _write_csv(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> int:
+def _write_csv(file: IO[bytes], calibrator: Any, parts: Iterator[FileRows]) -> int:
     """Write the table of each part, and return the number of rows."""
     n_rows = 0
     for part in parts:
@@ -255,7 +260,7 @@ def _write_csv(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> int:
     return n_rows
 
 
-def _write_parquet(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> int:
+def _write_parquet(file: IO[bytes], calibrator: Any, parts: Iterator[FileRows]) -> int:
     """Write the table of each part, and return the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -270,12 +275,12 @@ def _write_parquet(file: IO[bytes], calibrator: Any, parts: Iterator[Rows]) -> i
     return n_rows
 
 
-def _inputs(calibrator: Any, part: Rows) -> Any:
+def _inputs(calibrator: Any, part: FileRows) -> Any:
     """Logits, with names of columns if the calibrator was fitted to names."""
     return part.X if hasattr(calibrator, "feature_names_in_") else np.asarray(part.X)
 
 
-def _table(calibrator: Any, part: Rows) -> Any:
+def _table(calibrator: Any, part: FileRows) -> Any:
     """Kept columns, the probability of each class, and the label with the largest one."""
     import pandas as pd
 

@@ -15,13 +15,13 @@ from skcalib._validation.labels import shown
 ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".tsv", ".parquet")
 
 # A comparison rests on a random sample of this many rows of larger Parquet files.
-MOST_ROWS = 1_000_000
+MOST_FILE_ROWS = 1_000_000
 
 # Larger Parquet files are read by Dask.
 LARGE_FILE = 1 << 30
 
 
-class Rows(NamedTuple):
+class FileRows(NamedTuple):
     """Logits, labels and further columns of some rows."""
 
     X: Any  #: array or data frame of numbers
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     note: str = ""  #: says if the rows are a sample
 
 
-class Columns(NamedTuple):
+class FileColumns(NamedTuple):
     """Columns of a table that options name."""
 
     label: str | None = None
@@ -70,14 +70,14 @@ def suffix_of(file: str) -> str:
 
 
 # Rows to calibrate on.
-def read_rows(logits: str, labels: str | None, columns: Columns) -> Rows:
+def read_rows(logits: str, labels: str | None, columns: FileColumns) -> FileRows:
     """Logits with labels, which are in a file of their own or in a column of the same table."""
     own_column = columns.label if labels is None else None
     with reading(logits):
         if suffix_of(logits) in ARRAYS:
             if own_column or columns.logits:
                 raise ValueError("--label-column and --columns are for .csv, .tsv and .parquet")
-            rows = Rows(_matrix(_read_array(logits)))
+            rows = FileRows(_matrix(_read_array(logits)))
         else:
             own = columns._replace(label=own_column)
             frame, note = _read_sample(logits, own.text())
@@ -108,7 +108,7 @@ def _read_labels(file: str, column: str | None) -> Array:
     return _labels_of(frame, column or frame.columns[0])
 
 
-def _split_columns(frame: Any, columns: Columns) -> Rows:
+def _split_columns(frame: Any, columns: FileColumns) -> FileRows:
     """Logits, labels and kept columns of a table."""
     names = list(frame.columns)
     for name in (*columns.text(), *columns.logits):
@@ -119,7 +119,7 @@ def _split_columns(frame: Any, columns: Columns) -> Rows:
     _check_numbers(X, is_chosen=bool(columns.logits))
     y = _labels_of(frame, columns.label) if columns.label is not None else None
     dtype = np.float32 if {str(dtype).lower() for dtype in X.dtypes} == {"float32"} else np.float64
-    return Rows(X.astype(dtype), y, frame[list(columns.keep)])
+    return FileRows(X.astype(dtype), y, frame[list(columns.keep)])
 
 
 def _check_numbers(X: Any, *, is_chosen: bool) -> None:
@@ -173,13 +173,13 @@ def _labels_of(frame: Any, name: str) -> Array:
 
 
 # Rows to apply a calibrator to.
-def read_parts(logits: str, columns: Columns) -> Iterator[Rows]:
+def read_parts(logits: str, columns: FileColumns) -> Iterator[FileRows]:
     """Logits without labels: all rows, or one partition of large Parquet files after another."""
     with reading(logits):
         if suffix_of(logits) in ARRAYS:
             if columns.text() or columns.logits:
                 raise ValueError("--keep and names of columns are for .csv, .tsv and .parquet")
-            yield Rows(_matrix(_read_array(logits)))
+            yield FileRows(_matrix(_read_array(logits)))
         elif suffix_of(logits) != ".parquet" or _is_small(logits):
             yield _split_columns(_read_sample(logits, columns.text())[0], columns)._replace(y=None)
         else:
@@ -195,12 +195,14 @@ def _read_array(file: str) -> Array:
     """Array in a .npy file, or in a .npz file, as in FILE.npz:NAME."""
     path, _, name = file.rpartition(".npz:") if ".npz:" in file else (file, "", "")
     with Path(f"{path}.npz" if name else file).open("rb") as stream:
-        found = np.load(stream, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        if name not in found.files and (name or len(found.files) != 1):
-            raise ValueError(f"it holds {shown(found.files)}; name one, as in {path or file}:NAME")
-        array: Array = found[name or found.files[0]]
+        content = np.load(stream, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            return content
+        if name not in content.files and (name or len(content.files) != 1):
+            raise ValueError(
+                f"it holds {shown(content.files)}; name one, as in {path or file}:NAME"
+            )
+        array: Array = content[name or content.files[0]]
         return array
 
 
@@ -223,9 +225,9 @@ def _read_sample(file: str, text_columns: Sequence[str] | None) -> tuple[Any, st
         return pd.read_parquet(file), ""
     frame = _dask_frame(file)
     n_rows = len(frame)
-    if n_rows <= MOST_ROWS:
+    if n_rows <= MOST_FILE_ROWS:
         return frame.compute(), ""
-    sample = frame.sample(frac=MOST_ROWS / n_rows, random_state=0).compute()
+    sample = frame.sample(frac=MOST_FILE_ROWS / n_rows, random_state=0).compute()
     return sample, f"{len(sample):,} of {n_rows:,} rows of {file}, drawn at random"
 
 

@@ -27,7 +27,7 @@ from skcalib._rows.arrays import is_event, weighted_sum
 TOLERANCE = 1e-10
 
 # Largest number of passes, including the pass that sums the weights of the classes.
-MAX_PASSES = 100
+MAX_NEWTON_STEPS = 100
 
 # Weight of a class without rows: penalties divided by it are finite.
 NO_WEIGHT = 1e-200
@@ -92,7 +92,7 @@ def fit_sigmoids(
         method=newton,
         options={
             "tol": tol * rate * (1 - rate),
-            "maxiter": MAX_PASSES - 1 if max_iter is None else max_iter + 1,
+            "maxiter": MAX_NEWTON_STEPS - 1 if max_iter is None else max_iter + 1,
             "first_length": None if start[:, :-1].any() else lengthened,
         },
     )

@@ -30,9 +30,6 @@ import numpy as np
 
 from skcalib._rows import Floats, Indices
 
-# An objective of skcalib._optimize.linear, which imports this module.
-Objective = Any
-
 # Curvature that is added to all, relative to the largest, and at least.
 SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12
 
@@ -60,7 +57,7 @@ class Regularization(NamedTuple):
         fewer = max(1.0, K * (K - 1) / (2 * weight))
         return cls(scale * K, scale * K * (K - 1) * fewer, scale * K)
 
-    def of_matrix(self, K: int) -> Floats:
+    def matrix(self, K: int) -> Floats:
         """Strengths of the entries of a matrix (K, K)."""
         strengths = np.full((K, K), float(self.off_diagonal))
         np.fill_diagonal(strengths, self.diagonal)
@@ -119,7 +116,7 @@ class ClassBlocks:
         change_m = _rank_one_change(b - b**2 * inverse_offset, M, solved)
         return cls(moments, share, inverse, [(gain_e, v_e), change_m], t, inverse_offset)
 
-    def under(self, objective: Objective) -> ClassBlocks:
+    def under(self, objective: Any) -> ClassBlocks:
         """Those of the same curvatures under the ridge of another objective."""
         return ClassBlocks.of(self.moments, objective.regularization)
 
@@ -160,7 +157,7 @@ def _dots(A: Floats, B: Floats) -> Floats:
 
 def shares(regularization: Regularization, K: int) -> Floats:
     """Share (K, K) of each row of a matrix in the ridge of its column."""
-    ridge = regularization.of_matrix(K) + np.finfo(float).tiny
+    ridge = regularization.matrix(K) + np.finfo(float).tiny
     return ridge / ridge.sum(axis=0)
 
 
@@ -190,7 +187,7 @@ class VectorBlocks:
         added = 2 * ridge.reshape(n, -1).T + least
         return cls(hessian, np.linalg.inv(hessian + added[:, :, None] * np.eye(n)))
 
-    def under(self, objective: Objective) -> VectorBlocks:
+    def under(self, objective: Any) -> VectorBlocks:
         """Blocks of the same curvatures under the ridge of another objective."""
         return VectorBlocks.of(self.hessian, objective.ridge)
 
@@ -267,7 +264,7 @@ class VectorMap:
             A += blocks[1, :, 1]
         return A.transpose(2, 0, 1)
 
-    def blocks(self, objective: Objective, theta: Floats) -> VectorBlocks:
+    def blocks(self, objective: Any, theta: Floats) -> VectorBlocks:
         """Inverses of the blocks of slope and offset, or slope alone, of each class."""
 
         def moments(F: Floats, Q: Floats) -> Floats:
@@ -287,9 +284,7 @@ class MatrixMap:
     def prior(self, regularization: Regularization, K: int) -> tuple[Floats, Floats]:
         """Parameters (p,) that leave features of K classes unchanged, and the ridge of each."""
         identity = np.append(np.eye(K), np.zeros(K))
-        return identity, np.append(
-            regularization.of_matrix(K), np.full(K, regularization.intercept)
-        )
+        return identity, np.append(regularization.matrix(K), np.full(K, regularization.intercept))
 
     def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:
         """Parameters (p,) of the same probabilities with the least ridge penalty.
@@ -334,7 +329,7 @@ class MatrixMap:
         squares = (X[:, :, None] * X[:, None, :]).reshape(m, -1)
         return (squares @ blocks.reshape(-1, K * K)).reshape(m, K, K)
 
-    def blocks(self, objective: Objective, theta: Floats) -> ClassBlocks:
+    def blocks(self, objective: Any, theta: Floats) -> ClassBlocks:
         """Inverses of the blocks of a row of the matrix and an offset, of each class."""
         K = objective.n_classes
 

@@ -78,7 +78,7 @@ LONGEST_STEP = 100.0
 ENOUGH, SHORTER = 1e-4, 0.9
 
 # Rounding error of objectives, and shares of a step at which the line search ends, by precision.
-NOISE = {"f": 1e-7, "d": 1e-12}
+ROUNDING_NOISE = {"f": 1e-7, "d": 1e-12}
 SMALLEST_SHARE = {"f": 0.05, "d": 1e-6}
 
 
@@ -158,7 +158,7 @@ def _line_search(
     precision: str,
 ) -> OptimizeResult | None:
     """The end of the step, or of the largest tried share that is accepted, or None."""
-    slope, noise = float(here.jac @ step), NOISE[precision] * abs(here.fun)
+    slope, noise = float(here.jac @ step), ROUNDING_NOISE[precision] * abs(here.fun)
     short = SHORTER * np.linalg.norm(here.jac)
     share = 1.0 if slope < 0 else 0.0
     while share > SMALLEST_SHARE[precision]:

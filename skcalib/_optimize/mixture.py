@@ -24,7 +24,7 @@ import numpy as np
 from scipy import optimize, special
 
 from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
-from skcalib._rows.rows import OfBlock
+from skcalib._rows.rows import BlockFunction
 
 MAX_ITERATIONS = 100
 
@@ -43,13 +43,13 @@ def mixture(L: Floats, weights: Floats) -> Floats:
 class MixtureLoss:
     """Log loss of a mixture of M candidates, plus the sum of their weights, minus one.
 
-    ``rows.X`` are the probabilities (n, M) of the labels, up to a factor per row, or ``of_block``
-    computes these probabilities from a block of ``rows``.
+    ``rows.X`` are the probabilities (n, M) of the labels, up to a factor per row, or
+    ``block_probabilities`` computes these probabilities from a block of ``rows``.
     """
 
     rows: Rows
     pseudo_rows: Floats  #: (M,)
-    of_block: OfBlock | None = None
+    block_probabilities: BlockFunction | None = None
 
     @property
     def weight(self) -> float:
@@ -58,8 +58,8 @@ class MixtureLoss:
 
     def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass."""
-        of_block = partial(_logs_and_products, x, self.of_block)
-        logs, *products = self.rows.sum(of_block, Plan(at_least=len(x)))
+        sums = partial(_logs_and_products, x, self.block_probabilities)
+        logs, *products = self.rows.sum(sums, Plan(at_least=len(x)))
         a, H = self.pseudo_rows, np.reshape(products, (len(x), len(x)))
         logs, H = logs + a[a > 0] @ np.log(x[a > 0]), (H + np.diag(a / x / x)) / self.weight
         # The shares of the candidates in a row sum to one, so H @ x is minus the gradient of L.
@@ -67,10 +67,14 @@ class MixtureLoss:
 
 
 def _logs_and_products(
-    x: Floats, of_block: OfBlock | None, Q: Floats, y: Indices | None, w: Floats | None
+    x: Floats,
+    block_probabilities: BlockFunction | None,
+    Q: Floats,
+    y: Indices | None,
+    w: Floats | None,
 ) -> Floats:
     """Log-likelihood of a block, and minus its second derivatives: (1 + M * M,)."""
-    Q = Q if of_block is None else of_block(Q, y, w)
+    Q = Q if block_probabilities is None else block_probabilities(Q, y, w)
     mixed = np.maximum(Q @ x, 1e-100)  # avoid division by zero
     S, logs = Q / mixed[:, None], np.log(mixed)
     products = (S if w is None else S * w[:, None]).T @ S

@@ -28,7 +28,7 @@ from skcalib._rows import Floats, Indices, Rows, arrays as xa
 MAX_PASSES = 100
 
 
-def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
+def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
     """The terms of the function without their slopes, each of the shape of the scores ``L``."""
     for low, high in pairwise([-np.inf, *xa.on_host(knots).tolist(), np.inf]):
         yield xa.namespace(L).clip(L, low, high)
@@ -37,7 +37,7 @@ def segments(L: Floats, knots: Floats) -> Iterator[Floats]:
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
     """Values of the function at the scores ``L``."""
     S = xa.namespace(L).zeros_like(L)
-    for term, slope in zip(segments(L, knots), xa.like(slopes, L, L.dtype), strict=True):
+    for term, slope in zip(terms(L, knots), xa.like(slopes, L, L.dtype), strict=True):
         S = S + term * slope
     return S
 
@@ -57,7 +57,7 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
     P /= total[:, None]
     loss = w @ (np.log(total) - S[each, y])
     means, firsts, squares = [], [], []
-    for segment, origin in zip(segments(L, knots), _origins(knots).tolist(), strict=True):
+    for segment, origin in zip(terms(L, knots), _origins(knots).tolist(), strict=True):
         term = segment - origin
         product = P * term
         means.append(product.sum(axis=1))

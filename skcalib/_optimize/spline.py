@@ -39,7 +39,7 @@ from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
 from skcalib._rows.arrays import is_event
 
 # Cells between the least and the largest score of each class.
-N_CELLS = 512
+N_SCORE_CELLS = 512
 
 # Scores of a class that vary by at most this number of rounding errors are equal.
 ROUNDINGS = 8
@@ -51,7 +51,7 @@ ROWS_AT_LEAST = 2048
 SMALLEST_VALUE = 1e-12
 
 # Share of the information of the rows, the sum of p (1 - p), below the knots, and above them.
-OUTSIDE = 0.02
+SHARE_OUTSIDE = 0.02
 
 
 def unit_splines(n_knots: int) -> CubicSpline:
@@ -116,7 +116,7 @@ def evaluate(U: Floats, coefficients: Floats) -> Floats:
     return S
 
 
-class Cells(NamedTuple):
+class ScoreCells(NamedTuple):
     """Scores of a class in cells that are not empty: arrays of shape (m,)."""
 
     scores: Floats  #: mean scores, increasing
@@ -124,17 +124,17 @@ class Cells(NamedTuple):
     positives: Floats  #: sum of weights of the rows of the class
 
 
-def cells_of(rows: Rows) -> list[Cells]:
+def score_cells(rows: Rows) -> list[ScoreCells]:
     """Cells of each column of rows of scores. Infinite scores do not count."""
     low, high = rows.sum(_range, merge=np.maximum) * [[-1], [1]]
     width = np.maximum(high - low, 0)
     rounding = ROUNDINGS * np.finfo(rows.dtype).eps * np.maximum(np.abs([low, high]).max(axis=0), 1)
-    per_cell = np.divide(N_CELLS, width, out=np.zeros_like(width), where=width > rounding)
+    per_cell = np.divide(N_SCORE_CELLS, width, out=np.zeros_like(width), where=width > rounding)
     counts = partial(_counts, np.where(width > 0, low, 0), per_cell)
     cells = []
     for weight, positives, total in rows.sum(counts, Plan(at_least=ROWS_AT_LEAST)).swapaxes(0, 1):
-        some = weight > 0
-        cells.append(Cells(total[some] / weight[some], weight[some], positives[some]))
+        filled = weight > 0
+        cells.append(ScoreCells(total[filled] / weight[filled], weight[filled], positives[filled]))
     return cells
 
 
@@ -150,19 +150,19 @@ def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | No
     K = M.shape[1]
     there = np.isfinite(M)
     M = np.where(there, M, low).astype(np.float64, copy=False)
-    cell = np.minimum((M - low) * per_cell, N_CELLS - 1).astype(np.intp)
-    cell += np.arange(K) * N_CELLS
+    cell = np.minimum((M - low) * per_cell, N_SCORE_CELLS - 1).astype(np.intp)
+    cell += np.arange(K) * N_SCORE_CELLS
     W = there.astype(np.float64) if w is None else there * w[:, None]
     sums = W, W * is_event(y, K), W * M
-    counts = [np.bincount(cell.ravel(), S.ravel(), K * N_CELLS) for S in sums]
-    return np.array(counts, dtype=np.float64).reshape(3, K, N_CELLS)
+    counts = [np.bincount(cell.ravel(), S.ravel(), K * N_SCORE_CELLS) for S in sums]
+    return np.array(counts, dtype=np.float64).reshape(3, K, N_SCORE_CELLS)
 
 
 @dataclass(frozen=True)
 class CellSigmoids:
     """Logistic regressions of one class on the same cells, one for each of L ridge penalties."""
 
-    cells: Cells
+    cells: ScoreCells
     features: Floats  #: (m, d), the last of them 1
     targets: Floats  #: (m,), sums over the rows of each cell
     ridge: Floats  #: (L, d), strengths of the penalties on each mean loss
@@ -206,8 +206,8 @@ class CellSigmoids:
         inverse = np.linalg.inv(hessian + NOISE * size * np.eye(theta.shape[1]))
         A = np.einsum("lij,ij->il", self.features @ inverse, self.features)
         A /= np.maximum(1 - A * P * (1 - P), LEAST_REST)
-        of_positives, of_others = log_expit(S + A * (P - 1)), log_expit(-S - A * P)
-        return -(positives @ of_positives + (weight - positives) @ of_others)
+        log_positive, log_other = log_expit(S + A * (P - 1)), log_expit(-S - A * P)
+        return -(positives @ log_positive + (weight - positives) @ log_other)
 
     def penalized(self, strengths: Floats) -> CellSigmoids:
         """The regressions with these strengths, times N, on all parameters except the last two."""
@@ -226,7 +226,7 @@ class Splines:
 
     rows: Rows
     edges: Floats  #: (2, K), the outer knots
-    of_cells: list[CellSigmoids]  #: the splines on the cells of each class, without penalties
+    by_class: list[CellSigmoids]  #: the splines on the cells of each class, without penalties
     share: float  #: targets are 1 and 0 mixed with this share of 1/2
     values: Floats  #: (J, J), values of the basis at the knots
     coefficients: Floats  #: (J + 1, J), coefficients of the basis in powers
@@ -234,14 +234,14 @@ class Splines:
     @classmethod
     def of(cls, rows: Rows, n_knots: int, share: float) -> Splines:
         """Splines with most of the information of the rows between their outer knots."""
-        values, cells = smooth_basis(n_knots), cells_of(rows)
+        values, cells = smooth_basis(n_knots), score_cells(rows)
         coefficients = powers_of_values(n_knots) @ values
-        edges = np.array([_edges(each.scores, each.weight) for each in cells])
-        of_cells = [
+        edges = np.array([_knot_range(each.scores, each.weight) for each in cells])
+        by_class = [
             _on_cells(each, low, high, coefficients, share)
             for each, (low, high) in zip(cells, edges, strict=True)
         ]
-        return cls(rows, edges.T, of_cells, share, values, coefficients)
+        return cls(rows, edges.T, by_class, share, values, coefficients)
 
     def knots(self) -> Floats:
         """All knots of each class (K, J)."""
@@ -261,7 +261,7 @@ class Splines:
     @property
     def unchanged(self) -> Floats:
         """Parameters of the splines that do not change the scores: (K, J)."""
-        theta = np.zeros((len(self.of_cells), len(self.values)))
+        theta = np.zeros((len(self.by_class), len(self.values)))
         theta[:, -2], theta[:, -1] = 1, self.edges.mean(axis=0)
         return theta
 
@@ -271,7 +271,7 @@ class Splines:
         The loss of a single strength is not computed, and 0.
         """
         starts, losses = [], np.zeros(len(strengths))
-        for sigmoids, start in zip(self.of_cells, self.unchanged, strict=True):
+        for sigmoids, start in zip(self.by_class, self.unchanged, strict=True):
             penalized = sigmoids.penalized(strengths)
             theta = fit_sigmoids(penalized, np.tile(start, (len(strengths), 1))).x
             if len(strengths) > 1 and len(sigmoids.targets):
@@ -282,7 +282,7 @@ class Splines:
     def fit(self, strength: float, start: Floats, *, increasing: bool) -> OptimizeResult:
         """Parameters ``x`` (K, J) of least loss, as of :func:`.logistic.fit_sigmoids`."""
         strengths, low = np.array([strength]), None
-        of_cells = [sigmoids.penalized(strengths) for sigmoids in self.of_cells]
+        by_class = [sigmoids.penalized(strengths) for sigmoids in self.by_class]
         # With bounds, coefficients of the slope replace all parameters except the last.
         to_slopes = np.eye(len(self.values))
         if increasing:
@@ -291,14 +291,14 @@ class Splines:
             low = np.tile(low, (len(start), 1))
             start, unchanged = start @ to_slopes.T, self.unchanged @ to_slopes.T
             start = np.where(np.any(start < low, axis=1, keepdims=True), unchanged, start)
-        sigmoids = RowSplines(replace(self, of_cells=of_cells), np.linalg.inv(to_slopes))
+        sigmoids = RowSplines(replace(self, by_class=by_class), np.linalg.inv(to_slopes))
         solution = fit_sigmoids(sigmoids, start, low)
         solution.x = solution.x @ sigmoids.basis.T
         return solution
 
 
 def _on_cells(
-    cells: Cells, low: float, high: float, coefficients: Floats, share: float
+    cells: ScoreCells, low: float, high: float, coefficients: Floats, share: float
 ) -> CellSigmoids:
     """The splines with outer knots ``low`` and ``high`` on the cells of a class, unpenalized."""
     n_knots = coefficients.shape[1]
@@ -320,11 +320,11 @@ class RowSplines:
     @property
     def rate(self) -> Floats:
         """Mean target (K,)."""
-        return np.concatenate([sigmoids.rate for sigmoids in self.splines.of_cells])
+        return np.concatenate([sigmoids.rate for sigmoids in self.splines.by_class])
 
     def loss(self, x: Floats) -> float:
         """Sum of the objectives at ``x`` (K, J), with the scores of the cells."""
-        pairs = zip(self.splines.of_cells, x @ self.basis.T, strict=True)
+        pairs = zip(self.splines.by_class, x @ self.basis.T, strict=True)
         return sum(sigmoids.loss(theta[None]) for sigmoids, theta in pairs)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
@@ -332,10 +332,10 @@ class RowSplines:
         splines, units, theta = self.splines, self.splines.units, x @ self.basis.T
         coefficients = splines.coefficients @ (units * theta).T
         block = partial(_gradient, splines.edges, coefficients, splines.share)
-        sums = splines.rows.sum(block) / [each.total for each in splines.of_cells]
+        sums = splines.rows.sum(block) / [each.total for each in splines.by_class]
         gradient = units * (sums.T @ splines.coefficients)
-        gradient += 2 * np.concatenate([each.ridge for each in splines.of_cells]) * theta
-        pairs = zip(splines.of_cells, theta, strict=True)
+        gradient += 2 * np.concatenate([each.ridge for each in splines.by_class]) * theta
+        pairs = zip(splines.by_class, theta, strict=True)
         hessian = np.concatenate([each.derivatives(row[None])[1] for each, row in pairs])
         return gradient @ self.basis, self.basis.T @ hessian @ self.basis
 
@@ -354,13 +354,13 @@ def _gradient(
     return np.array([np.einsum("ij,ij->j", power, R) for power in powers(U, n_knots)])
 
 
-def _edges(scores: Floats, weight: Floats) -> tuple[float, float]:
+def _knot_range(scores: Floats, weight: Floats) -> tuple[float, float]:
     """Scores with all information between them except for a share on each side."""
     if len(scores) > 1:
         P = expit(scores)
         information = weight * np.maximum(P * (1 - P), np.finfo(float).tiny)
         shares = (information.cumsum() - information / 2) / information.sum()
-        low, high = np.interp([OUTSIDE, 1 - OUTSIDE], shares, scores)
+        low, high = np.interp([SHARE_OUTSIDE, 1 - SHARE_OUTSIDE], shares, scores)
         low, high = (low, high) if low < high else (scores[0], scores[-1])
         return float(low), float(high)
     middle = float(scores[0]) if len(scores) else 0.0

@@ -16,11 +16,11 @@ import numpy as np
 
 from .arrays import Array, is_dask
 from .parallel import with_one_blas_thread
-from .rows import PLAIN, SAMPLE_ELEMENTS, MemoryRows, OfBlock, Plan, Rows
+from .rows import PLAIN, SAMPLE_ELEMENTS, BlockFunction, MemoryRows, Plan, Rows
 
 # A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
 # classes with fewer than RARE_ROWS rows.
-MOST_ROWS, MOST_NUMBERS, RARE_ROWS = 1_000_000, 1 << 27, 1000
+MOST_SAMPLED_ROWS, MOST_NUMBERS, RARE_ROWS = 1_000_000, 1 << 27, 1000
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 
@@ -57,7 +57,7 @@ class DaskRows(Rows):
         n = len(self.lengths)
         return zip(*([None] * n if a is None else a for a in self.tasks), strict=True)
 
-    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Callable[..., Any] = add) -> Any:
+    def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Callable[..., Any] = add) -> Any:
         def reduced(*arrays: Array | None) -> Any:
             """In one thread: Dask runs one task per core, and the order of operations is fixed."""
             rows = MemoryRows(*arrays)
@@ -65,7 +65,7 @@ class DaskRows(Rows):
 
         return reduce(merge, computed(calls(reduced, self._chunks())))
 
-    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> DaskRows:
+    def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> DaskRows:
         """Rows with a single array, for :meth:`with_logits`."""
         tasks = calls(lambda *arrays: MemoryRows(*arrays).map(f, plan, order), self._chunks())
         row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
@@ -89,7 +89,7 @@ class DaskRows(Rows):
         The sample has all rows of rare classes. If there are any, the other rows have larger
         weights, so that the shares of the classes are their shares of all rows.
         """
-        most = min(MOST_ROWS, MOST_NUMBERS // self._width)
+        most = min(MOST_SAMPLED_ROWS, MOST_NUMBERS // self._width)
         if self.n_rows <= most:
             return self._gathered(lambda _, *arrays: arrays)
         n_classes = 1 if self.classes is None else len(self.classes)
@@ -131,7 +131,7 @@ def calls(f: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[A
     from dask import delayed
 
     shared, task = delayed(f, traverse=False), delayed(_call, pure=False)
-    return [task(shared, *some) for some in arguments]
+    return [task(shared, *values) for values in arguments]
 
 
 def _call(f: Callable[..., Any], *arguments: Any) -> Any:
@@ -178,7 +178,7 @@ def computed(tasks: list[Any]) -> Sequence[Any]:
 class _Report(NamedTuple):
     """Result of checking a chunk, which is sent to the client."""
 
-    found: Any  #: statistics of the rows, or None if there are none
+    statistics: Any  #: statistics of the rows, or None if there are none
     n_rows: int
     like: tuple[Array | None, ...]  #: arrays with no rows
 
@@ -200,7 +200,7 @@ def checked_chunks(
     -------
     rows : DaskRows
         Persisted in the memory of the workers if there is a cluster, else recomputed in each pass.
-    found : object
+    statistics : object
         Sum of the statistics.
 
     Raises
@@ -220,15 +220,19 @@ def checked_chunks(
     part = "partitions" if is_frame(inputs[first]) else "blocks"
     blocks = enumerate(zip(*columns.values(), strict=True))
     check_chunk = partial(_checked, check, list(inputs), list(columns))
-    chunks = kept(calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *some) for k, some in blocks)))
+    chunks = kept(
+        calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *chunk) for k, chunk in blocks))
+    )
     reports = computed([chunk[0] for chunk in chunks])  # the arrays stay on the workers
-    if all(report.found is None for report in reports):
+    if all(report.statistics is None for report in reports):
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
-    found = reduce(add, (report.found for report in reports if report.found is not None))
+    statistics = reduce(
+        add, (report.statistics for report in reports if report.statistics is not None)
+    )
     filled = [(c[1], r) for c, r in zip(chunks, reports, strict=True) if r.n_rows]
     like = list(filled[0][1].like if filled else reports[0].like)
     tasks = [None if a is None else kept([c[k] for c, _ in filled]) for k, a in enumerate(like)]
-    return DaskRows(tasks, tuple(report.n_rows for _, report in filled), like), found
+    return DaskRows(tasks, tuple(report.n_rows for _, report in filled), like), statistics
 
 
 def _checked(
@@ -244,14 +248,14 @@ def _checked(
             f"{' and '.join(map(str, lengths))}. Use the chunks of {names[0]} for all, or filter "
             "them together, in one data frame."
         )
-    given = dict(zip(names, blocks, strict=True))
+    arrays_by_name = dict(zip(names, blocks, strict=True))
     try:
-        arrays, found = check(*(given.get(name) for name in inputs))
+        arrays, statistics = check(*(arrays_by_name.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from error
     # The check may drop rows of zero weight, so the length is the length of its result.
     n_rows = next(len(a) for a in arrays if a is not None)
-    return _Report(found, n_rows, tuple(a if a is None else a[:0] for a in arrays)), arrays
+    return _Report(statistics, n_rows, tuple(a if a is None else a[:0] for a in arrays)), arrays
 
 
 def _tasks_of(name: str, x: Any) -> list[Any]:

@@ -154,5 +154,5 @@ def checked_rows(
     """
     if any(map(xa.is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
-    arrays, found = check(*map(on_host, inputs.values()))
-    return MemoryRows(*arrays), found
+    arrays, statistics = check(*map(on_host, inputs.values()))
+    return MemoryRows(*arrays), statistics

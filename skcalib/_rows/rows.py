@@ -28,8 +28,8 @@ from .ranking import Ranked, distinct_scores
 T = TypeVar("T")
 
 # Functions of a block of each array, and operations that put their results together.
-OfBlock = Callable[..., Any]
-Merge = Callable[[Any, Any], Any]
+BlockFunction = Callable[..., Any]
+Reduction = Callable[[Any, Any], Any]
 
 # A sample has every 64th row; more rows if these were fewer than the second number, and fewer if
 # these had more elements than the third.
@@ -117,7 +117,7 @@ class Rows(ABC):
         return float(least)
 
     @abstractmethod
-    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
+    def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Reduction = add) -> Any:
         """Sum over the blocks of ``f(*blocks)``, added in row order.
 
         ``f`` returns a float64 array for rows of any dtype, with a shape that does not depend on
@@ -127,7 +127,7 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+    def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
         """Concatenation of ``f(*blocks)``, for :meth:`with_logits`.
 
         ``order`` is the memory layout of an array in memory.
@@ -153,13 +153,13 @@ class Rows(ABC):
         """Every k-th row, in the memory of this process."""
 
     def ranked(
-        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
+        self, f: BlockFunction, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
         """``then`` applied to the distinct scores of each column, with their weight and hits.
 
-        ``of_block(X, y)`` returns the scores and events of a block, both (m, n_columns).
+        ``f(X, y)`` returns the scores and events of a block, both (m, n_columns).
         """
-        return self.in_memory().ranked(of_block, n_columns, then, events=events)
+        return self.in_memory().ranked(f, n_columns, then, events=events)
 
     def sample(
         self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS, *, or_all: bool = False
@@ -181,16 +181,16 @@ class MemoryRows(Rows):
 
     _only_block: list[Any] | None = None  # kept for the next pass
 
-    def sum(self, f: OfBlock, plan: Plan = PLAIN, merge: Merge = add) -> Any:
+    def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Reduction = add) -> Any:
         if block := self._one_block(plan):
             return f(*block)
         return reduce(merge, self._in_threads(partial(self.reduced, merge, f, plan)))
 
-    def reduced(self, merge: Merge, f: OfBlock, plan: Plan, start: int, stop: int) -> Any:
+    def reduced(self, merge: Reduction, f: BlockFunction, plan: Plan, start: int, stop: int) -> Any:
         """:meth:`sum` over some of the rows, in this thread."""
         return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
 
-    def map(self, f: OfBlock, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+    def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
         """``f`` of every block, concatenated into one array or a tuple of arrays.
 
         ``order`` is the memory layout of the arrays.
@@ -217,23 +217,23 @@ class MemoryRows(Rows):
         return out if several else out[0]
 
     def ranked(
-        self, of_block: OfBlock, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
+        self, f: BlockFunction, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
-        found: list[T] = []
-        while len(found) < n_columns:
-            columns = slice(len(found), len(found) + max(1, AT_A_TIME // self.n_rows))
+        results: list[T] = []
+        while len(results) < n_columns:
+            columns = slice(len(results), len(results) + max(1, AT_A_TIME // self.n_rows))
 
             def scores(X: Array, y: Any, *_: Any, columns: slice = columns) -> tuple[Array, Array]:
-                S, E = of_block(X, y)
+                S, E = f(X, y)
                 return S[:, columns], E[:, columns]
 
             S, E = self.map(scores, order="F")
 
-            def of_column(k: int, S: Array = S, E: Array = E) -> T:
+            def ranked_column(k: int, S: Array = S, E: Array = E) -> T:
                 return then(distinct_scores(S[:, k], E[:, k] if events else None, self.w))
 
-            found += share(of_column, range(S.shape[1]), _n_threads(S.shape[1], S.size))
-        return found
+            results += share(ranked_column, range(S.shape[1]), _n_threads(S.shape[1], S.size))
+        return results
 
     def with_logits(self, X: Any) -> Self:
         return type(self)(X, *self.arrays[1:], **self._about)

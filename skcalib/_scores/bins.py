@@ -126,7 +126,7 @@ def bin_sums(
     """
     n_columns = scores.shape[1]
     if isinstance(edges, list):
-        columns = [bin_index(scores[:, k], of_column) for k, of_column in enumerate(edges)]
+        columns = [bin_index(scores[:, k], column_edges) for k, column_edges in enumerate(edges)]
         bins = np.stack(columns, axis=1)
     else:
         bins = bin_index(scores, edges)

@@ -122,9 +122,9 @@ def _exact_margins(Z: Floats) -> Floats:
     total = xp.sum(E, axis=1, keepdims=True)
     alone = total == 0
     with np.errstate(divide="ignore"):
-        of_top = -(second + xp.log(xp.where(alone, 1.0, total)))
-    of_top = xp.where(alone, np.inf, of_top)
-    return xp.where(is_top, of_top, M - xp.log1p(xp.exp(second) * (total - E)))
+        top_margin = -(second + xp.log(xp.where(alone, 1.0, total)))
+    top_margin = xp.where(alone, np.inf, top_margin)
+    return xp.where(is_top, top_margin, M - xp.log1p(xp.exp(second) * (total - E)))
 
 
 def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
@@ -220,6 +220,6 @@ def coupled(R: Floats, pairs: Indices, masked: Bools) -> Floats:
     K, xp = masked.shape[1], xa.namespace(R)
     first, second = pairs.T
     R = xp.where(masked[:, first], 1.0, xp.where(masked[:, second], 0.0, R))
-    is_first, is_second = (np.eye(K)[of_pair] for of_pair in (first, second))
+    is_first, is_second = (np.eye(K)[numbers] for numbers in (first, second))
     inverse = [1 / xa.at_least(r, LEAST) for r in (R, 1 - R)]
     return 1 / (inverse[0] @ is_second + inverse[1] @ is_first - (K - 2))

@@ -25,7 +25,7 @@ from skcalib._rows import Floats, Indices, Ranked, arrays as xa
 from skcalib._rows.ranking import rounding
 
 
-class Blocks(NamedTuple):
+class IsotonicBlocks(NamedTuple):
     """The isotonic least-squares fit: blocks of neighbouring scores with a common value."""
 
     start: NDArray[np.intp]  #: index of the first score of each block among the ranked scores
@@ -33,14 +33,14 @@ class Blocks(NamedTuple):
     value: Floats
 
 
-def isotonic_blocks(rows: Ranked) -> Blocks:
+def isotonic_blocks(rows: Ranked) -> IsotonicBlocks:
     """Isotonic regression of the frequency of hits on the scores."""
     best = optimize.isotonic_regression(rows.hits / rows.weight, weights=rows.weight)
     start, end = best.blocks[:-1], best.blocks[1:] - 1
-    return Blocks(start, end, best.x[start])
+    return IsotonicBlocks(start, end, best.x[start])
 
 
-def knots(rows: Ranked, blocks: Blocks, *, centered: bool) -> tuple[Floats, Floats]:
+def knots(rows: Ranked, blocks: IsotonicBlocks, *, centered: bool) -> tuple[Floats, Floats]:
     """Scores and values between which the isotonic fit is interpolated linearly.
 
     It is constant from the first score of a block to the last; if ``centered``, only where that is

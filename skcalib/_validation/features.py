@@ -25,7 +25,7 @@ LEAST_WEIGHT, N_INTERVALS = 5.0, 10
 MISSING, LARGEST = -1e30, 1e29
 
 
-class Columns(NamedTuple):
+class FeatureColumns(NamedTuple):
     """Names, levels and kinds of the columns of features that ``fit`` saw."""
 
     names: list[str]  #: column names of a data frame, or "0", "1", ...
@@ -40,24 +40,24 @@ class Columns(NamedTuple):
 
     def names_of_levels(self) -> list[str]:
         """Names of all levels, such as "subject = law", "length in (12, 30]", "length missing"."""
-        found = []
+        names_of_all = []
         for name, levels, categorical in zip(*self, strict=True):
             if categorical:
-                found += [f"{name} = {level}" for level in levels]
+                names_of_all += [f"{name} = {level}" for level in levels]
                 continue
             texts = ([f"{edge:.{digits}g}" for edge in levels] for digits in (4, 6, 9, 17))
             edges = next(text for text in texts if len(set(text)) == len(levels))
             inner = [f"{name} in ({a}, {b}]" for a, b in pairwise(edges)]
             known = [f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}"] if edges else [name]
-            found += [*known, f"{name} missing"]
-        return found
+            names_of_all += [*known, f"{name} missing"]
+        return names_of_all
 
     def numbers(self, features: Any, n_rows: int) -> Floats:
         """Return the columns as numbers (n, d), with NaN for missing numbers.
 
         Categories become the number of their level, or -1 for categories without a level.
         """
-        names, values = columns_of(features, n_rows)
+        names, values = named_columns(features, n_rows)
         if set(names) == set(self.names):  # a data frame may have them in another order
             values = [values[names.index(name)] for name in self.names]
         elif len(names) != len(self.names) or _numbered(names) not in (names, self.names):
@@ -74,16 +74,16 @@ class Columns(NamedTuple):
 
     def levels_of(self, numbers: Floats) -> Indices:
         """Return levels (n, d) as rows of a table of effects; the last row is for no level."""
-        found = np.empty(numbers.shape, np.intp)
+        rows_of_levels = np.empty(numbers.shape, np.intp)
         *first, last = self.first
         for j, (levels, categorical) in enumerate(zip(*self[1:], strict=True)):
             x = numbers[:, j]
             if categorical:
-                found[:, j] = np.where(x < 0, last, first[j] + x)
+                rows_of_levels[:, j] = np.where(x < 0, last, first[j] + x)
             else:
                 interval = np.searchsorted(levels, x)
-                found[:, j] = first[j] + np.where(np.isnan(x), len(levels) + 1, interval)
-        return found
+                rows_of_levels[:, j] = first[j] + np.where(np.isnan(x), len(levels) + 1, interval)
+        return rows_of_levels
 
     def are_known(self, numbers: Floats) -> Bools:
         """Which rows (n,) are in a level of some column."""
@@ -102,17 +102,17 @@ class Columns(NamedTuple):
 
 def fitted_columns(
     features: Any, n_rows: int, w: Floats | None, categorical: Any
-) -> tuple[Columns, Floats]:
+) -> tuple[FeatureColumns, Floats]:
     """The columns of features, and their numbers (n, d), of the rows of positive weight."""
-    names, values = columns_of(features, n_rows)
-    some = slice(None) if w is None else w > 0
+    names, values = named_columns(features, n_rows)
+    kept = slice(None) if w is None else w > 0
     is_categorical = _which_are_categorical(categorical, names, values, features)
     levels = [
-        (_categories if categories else _edges)(name, x[some], None if w is None else w[some])
+        (_categories if categories else _edges)(name, x[kept], None if w is None else w[kept])
         for name, x, categories in zip(names, values, is_categorical, strict=True)
     ]
-    columns = Columns(names, levels, is_categorical)
-    return columns, columns.numbers(features, n_rows)[some]
+    columns = FeatureColumns(names, levels, is_categorical)
+    return columns, columns.numbers(features, n_rows)[kept]
 
 
 def _numbered(names: Sequence[Any]) -> list[str]:
@@ -120,7 +120,7 @@ def _numbered(names: Sequence[Any]) -> list[str]:
     return [str(j) for j in range(len(names))]
 
 
-def columns_of(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
+def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
     """Names of the columns, or numbers where they have none, and their values, each (n,)."""
     if columns := column_names(features):
         names = [str(name) for name in columns]
@@ -175,9 +175,9 @@ def _which_are_categorical(
             "categorical_features must be 'from_dtype' or a list of names or numbers of the "
             f"columns [{shown(names)}], got {categorical!r}."
         )
-    found = np.zeros(d, bool)
-    found[chosen] = True
-    return found
+    is_categorical = np.zeros(d, bool)
+    is_categorical[chosen] = True
+    return is_categorical
 
 
 def _has_categories(column: Any) -> bool:
@@ -199,19 +199,19 @@ def _categories(name: str, x: Array, w: Floats | None) -> Array:
     """The sorted categories of a column that enough rows are of."""
     known = ~are_missing(x)
     try:
-        found, number = np.unique(x[known], return_inverse=True)
+        categories, number = np.unique(x[known], return_inverse=True)
     except TypeError as error:
         raise ValueError(
             f"Categories of column {name!r} of features must be of one type, got "
             f"{shown(x[known])}. Make them strings, as in column.astype(str)."
         ) from error
-    if len(found) == len(x) > LEAST_WEIGHT:
+    if len(categories) == len(x) > LEAST_WEIGHT:
         raise ValueError(
             f"Columns of features must have rows in common for each category, got {len(x)} "
             f"categories in the {len(x)} rows of column {name!r}. Leave it out, or pass numbers."
         )
-    weight = np.bincount(number, None if w is None else w[known], len(found))
-    kept = found[weight >= LEAST_WEIGHT]
+    weight = np.bincount(number, None if w is None else w[known], len(categories))
+    kept = categories[weight >= LEAST_WEIGHT]
     return np.array(kept.tolist()) if kept.dtype.kind == "O" and len(kept) else kept
 
 
@@ -228,18 +228,18 @@ def _edges(name: str, x: Array, _: Any) -> Floats:
 def _numbers_of_levels(name: str, x: Array, levels: Array) -> Floats:
     """The number of the category of each row, or -1."""
     known = ~are_missing(x)
-    found = np.full(len(x), -1.0)
+    numbers = np.full(len(x), -1.0)
     if len(levels) and known.any():
         labels = x[known]
         labels = np.array(labels.tolist()) if labels.dtype.kind == "O" else labels
         try:
-            found[known] = encode(labels, levels)
+            numbers[known] = encode(labels, levels)
         except TypeError as error:
             raise ValueError(
                 f"Categories of column {name!r} of features must be of the type that they were of "
                 f"in fit, as in {levels.tolist()[0]!r}, got {labels.tolist()[0]!r}. Convert them."
             ) from error
-    return found
+    return numbers
 
 
 def _floats(name: str, x: Array) -> Floats:

@@ -385,7 +385,7 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
 
 
 @dataclass(frozen=True)
-class Found:
+class RowStatistics:
     """Statistics of rows; the sum of two is for all rows of both."""
 
     labels: Array  #: distinct labels of rows of positive weight, sorted
@@ -395,8 +395,8 @@ class Found:
     masked: bool = False  #: whether some logit is -inf
     categories: Array | None = None  #: ordered categories of the labels
 
-    def __add__(self, other: Found) -> Found:
-        return Found(
+    def __add__(self, other: RowStatistics) -> RowStatistics:
+        return RowStatistics(
             np.unique(np.concatenate(in_one_type(self.labels, other.labels))),
             self.weight + other.weight,
             self.n_rows + other.n_rows,
@@ -408,7 +408,7 @@ class Found:
 
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
-) -> tuple[tuple[Floats, Array, Floats | None], Found]:
+) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
     """Logits, labels and weights of the rows of positive weight, and statistics of them.
 
     With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure.
@@ -443,16 +443,16 @@ def check_rows(
         labels, X, w = with_weight_only(labels, X, w)
         masked = masked and bool(xa.namespace(X).any(-np.inf == X))
     weight = float(len(labels) if w is None else w.sum())
-    found = distinct_labels(labels), weight, len(labels), kinds, masked, ordered_categories(y)
-    return (X, labels, w), Found(*found)
+    statistics = distinct_labels(labels), weight, len(labels), kinds, masked, ordered_categories(y)
+    return (X, labels, w), RowStatistics(*statistics)
 
 
 def check_unlabelled(
     estimator: Any, X: Any, sample_weight: Any
-) -> tuple[tuple[Floats, None, Floats | None], Found]:
+) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
     """Logits and weights of rows for a fitted calibrator, and statistics of them."""
     Z = logits_for(estimator, X, least_rows=1)
     masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
     w = check_weights(sample_weight, len(Z), part=True)
     weight = float(len(Z) if w is None else w.sum())
-    return (Z, None, w), Found(np.zeros(0, np.intp), weight, len(Z), kinds, masked)
+    return (Z, None, w), RowStatistics(np.zeros(0, np.intp), weight, len(Z), kinds, masked)

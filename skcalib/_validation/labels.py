@@ -153,9 +153,9 @@ def _is_missing(value: Any) -> bool:
 
 
 def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
-    found = "NaN" if isinstance(flat[place], float) else repr(flat[place])
+    content = "NaN" if isinstance(flat[place], float) else repr(flat[place])
     raise ValueError(
-        f"Input {name} contains {found}: each row must have a label, got {found} at position "
+        f"Input {name} contains {content}: each row must have a label, got {content} at position "
         f"{place}. Leave out rows without one."
     )
 
@@ -443,8 +443,8 @@ def has_columns(y: Any) -> bool:
 def takes_indicator(estimator: Any) -> bool:
     """Whether a classifier takes several labels per row, by its tags."""
     tags = get_tags(estimator)
-    of_labels = tags.classifier_tags is not None and tags.classifier_tags.multi_label
-    return bool(tags.target_tags.multi_output or of_labels)
+    is_multilabel = tags.classifier_tags is not None and tags.classifier_tags.multi_label
+    return bool(tags.target_tags.multi_output or is_multilabel)
 
 
 def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bools:
@@ -511,9 +511,9 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
         xa.check_needs_no_gradients(xa.check_tensor(x, name), name)
     x = as_numpy(x, name)
     if isinstance(x, list | tuple) or getattr(x, "ndim", 2) > 2:
-        found = f"shape {x.shape}" if hasattr(x, "shape") else "a list of arrays"
+        content = f"shape {x.shape}" if hasattr(x, "shape") else "a list of arrays"
         raise ValueError(
-            f"{name} must have two dimensions, one column for each label, got {found}. If it has "
+            f"{name} must have two dimensions, one column for each label, got {content}. If it has "
             "the probabilities of absence and presence of each label, as MultiOutputClassifier "
             f"gives them, pass {remedy}."
         )

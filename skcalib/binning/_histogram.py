@@ -110,7 +110,7 @@ class HistogramBinning(_PerClass):
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
         values = self._frequencies(edges, sums[:, 1], sums[:, 3], unit_of(columns.rows))
-        return [{"bin_edges_": edges, "bin_values_": of_class} for of_class in values]
+        return [{"bin_edges_": edges, "bin_values_": value} for value in values]
 
     def _values(self, P: Floats) -> Floats:
         edges = self.bin_edges_[0]

@@ -262,17 +262,17 @@ class VennAbersCalibration(_PerClass):
             return {**super()._fit(rows), "pairs_": pairs}
         fits = []
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
-            some = pairs[start : start + PAIRS_AT_A_TIME]
-            events = partial(columns.events_of_pairs, pairs=some)
-            fits += rows.ranked(events, len(some), self._fit_class)
+            chosen = pairs[start : start + PAIRS_AT_A_TIME]
+            events = partial(columns.events_of_pairs, pairs=chosen)
+            fits += rows.ranked(events, len(chosen), self._fit_class)
         return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002
-        found = steps(rows)
+        fitted = steps(rows)
         return {
-            "bin_edges_": found.edges,
-            "bin_values_": merged(found.p0, found.p1, self.merge),
-            "bin_intervals_": np.stack([found.p0, found.p1], axis=1),
+            "bin_edges_": fitted.edges,
+            "bin_values_": merged(fitted.p0, fitted.p1, self.merge),
+            "bin_intervals_": np.stack([fitted.p0, fitted.p1], axis=1),
         }
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
@@ -287,8 +287,8 @@ class VennAbersCalibration(_PerClass):
             R = self._values(xa.double(columns.pair_scores(Z, self.pairs_)))
         else:  # a graph of ONNX
             differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
-            of_pairs = self.bin_edges_, self.bin_values_
-            R = xa.namespace(Z).step_values(differences, *of_pairs, log_odds=True)
+            steps_of_pairs = self.bin_edges_, self.bin_values_
+            R = xa.namespace(Z).step_values(differences, *steps_of_pairs, log_odds=True)
         # Masked classes are given the logit that no other class has.
         P = columns.coupled(R, self.pairs_, np.finfo(Z.dtype).min / 4 == Z)
         return columns.joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])

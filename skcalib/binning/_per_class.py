@@ -69,11 +69,11 @@ class _PerClass(BaseCalibrator):
         """Calibrated one-vs-rest probabilities of a block of probabilities (m, n_maps)."""
         each = list(zip(self.bin_edges_, self.bin_values_, strict=True))
         if not isinstance(P, np.ndarray):
-            columns = [self._value(P[:, k], *of_class) for k, of_class in enumerate(each)]
+            columns = [self._value(P[:, k], *arguments) for k, arguments in enumerate(each)]
             return xa.namespace(P).stack(columns, axis=1)
         out = np.empty_like(P)
-        for k, of_class in enumerate(each):
-            out[:, k] = self._value(P[:, k], *of_class)
+        for k, arguments in enumerate(each):
+            out[:, k] = self._value(P[:, k], *arguments)
         return out
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:

@@ -168,10 +168,10 @@ def optimism_corrected(
     >>> from sklearn.linear_model import LogisticRegression
     >>> from skcalib.clinical import optimism_corrected
     >>> X, y = make_classification(200, 20, flip_y=0.3, random_state=0)
-    >>> found = optimism_corrected(
+    >>> estimates = optimism_corrected(
     ...     LogisticRegression(C=1e3), X, y, scoring="calibration_slope", n_resamples=50,
     ...     random_state=0)
-    >>> slope = found["calibration_slope"]
+    >>> slope = estimates["calibration_slope"]
     >>> round(slope.apparent, 2), slope.corrected < 0.8
     (1.0, True)
     """
@@ -194,16 +194,18 @@ def optimism_corrected(
         raise ValueError(f"y must hold at least two classes, got {shown(classes) or 'no row'}.")
     present = labels[kept, None] == classes
     numbers = group_numbers(groups, labels, w)
-    of_sample = partial(_values, estimator, rows, kept=kept, measures=measures)
+    sample_values = partial(_values, estimator, rows, kept=kept, measures=measures)
     samples = (kept[_drawn(present, random, numbers)] for _ in range(n_resamples))
-    apparent = of_sample(kept)[0]  # first, because an error here would occur in all samples
-    jobs = (delayed(_or_message)(of_sample, sample) for sample in samples)
-    values = _of_samples(Parallel(n_jobs=n_jobs)(jobs))
+    apparent = sample_values(kept)[0]  # first, because an error here would occur in all samples
+    jobs = (delayed(_or_message)(sample_values, sample) for sample in samples)
+    values = _valid_values(Parallel(n_jobs=n_jobs)(jobs))
     optimism = values[:, 0] - values[:, 1]
     mean, ends = optimism.mean(axis=0), [(1 + confidence_level) / 2, (1 - confidence_level) / 2]
     low, high = apparent - np.quantile(optimism, ends, axis=0)
-    found = np.stack([apparent, mean, apparent - mean, low, high], axis=1)
-    return {m.name: OptimismCorrection(*v) for m, v in zip(measures, found.tolist(), strict=True)}
+    estimates = np.stack([apparent, mean, apparent - mean, low, high], axis=1)
+    return {
+        m.name: OptimismCorrection(*v) for m, v in zip(measures, estimates.tolist(), strict=True)
+    }
 
 
 def _drawn(present: Bools, random: np.random.RandomState, groups: Indices | None = None) -> Indices:
@@ -228,17 +230,17 @@ def _values(
     """Measures (2, n_measures) on rows drawn and on those kept, of a clone fitted to the former."""
     X, y, w, _ = rows
     parts = [
-        Sample(taken(X, some), y[some], None if w is None else w[some]) for some in (drawn, kept)
+        Sample(taken(X, part), y[part], None if w is None else w[part]) for part in (drawn, kept)
     ]
     weights = weight_params(estimator, parts[0].w, "estimator")
     model = clone(estimator).fit(parts[0].Z, parts[0].y, **weights)
     classes = np.asarray(on_host(model.classes_))
-    found = []
+    values_of_parts = []
     for part in parts:
         P = np.asarray(on_host(model.predict_proba(part.Z)))
         values = measured(P, part, classes, measures)
-        found.append([values[measure.name] for measure in measures])
-    return np.array(found)
+        values_of_parts.append([values[measure.name] for measure in measures])
+    return np.array(values_of_parts)
 
 
 def _or_message(f: Callable[[Indices], Floats], rows: Indices) -> Floats | str:
@@ -249,13 +251,13 @@ def _or_message(f: Callable[[Indices], Floats], rows: Indices) -> Floats | str:
         return str(error)
 
 
-def _of_samples(found: list[Floats | str]) -> Floats:
+def _valid_values(results: list[Floats | str]) -> Floats:
     """Values (n, 2, n_measures) of the samples that have some."""
-    values = [each for each in found if not isinstance(each, str)]
-    messages = [each for each in found if isinstance(each, str)]
+    values = [each for each in results if not isinstance(each, str)]
+    messages = [each for each in results if isinstance(each, str)]
     if not messages:
         return np.array(values)
-    lacking = f"{len(messages)} of {len(found)} bootstrap samples have no values: {messages[0]}"
+    lacking = f"{len(messages)} of {len(results)} bootstrap samples have no values: {messages[0]}"
     if len(values) <= len(messages):
         raise ValueError(f"{lacking} Choose a simpler model, or other measures.")
     warn(f"{lacking} They are left out, which makes the optimism somewhat too small.")

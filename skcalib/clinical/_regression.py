@@ -180,8 +180,8 @@ def calibration_intercept(
 
     >>> import numpy as np
     >>> from skcalib.clinical import calibration_intercept
-    >>> found = calibration_intercept([0, 1] * 50, np.full(100, 0.2))
-    >>> round(found.estimate, 3), round(float(np.log(4)), 3)
+    >>> intercept = calibration_intercept([0, 1] * 50, np.full(100, 0.2))
+    >>> round(intercept.estimate, 3), round(float(np.log(4)), 3)
     (1.386, 1.386)
     """
     check_real("confidence_level", confidence_level, high=1)
@@ -228,8 +228,8 @@ def _jackknife_interval(
     variance = (len(steps) - 1) / len(steps) * float(steps @ steps)
 
     # Variance of each group if its rows depend fully on one another, for the degrees of freedom.
-    of_groups = sums_by_group(w * deviation[:, 0], groups) ** 2
-    freedom = max(of_groups.sum() ** 2 / (of_groups**2).sum() - 1, 1.0)
+    by_group = sums_by_group(w * deviation[:, 0], groups) ** 2
+    freedom = max(by_group.sum() ** 2 / (by_group**2).sum() - 1, 1.0)
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
     return IntervalEstimate(estimate, estimate - reach, estimate + reach, level)
 
@@ -340,12 +340,12 @@ def integrated_calibration_index(
     if quantile is not None and quantile != 1:
         check_real("quantile", quantile, high=1, remedy="Pass None for the mean, or 1 for Emax.")
     if confidence_level is not None:
-        found: IntervalEstimate = calibration_error_interval(
+        interval: IntervalEstimate = calibration_error_interval(
             y_true, y_proba, measure=partial(integrated_calibration_index, quantile=quantile),
             sample_weight=sample_weight, labels=labels, pos_label=pos_label, groups=groups,
             confidence_level=confidence_level, n_resamples=n_resamples, random_state=random_state,
         )  # fmt: skip
-        return found
+        return interval
     if groups is not None:
         raise ValueError(
             "groups change only the interval, got confidence_level=None. Pass "

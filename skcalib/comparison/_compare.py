@@ -30,7 +30,7 @@ from skcalib._rows import (
 )
 from skcalib._rows.inputs import as_array, if_in_memory
 from skcalib._splits import Split, checked_groups, checked_splits
-from skcalib._validation.features import columns_of, taken
+from skcalib._validation.features import named_columns, taken
 from skcalib._validation.inputs import (
     FLOATS,
     check_option,
@@ -57,7 +57,7 @@ from skcalib.selection._candidates import by_name, taking_masked
 from ._comparison import UNCALIBRATED, CalibratorComparison
 
 # The reference that stands for the calibrator with the least log loss.
-BEST = "best"
+BEST_REFERENCE = "best"
 
 SECONDS_OF_SILENCE = 2.0
 
@@ -175,7 +175,7 @@ def compare_calibrators(
         every = by_name(_every_calibrator() + [ConditionalCalibrator()] * (features is not None))
         calibrators = taking_masked(every) if masked or checked.masked_ else every
     members = _members(calibrators, w, classes)
-    check_option("reference", reference, [*members, BEST])
+    check_option("reference", reference, [*members, BEST_REFERENCE])
     measures = measures_of(scoring, X, kind)
     if judged is None:
         splits = [
@@ -201,7 +201,7 @@ def compare_calibrators(
     return replace(
         comparison,
         base_rate_log_loss=_base_rate_log_loss(judged or rows),
-        reference=comparison.names[0] if reference == BEST else reference,
+        reference=comparison.names[0] if reference == BEST_REFERENCE else reference,
     )
 
 
@@ -241,10 +241,10 @@ def _members(
 ) -> dict[str, Any]:
     """Calibrators by name that suit weights and classes, after the uncalibrated logits."""
     named = by_name(calibrators)
-    if {UNCALIBRATED, BEST} & named.keys():
+    if {UNCALIBRATED, BEST_REFERENCE} & named.keys():
         raise ValueError(
             f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
-            f"and {BEST!r}, got {list(named)}."
+            f"and {BEST_REFERENCE!r}, got {list(named)}."
         )
     members = {UNCALIBRATED: Uncalibrated(), **named}
     for member in members.values():
@@ -282,31 +282,31 @@ def _outcome(
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        given = nested.given_for(calibrator, train.features)
+        arguments = nested.given_for(calibrator, train.features)
         if groups is not None and "groups" in signature(calibrator.fit).parameters:
-            given = {**given, "groups": groups}
-        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **given)
+            arguments = {**arguments, "groups": groups}
+        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **arguments)
         seconds = time.perf_counter() - start
         known = np.asarray(getattr(fitted, "classes_", classes))
-        given = nested.given_for(fitted, test.features)
-        P = fitted.predict_proba(test.Z, **given)
+        arguments = nested.given_for(fitted, test.features)
+        P = fitted.predict_proba(test.Z, **arguments)
         P = nested.with_unknown_classes(P, known, classes)
         scores = measured(P, test, classes, measures)
     return Outcome(scores, fitted, seconds, messages)
 
 
 def _collected(
-    names: list[str], found: list[Outcome], greater_is_better: tuple[str, ...], *, keep: bool
+    names: list[str], outcomes: list[Outcome], greater_is_better: tuple[str, ...], *, keep: bool
 ) -> CalibratorComparison:
     """Outcomes of the calibrators, sorted by log loss, with their warnings, each given once."""
-    n_splits = len(found) // len(names)
-    rows = [found[i : i + n_splits] for i in range(0, len(found), n_splits)]
+    n_splits = len(outcomes) // len(names)
+    rows = [outcomes[i : i + n_splits] for i in range(0, len(outcomes), n_splits)]
     splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
     give(
-        ((names[k // n_splits], outcome.messages) for k, outcome in enumerate(found)),
-        lambda of_each: ", ".join(f"{name}{splits.format(n)}" for name, n in of_each.items()),
+        ((names[k // n_splits], outcome.messages) for k, outcome in enumerate(outcomes)),
+        lambda counts: ", ".join(f"{name}{splits.format(n)}" for name, n in counts.items()),
     )
-    scores = {m: np.array([[o.scores[m] for o in row] for row in rows]) for m in found[0].scores}
+    scores = {m: np.array([[o.scores[m] for o in row] for row in rows]) for m in outcomes[0].scores}
     seconds = np.array([[o.seconds for o in row] for row in rows])
     order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
     return CalibratorComparison(
@@ -335,22 +335,22 @@ def _checked_test(
         )
     logits, y, sample_weight, features = (*test, None, None)[:4]
     logits = as_array(logits, "test[0]")
-    rows, found = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
-    check_total_weight(found.weight)
+    rows, statistics = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
+    check_total_weight(statistics.weight)
     if rows.n_columns != n_columns:
         raise ValueError(
             f"Logits of test must have as many columns as X, {n_columns}, got {rows.n_columns}."
         )
     check_column_names(logits, classes, "test")
-    unknown = not_among(found.labels, classes)
+    unknown = not_among(statistics.labels, classes)
     if len(unknown):
         raise ValueError(
             f"Labels of test must be among the labels of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with labels=."
         )
     Z, labels, w = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
-    given = _checked_features(features, logits, sample_weight)
-    return Sample(Z, labels, w, given), found.masked
+    checked = _checked_features(features, logits, sample_weight)
+    return Sample(Z, labels, w, checked), statistics.masked
 
 
 def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> Any:
@@ -358,7 +358,7 @@ def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> 
     if features is None:
         return None
     check_in_memory([logits, features])
-    columns_of(features, np.shape(logits)[0])
+    named_columns(features, np.shape(logits)[0])
     if sample_weight is None:
         return features
     return taken(features, np.flatnonzero(np.asarray(sample_weight)))

@@ -26,7 +26,7 @@ UNCALIBRATED = "uncalibrated"
 # Differences of more than this many of their standard errors are marked.
 CLEAR = 2.0
 
-BEST = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
+BEST_MARK = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
 
 NOTE = (
     "Sorted by log loss, a proper scoring rule. A calibration error is the mean distance from\n"
@@ -282,64 +282,64 @@ def _standard_error(values: Floats) -> Floats:
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
 
-def comparison_elements(found: CalibratorComparison) -> list[Element]:
+def comparison_elements(comparison: CalibratorComparison) -> list[Element]:
     """A table with a row for each calibrator, and its notes, for a notebook or a page."""
-    n_calibrators, n_splits = len(found.names) - 1, found.fit_times.shape[1]
+    n_calibrators, n_splits = len(comparison.names) - 1, comparison.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
     splits = "one split" if n_splits == 1 else f"{n_splits} splits"
-    where = "a test set" if found.calibrators else splits
+    where = "a test set" if comparison.calibrators else splits
     made = table(
-        ["calibrator", *_titles(found), "fit [s]"],
-        [list(_cells(found, k)) for k in range(len(found.names))],
+        ["calibrator", *_titles(comparison), "fit [s]"],
+        [list(_cells(comparison, k)) for k in range(len(comparison.names))],
         caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
         class_="comparison",
     )
     scores = "the best log loss or Brier score, the criteria for a choice"
-    notes = [f"{BEST} and bold: {scores}.", *_notes(found)]
+    notes = [f"{BEST_MARK} and bold: {scores}.", *_notes(comparison)]
     return [made, *(element("p", note, class_="note") for note in notes)]
 
 
-def _cells(found: CalibratorComparison, k: int) -> Iterator[Cell]:
+def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
     """A row of the table: the best scores are marked, and standard errors stand behind them."""
     # The name may continue on the next line in front of capitals within a word.
-    first, *others = re.split("(?<=[a-z])(?=[A-Z])", found.names[k])
+    first, *others = re.split("(?<=[a-z])(?=[A-Z])", comparison.names[k])
     yield [first, *((element("wbr"), part) for part in others)]
-    for measure in found.scores:
-        mean, error = found.mean(measure)[k], found.standard_error(measure)[k]
+    for measure in comparison.scores:
+        mean, error = comparison.mean(measure)[k], comparison.standard_error(measure)[k]
         number: Child = written(mean)
-        if measure in PROPER_SCORES and found.best(measure)[k]:
-            number = element("strong", f"{BEST} {number}")
+        if measure in PROPER_SCORES and comparison.best(measure)[k]:
+            number = element("strong", f"{BEST_MARK} {number}")
         spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
-        mark = element("span", "*", class_="mark") if found._is_clear(measure)[k] else None  # noqa: SLF001
+        mark = element("span", "*", class_="mark") if comparison._is_clear(measure)[k] else None  # noqa: SLF001
         yield Number([number, mark, spread])
         if measure == LOG_LOSS:
-            difference, of_difference = (values[k] for values in found._differences(measure))  # noqa: SLF001
-            spread = element("span", f" ± {of_difference:.4f}", class_="spread")
+            difference, error = (values[k] for values in comparison._differences(measure))  # noqa: SLF001
+            spread = element("span", f" ± {error:.4f}", class_="spread")
             text = written(difference).replace("-", "\N{MINUS SIGN}")
-            cell = [text, None if np.isnan(of_difference) else spread]
+            cell = [text, None if np.isnan(error) else spread]
             yield Number(cell)
-    yield Number(_seconds(found.fit_times[k]))
+    yield Number(_seconds(comparison.fit_times[k]))
 
 
-def _titles(found: CalibratorComparison) -> Iterator[str]:
+def _titles(comparison: CalibratorComparison) -> Iterator[str]:
     """Titles of the columns of measures: the log loss is followed by its difference."""
-    for measure in found.scores:
+    for measure in comparison.scores:
         yield measure
         if measure == LOG_LOSS:
-            yield f"difference from {found.reference}"
+            yield f"difference from {comparison.reference}"
 
 
-def _notes(found: CalibratorComparison) -> Iterator[str]:
+def _notes(comparison: CalibratorComparison) -> Iterator[str]:
     yield NOTE
-    if not np.isnan(loss := found.base_rate_log_loss):
+    if not np.isnan(loss := comparison.base_rate_log_loss):
         yield f"The base rates of the classes have a log loss of {written(loss)}."
-    if found.reference != UNCALIBRATED:
-        yield f"Differences are from {found.reference}, on the same rows."
-    n_splits = found.fit_times.shape[1]
+    if comparison.reference != UNCALIBRATED:
+        yield f"Differences are from {comparison.reference}, on the same rows."
+    n_splits = comparison.fit_times.shape[1]
     if n_splits > 1:
         yield f"Means over {n_splits} splits with their standard errors."
-    if any(found._is_clear(measure).any() for measure in found.scores):  # noqa: SLF001
-        yield f"* differs from {found.reference} by more than two standard errors."
+    if any(comparison._is_clear(measure).any() for measure in comparison.scores):  # noqa: SLF001
+        yield f"* differs from {comparison.reference} by more than two standard errors."
 
 
 def _seconds(times: Floats) -> str:

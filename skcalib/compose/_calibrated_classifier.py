@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skcalib import _nested as nested
 from skcalib._rows import Array, ArrayLike, Floats, Indices, arrays as xa, as_numpy
-from skcalib._validation.features import columns_of, taken
+from skcalib._validation.features import named_columns, taken
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
@@ -249,7 +249,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
                 f"{calibrator!r}. Leave them out, or use calibrator=ConditionalCalibrator(), for "
                 "one label per row."
             )
-        columns_of(features, n_rows)
+        named_columns(features, n_rows)
 
     def _fitted(
         self, calibrator: Any, one: CalibrationSet, arguments: FitArguments, features: Any

@@ -28,8 +28,8 @@ from ._over_classifier import (
     Response,
     as_logits,
     classes_of,
+    clipped_log_odds,
     fit_classifier,
-    log_odds,
     outputs_of,
 )
 
@@ -145,7 +145,7 @@ def held_out(
     bound of probabilities.
     """
     if isinstance(estimator, FrozenEstimator):
-        parts = [_of_frozen(estimator, arguments)]
+        parts = [_frozen_part(estimator, arguments)]
     else:
         jobs = (delayed(_held_out)(estimator, arguments, train, test) for train, test in splits)
         parts = list(Parallel(n_jobs=n_jobs)(jobs))
@@ -179,10 +179,10 @@ def _warn_of_unknown_labels(parts: list[HeldOut]) -> None:
         )
 
 
-def _of_frozen(estimator: Any, arguments: FitArguments) -> HeldOut:
+def _frozen_part(estimator: Any, arguments: FitArguments) -> HeldOut:
     """Outputs of a classifier that was fitted to other rows."""
     X, y, response, _, _ = arguments
-    response = response.of_fitted(estimator)
+    response = response.for_fitted(estimator)
     outputs = outputs_of(estimator, X, response)
     if response.multilabel:
         check_width(outputs, y.shape[1], estimator.estimator)
@@ -197,7 +197,7 @@ def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Ind
     X_test, _ = _safe_split(estimator, X, y, test, train)
     params = _check_method_params(X, fit_params, train)
     fitted = fit_classifier(estimator, X_train, y_train, **params)
-    response = response.of_fitted(fitted)
+    response = response.for_fitted(fitted)
     outputs = outputs_of(fitted, X_test, response)
     if not response.multilabel:
         return HeldOut(fitted, response, test, outputs, classes_of(fitted))
@@ -209,7 +209,7 @@ def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Ind
     constant = y_train[0, ~known].astype(outputs.dtype)
     is_margin = response.method != "predict_proba"
     least = response.least(outputs.dtype)
-    outputs[:, ~known] = log_odds(constant, least) if is_margin else constant
+    outputs[:, ~known] = clipped_log_odds(constant, least) if is_margin else constant
     return HeldOut(fitted, response, test, outputs, np.arange(outputs.shape[1]), known)
 
 
@@ -259,16 +259,16 @@ def calibration_set(
     rows = np.concatenate([part.rows for part in parts])
     Z = np.concatenate([_in_columns(part, classes, least) for part in parts])
     known = np.concatenate([_known(part, y) for part in parts])
-    some = np.argsort(rows, kind="stable")
+    order = np.argsort(rows, kind="stable")
     if not response.multilabel:
-        some = some[known[some]]
-    rows, known = rows[some], known[some]
+        order = order[known[order]]
+    rows, known = rows[order], known[order]
     # Rows that are in several test sets are divided among these.
     times = np.bincount(rows)[rows]
     weights = None if w is None and times.max() == 1 else (1.0 if w is None else w[rows]) / times
     if not known.all():
         weights = (np.ones(len(rows)) if weights is None else weights)[:, None] * known
-    return CalibrationSet(estimators, Z[some], rows, weights)
+    return CalibrationSet(estimators, Z[order], rows, weights)
 
 
 def _known(part: HeldOut, y: Array) -> Bools:

@@ -56,7 +56,7 @@ class Response(NamedTuple):
                 least = float(np.min(Q, where=Q > 0, initial=least))
         return self._replace(min_proba=max(least / 2, LEAST_PROBA) if zeros else LEAST_PROBA)
 
-    def of_fitted(self, estimator: Any) -> Response:
+    def for_fitted(self, estimator: Any) -> Response:
         """Response with a method of a fitted classifier."""
         min_proba: MinProba = "auto" if self.min_proba is None else self.min_proba
         response = response_of(estimator, self.method, min_proba, fitted=True)
@@ -160,10 +160,14 @@ def as_logits(outputs: Floats, response: Response) -> Floats:
     if response.method != "predict_proba":
         return outputs
     least = response.least(outputs.dtype)
-    return log_odds(outputs, least) if response.multilabel else np.log(np.maximum(outputs, least))
+    return (
+        clipped_log_odds(outputs, least)
+        if response.multilabel
+        else np.log(np.maximum(outputs, least))
+    )
 
 
-def log_odds(P: Floats, least: float) -> Floats:
+def clipped_log_odds(P: Floats, least: float) -> Floats:
     """Log-odds of probabilities, clipped to between ``least`` and 1 - ``least``."""
     odds: Floats = np.log(np.maximum(P, least)) - np.log(np.maximum(1 - P, least))
     return odds
@@ -212,13 +216,13 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         X, y = indexable(_taken_by(self.estimator, X), y)
         classes = labels.distinct_labels(y if w is None else y[w > 0])
         if len(classes) < 2:
-            found = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
-            raise ValueError(f"y must hold at least two classes, got {found}.")
+            classes_or_none = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
+            raise ValueError(f"y must hold at least two classes, got {classes_or_none}.")
         return FitArguments(X, y, response, *self._routed(caller, y, params))
 
     def _store_response(self, estimator: Any, response: Response) -> None:
         """Store the source of logits for predictions."""
-        self.response_method_, least, self.multilabel_ = response.of_fitted(estimator)
+        self.response_method_, least, self.multilabel_ = response.for_fitted(estimator)
         self.min_proba_ = LEAST_PROBA if least is None else least
 
     def _logits(self, estimator: Any, X: Any) -> Floats:
@@ -267,10 +271,10 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         if hasattr(self.estimator, "__sklearn_tags__"):
-            of_estimator = get_tags(self.estimator).input_tags
-            tags.input_tags.sparse = of_estimator.sparse
-            tags.input_tags.allow_nan = of_estimator.allow_nan
-            tags.input_tags.pairwise = of_estimator.pairwise
+            inner = get_tags(self.estimator).input_tags
+            tags.input_tags.sparse = inner.sparse
+            tags.input_tags.allow_nan = inner.allow_nan
+            tags.input_tags.pairwise = inner.pairwise
             tags.target_tags.multi_output = takes_indicator(self.estimator)
         return tags
 

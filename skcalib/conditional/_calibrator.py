@@ -15,11 +15,11 @@ from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays as xa, as_array
 from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
-from skcalib._validation.features import Columns, fitted_columns
+from skcalib._validation.features import FeatureColumns, fitted_columns
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import Fold, held_out
+from skcalib.selection._stacking import Fold, held_out_mixture
 
 from ._parts import PARTS, Held, Parts, fit_parts, weigh
 
@@ -248,12 +248,12 @@ class ConditionalCalibrator(AutoCalibrator):
             "feature_smoothing_": 0.0,
             "effects_": [],
             "trees_": [],
-            **_about(Columns([], [], np.zeros(0, bool))),
+            **_about(FeatureColumns([], [], np.zeros(0, bool))),
         }
         return attributes | no_features, folds
 
     def _fit_to_features(
-        self, rows: Any, columns: Columns, F: Floats, splits: list[Split]
+        self, rows: Any, columns: FeatureColumns, F: Floats, splits: list[Split]
     ) -> dict[str, Any]:
         """Fitted attributes, from rows in memory and their features."""
         attributes, folds = self._fit_stack(rows, splits)
@@ -263,7 +263,7 @@ class ConditionalCalibrator(AutoCalibrator):
         # Log-probabilities without features are out-of-fold, and those of temperature scaling of
         # all rows, since a single parameter hardly overfits.
         test, fold, first = first_tests(splits)
-        L = held_out(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
+        L = held_out_mixture(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
         L = xa.log_softmax(xa.mix_logits(L, attributes["smoothing_"]))
         smoothing = 1 / (rows.weight + 1)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
@@ -271,17 +271,17 @@ class ConditionalCalibrator(AutoCalibrator):
         w = None if rows.w is None else rows.w[test]
         groups = None if rows.groups is None else rows.groups[test]
         held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups)
-        given = weigh(columns, held, smoothing, self.n_jobs)
-        alone = weigh(columns, _of_base_rates(held), smoothing, self.n_jobs, [10.0])
+        weighed = weigh(columns, held, smoothing, self.n_jobs)
+        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [10.0])
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
             held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
-        parts = fit_parts(columns, held, given)
-        losses = given.without, given.given, alone.given
+        parts = fit_parts(columns, held, weighed)
+        losses = weighed.without_features, weighed.with_features, alone.with_features
         _warn_of_features_alone(*losses)
         return attributes | {
-            "feature_weights_": dict(zip(PARTS, given.weights.tolist(), strict=False)),
+            "feature_weights_": dict(zip(PARTS, weighed.weights.tolist(), strict=False)),
             "loss_report_": dict(zip(REPORTED, losses, strict=True)),
             "feature_temperature_": temperature,
             "feature_smoothing_": smoothing,
@@ -293,7 +293,7 @@ class ConditionalCalibrator(AutoCalibrator):
     @property
     def _parts(self) -> Parts:
         """Parts that were fitted to features."""
-        columns = Columns(self.feature_names_, self.feature_levels_, self.is_categorical_)
+        columns = FeatureColumns(self.feature_names_, self.feature_levels_, self.is_categorical_)
         return Parts(columns, self.effects_, self.trees_)
 
     def fit_transform(
@@ -445,13 +445,13 @@ class ConditionalCalibrator(AutoCalibrator):
         """A method of the base class for a block of rows with features."""
         L: Floats = super()._log_probabilities(Z).astype(np.float64)
         weights = np.array([*self.feature_weights_.values()])
-        some = np.flatnonzero(weights)
-        if some[-1] > 0:
+        used = np.flatnonzero(weights)
+        if used[-1] > 0:
             scaled = log_mixture(self.feature_temperature_, self.feature_smoothing_, Z)
             parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.feature_smoothing_)
             # Rows with unknown categories only are calibrated as without features.
             known = self._parts.columns.are_known(F)[:, None]
-            L = np.where(known, mixture(parts[some], weights[some]), L)
+            L = np.where(known, mixture(parts[used], weights[used]), L)
         L = L.astype(Z.dtype)
         if method == "_most_probable":
             return labels_of(self.classes_, L)
@@ -469,7 +469,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return "\n".join(lines)
 
 
-def _about(columns: Columns) -> dict[str, Any]:
+def _about(columns: FeatureColumns) -> dict[str, Any]:
     """Columns of features as fitted attributes."""
     return {
         "feature_names_": columns.names,
@@ -478,18 +478,19 @@ def _about(columns: Columns) -> dict[str, Any]:
     }
 
 
-def _of_base_rates(held: Held) -> Held:
+def _with_base_rates(held: Held) -> Held:
     """The rows with the logarithms of the base rates of the classes in place of others."""
     L = held.L[:, :1]
     rates = np.bincount(held.y, held.w, L.shape[-1]) + LEAST_RATE
     return held._replace(L=np.where(np.isneginf(L), L, np.log(rates / rates.sum())))
 
 
-def _warn_of_features_alone(without: float, given: float, alone: float) -> None:
+def _warn_of_features_alone(without: float, with_features: float, alone: float) -> None:
     """Warn where the features are worth more than the logits."""
     if alone < without:
         warn(
             f"The features alone predict the labels with a log loss of {alone:.4f}, better than "
-            f"the calibrated logits without them, {without:.4f}; together they have {given:.4f}. "
-            "Most of the gain is not calibration: fit the classifier to these features as well."
+            f"the calibrated logits without them, {without:.4f}; together they have "
+            f"{with_features:.4f}. Most of the gain is not calibration: fit the classifier to these "
+            "features as well."
         )

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import with_unknown_classes
 from skcalib._rows import Array, Floats, Indices, arrays as xa, with_one_openmp_thread
-from skcalib._validation.features import MISSING, Columns
+from skcalib._validation.features import MISSING, FeatureColumns
 from skcalib.meta._estimator_calibration import boosted_trees
 from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
 from skcalib.selection._stacking import lowest_loss, without_negligible
@@ -43,9 +43,9 @@ class Held(NamedTuple):
     fold: Indices
     groups: Array | None = None
 
-    def taken(self, some: Array) -> Held:
+    def taken(self, rows: Array) -> Held:
         """Some of the rows."""
-        return Held(*[None if a is None else a[some] for a in self])  # type: ignore[arg-type]
+        return Held(*[None if a is None else a[rows] for a in self])  # type: ignore[arg-type]
 
     def mean(self, values: Floats) -> tuple[float, float]:
         """Weighted mean of values (n,), and its standard error; rows of a group are dependent."""
@@ -63,14 +63,14 @@ class Weighed(NamedTuple):
 
     strengths: list[float]  #: by base
     weights: Floats  #: of PARTS
-    without: float
-    given: float  #: mean log loss given features
+    without_features: float
+    with_features: float  #: mean log loss given features
 
 
 class Parts(NamedTuple):
     """Effects and trees that are fitted to features."""
 
-    columns: Columns
+    columns: FeatureColumns
     effects: list[Floats]  #: a table for each base
     trees: list[Any]  #: one classifier, or none
 
@@ -102,7 +102,7 @@ class Parts(NamedTuple):
 
 
 def weigh(
-    columns: Columns,
+    columns: FeatureColumns,
     held: Held,
     smoothing: float,
     n_jobs: int | None,
@@ -131,12 +131,12 @@ def weigh(
     gain, error = held.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
     if gain <= LEAST_GAIN * error:
         weights, gain = only_first, 0.0
-    without = -held.mean(Q[:, 0])[0]
-    return Weighed(list(selected), weights, without, without - gain)
+    without_features = -held.mean(Q[:, 0])[0]
+    return Weighed(list(selected), weights, without_features, without_features - gain)
 
 
 def select_effects(
-    columns: Columns,
+    columns: FeatureColumns,
     held: Held,
     base: int,
     tests: list[Array],
@@ -170,22 +170,22 @@ def select_effects(
 
 
 def predict_fold(
-    columns: Columns, held: Held, test: Array, effects: Sequence[Floats], smoothing: float
+    columns: FeatureColumns, held: Held, test: Array, effects: Sequence[Floats], smoothing: float
 ) -> Floats:
     """Log-probabilities (n_parts, n_test, K) for test rows, of parts fitted to all others."""
     parts = with_trees(Parts(columns, list(effects), []), held.taken(~test))
     return parts.mixed(held.L[test], held.F[test], smoothing)
 
 
-def fit_parts(columns: Columns, held: Held, found: Weighed) -> Parts:
+def fit_parts(columns: FeatureColumns, held: Held, weighed: Weighed) -> Parts:
     """Parts with the selected strengths; trees only if they have a weight."""
-    effects = [_effects(columns, held, *of_base) for of_base in enumerate(found.strengths)]
+    effects = [_effects(columns, held, *base) for base in enumerate(weighed.strengths)]
     parts = Parts(columns, effects, [])
-    return with_trees(parts, held) if found.weights[len(effects) + 1 :].any() else parts
+    return with_trees(parts, held) if weighed.weights[len(effects) + 1 :].any() else parts
 
 
 def _effects(
-    columns: Columns, held: Held, base: int, strength: float, start: Floats | None = None
+    columns: FeatureColumns, held: Held, base: int, strength: float, start: Floats | None = None
 ) -> Floats:
     """Table of effects on a base."""
     rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)

@@ -16,7 +16,7 @@ from skcalib.metrics._input import check_input, columns_of, position, unlabelled
 # Expected costs of two decisions that differ by less, relative to the expected sizes of their
 # costs, are equal up to rounding. Relative to the largest cost, all decisions would be equal if a
 # decision that is not allowed costs 1e15.
-ROUNDING = 1e-12
+EQUAL_COSTS = 1e-12
 
 # Sums of costs up to this size are finite.
 LARGEST_COST = 1e300
@@ -231,7 +231,7 @@ def _plan(costs: Floats) -> Plan:
 def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Indices:  # noqa: ARG001
     """Indices of decisions."""
     expected = _expected(P, costs)
-    rounding = ROUNDING * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
+    rounding = EQUAL_COSTS * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
     ties = expected - rounding <= np.min(expected + rounding, axis=1, keepdims=True)
     return ties.argmax(axis=1)
 
@@ -311,7 +311,7 @@ def calibration_decision_loss(
     0.3
     """
     (rows,) = columns_of(y_true, y_proba, "binary", sample_weight, labels, pos_label).ranked(
-        lambda found: found
+        lambda rows: rows
     )
     blocks = isotonic_blocks(rows)
     q = np.repeat(blocks.value, blocks.end - blocks.start + 1)

@@ -304,23 +304,23 @@ def selective_threshold(
     >>> from skcalib.datasets import make_logits
     >>> from skcalib.decision import selective_threshold
     >>> _, y, P = make_logits(2000, 3, return_proba=True, random_state=0)
-    >>> found = selective_threshold(y, P, risk=0.1)
-    >>> bool(found.risk < 0.1 and found.coverage > 0.3)
+    >>> result = selective_threshold(y, P, risk=0.1)
+    >>> bool(result.risk < 0.1 and result.coverage > 0.3)
     True
-    >>> accepted = P.max(axis=1) >= found.threshold
-    >>> bool(accepted.mean() == found.coverage)
+    >>> accepted = P.max(axis=1) >= result.threshold
+    >>> bool(accepted.mean() == result.coverage)
     True
 
     A threshold for each question, and the number of labels that a question lacks:
 
     >>> import numpy as np
     >>> question = np.repeat(["first", "second"], [1900, 100])
-    >>> found = selective_threshold(y, P, risk=0.1, by=question)
-    >>> round(found.by["first"].coverage, 2)
+    >>> result = selective_threshold(y, P, risk=0.1, by=question)
+    >>> round(result.by["first"].coverage, 2)
     0.3
-    >>> found.by["second"].threshold
+    >>> result.by["second"].threshold
     inf
-    >>> found.by["second"].n_labels
+    >>> result.by["second"].n_labels
     346.0
     """
     check_kind(kind, Accepted)
@@ -330,9 +330,9 @@ def selective_threshold(
     rows = next(scored_rows(y_true, y_proba, kind, None, labels, pos_label)[1])
     numbers = group_numbers(groups, y_proba, None)
     delta = 1 - confidence_level
-    found = _threshold(rows.score, rows.event, numbers, risk, delta)
+    result = _threshold(rows.score, rows.event, numbers, risk, delta)
     if by is None:
-        return found
+        return result
     categories = as_labels(by, "by")
     if len(categories) != len(rows.score):
         raise ValueError(
@@ -343,10 +343,10 @@ def selective_threshold(
     results = {}
     for name in names.tolist():
         among = categories == name
-        some = None if numbers is None else numbers[among]
-        category = rows.score[among], rows.event[among], some
+        groups_among = None if numbers is None else numbers[among]
+        category = rows.score[among], rows.event[among], groups_among
         results[name] = _threshold(*category, risk, delta / len(names))
-    return replace(found, by=results)
+    return replace(result, by=results)
 
 
 def _threshold(

@@ -17,7 +17,7 @@ from skcalib.metrics._curve import clopper_pearson
 from skcalib.metrics._groups import normal_quantile, sums_by_group, warn_of_few_groups
 
 # Scores and weights of rows, 0 and 1 of labelled rows, and groups, each (n,).
-Rows = Sequence[Any]
+RatedRows = Sequence[Any]
 
 # The slope, the intercept and a degree of freedom need this many labels.
 FEWEST = 3
@@ -154,10 +154,10 @@ def calibrated_mean(
     >>> rng = np.random.default_rng(0)
     >>> y = rng.uniform(size=10_000) < 0.3
     >>> score = rng.normal(2.0 * y, 1)
-    >>> found = calibrated_mean(y[:300], score[:300], score)
-    >>> print(f"{found.estimate:.2f}, from {found.low:.2f} to {found.high:.2f}")
+    >>> result = calibrated_mean(y[:300], score[:300], score)
+    >>> print(f"{result.estimate:.2f}, from {result.low:.2f} to {result.high:.2f}")
     0.30, from 0.26 to 0.33
-    >>> bool(found.n_effective > 400)
+    >>> bool(result.n_effective > 400)
     True
     """
     check_real("confidence_level", confidence_level, high=1)
@@ -165,17 +165,17 @@ def calibrated_mean(
     low, high = _checked_bounds(bounds)
     weights, pairs = (sample_weight, sample_weight_all), (groups, groups_all)
     labelled, rows = _checked_rows(y, score_labelled, score_all, bounds, weights, pairs)
-    found = _mean(labelled, rows, confidence_level, low, high)
+    result = _corrected_mean(labelled, rows, confidence_level, low, high)
     categories = _codes(by, by_all, len(labelled[0]), len(rows[0]), "by")
     if categories is None:
-        return found
+        return result
     results = {}
     for name in np.unique(categories[1]).tolist():
         part = [x[categories[0] == name] for x in labelled]
         part_all = [x[categories[1] == name] for x in rows]
         where = f" in category {name!r}"
-        results[name] = _mean(part, part_all, confidence_level, low, high, where)
-    return replace(found, by=results)
+        results[name] = _corrected_mean(part, part_all, confidence_level, low, high, where)
+    return replace(result, by=results)
 
 
 def calibrated_mean_difference(
@@ -231,8 +231,8 @@ def calibrated_mean_difference(
     >>> ability = rng.normal(size=5000)
     >>> first, second = ability + 0.5 > 0, ability + rng.normal(0, 0.5, 5000) > 0
     >>> s, t = rng.normal(first, 0.5), rng.normal(second, 0.5)
-    >>> found = calibrated_mean_difference(first[:300], s[:300], s, second[:300], t[:300], t)
-    >>> bool(0.1 < found.low < 0.19 < found.high < 0.3)
+    >>> difference = calibrated_mean_difference(first[:300], s[:300], s, second[:300], t[:300], t)
+    >>> bool(0.1 < difference.low < 0.19 < difference.high < 0.3)
     True
     """
     check_real("confidence_level", confidence_level, high=1)
@@ -252,7 +252,9 @@ def calibrated_mean_difference(
     one, two = (_corrected(*system) for system in rows)
     (_, w, first, groups_of), (_, w_all, groups_of_all) = rows[0]
     residual, shift = one.residual - two.residual, one.shift - two.shift
-    variance = _variance(residual, shift, w, w_all, groups_of, groups_of_all, confidence_level)
+    variance = _variance_of_mean(
+        residual, shift, w, w_all, groups_of, groups_of_all, confidence_level
+    )
     estimate, reach = one.mean - two.mean, ndtri((1 + confidence_level) / 2) * np.sqrt(variance)
     ends = np.clip([estimate - reach, estimate + reach], -1, 1) * (high - low)
     gaps = first - rows[1][0][2]
@@ -282,7 +284,7 @@ def _checked_rows(
     weights: tuple[Any, Any],
     groups: tuple[Any, Any],
     prefix: str = "",
-) -> tuple[Rows, Rows]:
+) -> tuple[RatedRows, RatedRows]:
     """Labelled rows, with labels between 0 and 1, and all rows.
 
     The prefix is the prefix of the names of the first three arguments in messages.
@@ -321,17 +323,19 @@ def _checked_rows(
     return (score, w, ratings, numbers), (every, w_all, numbers_all)
 
 
-def _codes(some: Any, every: Any, n: int, n_all: int, name: str) -> tuple[Array, Array] | None:
+def _codes(
+    labelled: Any, all_rows: Any, n: int, n_all: int, name: str
+) -> tuple[Array, Array] | None:
     """Categories or groups of the labelled rows and of all rows, or None without them."""
-    if some is None and every is None:
+    if labelled is None and all_rows is None:
         return None
-    if some is None or every is None:
-        given, lacking = (f"{name}_all", name) if some is None else (name, f"{name}_all")
+    if labelled is None or all_rows is None:
+        passed, lacking = (f"{name}_all", name) if labelled is None else (name, f"{name}_all")
         raise ValueError(
             f"{name} of the labelled rows and {name}_all of all rows must be passed together, got "
-            f"{given} only. Pass {lacking} as well."
+            f"{passed} only. Pass {lacking} as well."
         )
-    labels, labels_all = as_labels(some, name), as_labels(every, f"{name}_all")
+    labels, labels_all = as_labels(labelled, name), as_labels(all_rows, f"{name}_all")
     if (len(labels), len(labels_all)) != (n, n_all):
         raise ValueError(
             f"{name} must have one entry for each labelled row and {name}_all for each of all "
@@ -374,7 +378,7 @@ class Corrected(NamedTuple):
     shift: Floats  #: calibrated score of all rows times its slope, centred
 
 
-def _corrected(labelled: Rows, every: Rows, where: str = "") -> Corrected:
+def _corrected(labelled: RatedRows, every: RatedRows, where: str = "") -> Corrected:
     """The estimate of :func:`calibrated_mean`, in its notation."""
     (_, w, y, _), (_, w_all, _) = labelled, every
     n, n_all = w.sum(), w_all.sum()
@@ -393,17 +397,17 @@ def _corrected(labelled: Rows, every: Rows, where: str = "") -> Corrected:
     return Corrected(mean, y - rate - slope * above, slope * (above_all - shift))
 
 
-def _mean(
-    labelled: Rows, every: Rows, level: float, low: float, high: float, where: str = ""
+def _corrected_mean(
+    labelled: RatedRows, every: RatedRows, level: float, low: float, high: float, where: str = ""
 ) -> CalibratedMean:
     """The result of :func:`calibrated_mean` for labels that were mapped from [low, high]."""
     (_, w, y, groups), (_, w_all, groups_all) = labelled, every
     mean, residual, shift = _corrected(labelled, every, where)
-    variance = _variance(residual, shift, w, w_all, groups, groups_all, level)
+    variance = _variance_of_mean(residual, shift, w, w_all, groups, groups_all, level)
     # Events have the largest variance of all labels with their mean.
     events = w.sum() * (rate := w @ y / w.sum()) * (1 - rate)
-    of_events = (events + _unseen(level)) / (w.sum() - 1)
-    ends = np.array(clopper_pearson(mean, of_events / variance, level))
+    event_variance = (events + _unseen(level)) / (w.sum() - 1)
+    ends = np.array(clopper_pearson(mean, event_variance / variance, level))
     n_effective = _variance_of_labels(y, w, level) / variance
     estimate, start, end = (float(low + (high - low) * value) for value in (mean, *ends))
     return CalibratedMean(estimate, start, end, float(n_effective))
@@ -418,7 +422,7 @@ def _variance_of_labels(y: Floats, w: Floats, level: float) -> float:
     return float((w @ (y - np.average(y, weights=w)) ** 2 + _unseen(level)) / (w.sum() - 1))
 
 
-def _variance(
+def _variance_of_mean(
     residual: Floats,
     shift: Floats,
     w: Floats,
@@ -452,7 +456,7 @@ def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple
     return max(plain, robust), float(sizes @ sizes / sizes.sum())
 
 
-def _calibrated(labelled: Rows, every: Rows) -> tuple[Floats, Floats]:
+def _calibrated(labelled: RatedRows, every: RatedRows) -> tuple[Floats, Floats]:
     """Scores of the labelled and of all rows, calibrated by Platt scaling.
 
     A rating of y between 0 and 1 is a share y of an event and a share 1 - y of none.

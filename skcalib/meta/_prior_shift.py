@@ -21,7 +21,7 @@ from skcalib._rows.arrays import (
     weighted_sum,
 )
 from skcalib._validation.inputs import (
-    Found,
+    RowStatistics,
     check_fitted,
     check_priors,
     check_total_weight,
@@ -299,7 +299,7 @@ class PriorShift(BaseCalibrator):
             X = on_host(X)
         check_column_names(X, self.classes_)
         check = partial(check_unlabelled, copy(self))
-        logits: Found
+        logits: RowStatistics
         rows, logits = checked_rows(check, X=X, sample_weight=sample_weight)
         check_total_weight(logits.weight)
         if logits.like_probabilities:

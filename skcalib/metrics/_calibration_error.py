@@ -502,7 +502,7 @@ def smooth_calibration_error(
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
     residuals = columns.sums(residuals_on_grid, Plan(at_least=N_CELLS)) / columns.rows.weight
-    errors = np.array([smooth_error(of_column) for of_column in residuals])
+    errors = np.array([smooth_error(residual) for residual in residuals])
     return errors if average is None else float(errors.mean())
 
 

@@ -122,7 +122,7 @@ def curves_of(
     shared = edges[0] if len(set(map(id, edges))) == 1 else edges
     most = max(map(len, edges)) - 1
     sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
-    return map(partial(curve_of, kind=columns.kind), columns.labels, edges, sums)
+    return map(partial(curve_from_sums, kind=columns.kind), columns.labels, edges, sums)
 
 
 def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
@@ -147,7 +147,7 @@ def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[F
     return columns.ranked(lambda rows: quantile_edges(rows, number), events=False)
 
 
-def curve_of(
+def curve_from_sums(
     label: Any, edges: Floats, sums: Floats | BinSums, *, kind: Kind = "binary"
 ) -> ReliabilityCurve:
     """The non-empty bins, from the rows of :class:`BinSums`."""

@@ -127,15 +127,17 @@ def check_input(
         return _check_indicator_input(y_true, y_proba, sample_weight, labels)
     y_proba = as_array(y_proba, "y_proba", flat=True)
     check = partial(inputs.check_rows, proba=True)
-    rows, found = checked_rows(check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight)
+    rows, statistics = checked_rows(
+        check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
+    )
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
     classes = targets.resolve_classes(
-        found.labels, n_columns, labels, y_proba, categories=found.categories, proba=True
+        statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
     )
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
     encode = partial(targets.encode, classes=classes)
-    rows = rows.relabelled(encode, classes=classes, weight=found.weight)
+    rows = rows.relabelled(encode, classes=classes, weight=statistics.weight)
     named = labels is not None or pos_label is not None
     targets.check_column_order(rows, named=named, name="y_proba", param="labels")
     return rows

@@ -27,7 +27,7 @@ from skcalib._rows import Bools, Floats, Indices
 from ._calibration_error import FORMULAS, HOMOGENEOUS, Formula, noise_square
 from ._curve import effective_rows
 from ._groups import Random, are_skewed, normal_quantile, sums_by_group, uniform_numbers
-from ._resampling import ROUNDING, MeasuredByBins, MeasuredByCall, labels_at
+from ._resampling import TIES, MeasuredByBins, MeasuredByCall, labels_at
 
 # Neighbouring bins are pooled to blocks of this many times sqrt(n) of n rows: enough rows to reduce
 # the noise of gaps, and a fraction of all rows that vanishes as n grows.
@@ -37,7 +37,7 @@ POOLED = 4.0
 ROWS_ADDED = 2.0
 
 # More scores than this in one column are drawn in cells of neighbours of one bin.
-MOST_ROWS, CELLS = 1 << 13, 1 << 10
+MOST_SINGLE_ROWS, CELLS = 1 << 13, 1 << 10
 
 # More groups than this are merged at random before their signs are flipped.
 MOST_GROUPS = 1 << 12
@@ -69,7 +69,7 @@ class BinsOfColumns(NamedTuple):
         return np.asarray(formula(self._replace(gap=gap)).mean(axis=-1))
 
 
-class Cells(NamedTuple):
+class BinCells(NamedTuple):
     """Rows, or neighbours of one column that are drawn together."""
 
     bins: Indices  #: index of the bin among the bins of all columns, shape (n_columns, n_cells)
@@ -94,7 +94,7 @@ class Simulation(NamedTuple):
     """Bins and cells, and draws of the noise of the gaps."""
 
     bins: BinsOfColumns
-    cells: Cells
+    cells: BinCells
     pooled: Floats  #: gaps of pooled bins
     noise: Floats  #: for each of :data:`FRACTIONS` of the pooled gaps
     normal: Floats  #: one standard normal number for each draw
@@ -151,8 +151,8 @@ class Simulation(NamedTuple):
     def spread_of_shares(self, formula: Formula) -> float:
         """Standard error of the true error of bins, since the weight of bins is a sample's."""
         bins, _, weight, n, _, units, _ = self.cells
-        of_cells = slopes(self.bins, formula, self.pooled)[1].ravel()[bins].mean(axis=0)
-        off = of_cells - np.average(of_cells, weights=weight)
+        slopes_of_cells = slopes(self.bins, formula, self.pooled)[1].ravel()[bins].mean(axis=0)
+        off = slopes_of_cells - np.average(slopes_of_cells, weights=weight)
         sums = sums_by_group(weight * off / np.sqrt(n), units)
         return float(np.sqrt(sums @ sums) / weight.sum())
 
@@ -169,7 +169,7 @@ def least_true_error(
     true gaps that are ``fractions[k]`` of the observed ones. The result is 0 if and only if noise
     of a calibrated model raises an error of 0 to the estimate.
     """
-    if p_value(estimate, largest[0](0.0)) > 1 - level + ROUNDING:
+    if p_value(estimate, largest[0](0.0)) > 1 - level + TIES:
         return 0.0
     places = np.sqrt(fractions)
 
@@ -190,8 +190,8 @@ def slopes(bins: BinsOfColumns, formula: Formula, gap: Floats) -> tuple[Floats, 
     step, share = 1e-7, bins.share[:, None]
     each = step * np.eye(gap.shape[1])
 
-    def error(of_gap: Floats, of_share: Floats) -> Floats:
-        changed = bins._replace(gap=gap[:, None] + of_gap, share=share + of_share)
+    def error(gap_change: Floats, share_change: Floats) -> Floats:
+        changed = bins._replace(gap=gap[:, None] + gap_change, share=share + share_change)
         return np.asarray(formula(changed))
 
     none = np.zeros_like(each)
@@ -242,7 +242,7 @@ def simulated(
     measured: MeasuredByBins, n_resamples: int, random: Random, level: float
 ) -> Simulation:
     """Draws for the intervals of all measures of the bins."""
-    bins, cells = bins_of(measured), cells_of(measured)
+    bins, cells = bins_of(measured), bin_cells(measured)
     pooled = pooled_gaps(bins)
     noise = drawn(bins, cells, [part * pooled for part in FRACTIONS], n_resamples, random)
     normal = random.normal(size=n_resamples)
@@ -283,7 +283,7 @@ def recalibrated(measured: MeasuredByCall) -> Floats:
     place = np.stack([column.bins + 15 * k for k, column in enumerate(one.columns)])
     score = np.stack([column.score for column in one.columns])
     exclusive = kind != "multilabel"
-    cells = Cells(place, score, one.weights, np.ones(len(one.weights)), exclusive=exclusive)
+    cells = BinCells(place, score, one.weights, np.ones(len(one.weights)), exclusive=exclusive)
     P = cells.probabilities(pooled_gaps(bins)).T
     return P[:, 0] if problem.rows.X.ndim == 1 else P
 
@@ -302,20 +302,20 @@ def vanishes(measured: MeasuredByCall, random: Random) -> bool:
             "measure must be a finite number for labels drawn from y_proba, got "
             f"{draws[~np.isfinite(draws)][:1]}. Use method='percentile', which draws rows."
         )
-    return bool(draws.min() >= -ROUNDING and more <= 0.7 * draws.mean())
+    return bool(draws.min() >= -TIES and more <= 0.7 * draws.mean())
 
 
 def null_errors(measured: MeasuredByBins, n_resamples: int, random: Random) -> Floats:
     """The measure for labels drawn from the probabilities, with the draws of an interval."""
     bins = bins_of(measured)
-    noise = drawn(bins, cells_of(measured), [np.zeros_like(bins.gap)], n_resamples, random)
+    noise = drawn(bins, bin_cells(measured), [np.zeros_like(bins.gap)], n_resamples, random)
     return bins.error(measured.formula, noise[0])
 
 
 def p_value(estimate: float, draws: Floats) -> float:
     """Fraction of draws and the estimate itself that are at least as large as the estimate."""
     # Simulated labels that equal the labels of the rows are ties despite rounding.
-    as_large = int(np.count_nonzero(draws >= estimate - ROUNDING * abs(estimate)))
+    as_large = int(np.count_nonzero(draws >= estimate - TIES * abs(estimate)))
     return (1 + as_large) / (1 + len(draws))
 
 
@@ -331,16 +331,16 @@ def bins_of(measured: MeasuredByBins) -> BinsOfColumns:
     return BinsOfColumns(weight, share, ratio(scores, weight), ratio(scores - hits, weight), n)
 
 
-def cells_of(measured: MeasuredByBins) -> Cells:
+def bin_cells(measured: MeasuredByBins) -> BinCells:
     """Each row, or neighbours in the bins of one column of many rows."""
     columns, w, units = measured.columns, measured.weights, measured.problem.units
     n_bins = max(len(column.edges) for column in columns) - 1
     bins = np.stack([column.bins + n_bins * k for k, column in enumerate(columns)])
     score = np.stack([column.score for column in columns])
-    if units is not None or len(columns) > 1 or len(w) <= MOST_ROWS:
+    if units is not None or len(columns) > 1 or len(w) <= MOST_SINGLE_ROWS:
         event = np.stack([column.event for column in columns])
         exclusive = measured.problem.kind != "multilabel"
-        return Cells(bins, score, w, np.ones(len(w)), event, units, exclusive)
+        return BinCells(bins, score, w, np.ones(len(w)), event, units, exclusive)
     order = np.argsort(score[0])
     start = np.diff(np.arange(len(w)) * CELLS // len(w) + bins[0, order], prepend=-1)
     first = np.flatnonzero(start)
@@ -350,7 +350,7 @@ def cells_of(measured: MeasuredByBins) -> Cells:
 
     weight = sums(w)
     n = np.rint(effective_rows(sums(np.ones_like(w)), weight, sums(w**2)))
-    return Cells(bins[:, order[first]], (sums(w * score[0]) / weight)[None], weight, n)
+    return BinCells(bins[:, order[first]], (sums(w * score[0]) / weight)[None], weight, n)
 
 
 def pooled_gaps(bins: BinsOfColumns) -> Floats:
@@ -374,7 +374,7 @@ def ratio(a: Floats | float, b: Floats) -> Floats:
 
 
 def drawn(
-    bins: BinsOfColumns, cells: Cells, gaps: list[Floats], n_resamples: int, random: Random
+    bins: BinsOfColumns, cells: BinCells, gaps: list[Floats], n_resamples: int, random: Random
 ) -> Floats:
     """Draws of the noise of gaps, for labels from the probabilities less each of these gaps.
 
@@ -385,8 +385,8 @@ def drawn(
     if units is not None and not are_skewed(cells.score, w, units):
         return flipped(bins, cells, units, gaps, n_resamples, random)
 
-    def sums(of_cells: Indices, values: Floats) -> Floats:
-        return np.bincount(of_cells.ravel(), values.ravel(), n_bins).astype(np.float64)
+    def sums(slopes_of_cells: Indices, values: Floats) -> Floats:
+        return np.bincount(slopes_of_cells.ravel(), values.ravel(), n_bins).astype(np.float64)
 
     out = np.empty((len(gaps), n_resamples, *bins.weight.shape))
     # The same random numbers for all gaps: the draws of a test are the first draws of an interval.
@@ -410,7 +410,7 @@ def drawn(
 
 def flipped(
     bins: BinsOfColumns,
-    cells: Cells,
+    cells: BinCells,
     units: Indices,
     gaps: list[Floats],
     n_resamples: int,

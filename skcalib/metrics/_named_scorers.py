@@ -122,7 +122,7 @@ def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
     load Dask collections into memory.
     """
     check_kind(kind, ["auto", "top-label", "binary", "classwise"])
-    found = [_measure(LOG_LOSS, "neg_log_loss", kind)]
+    measures = [_measure(LOG_LOSS, "neg_log_loss", kind)]
     log_losses = calibration_scorer("neg_log_loss"), sklearn.metrics.get_scorer("neg_log_loss")
     for name, scorer in named(scoring).items():
         if not isinstance(name, str):
@@ -136,15 +136,15 @@ def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
                 f"{scorer!r} for it. Choose another name."
             )
         if name != LOG_LOSS:
-            found.append(_measure(name, scorer, kind))
-    for measure in found:
+            measures.append(_measure(name, scorer, kind))
+    for measure in measures:
         if not measure.takes_rows:
             check_in_memory(
                 [logits],
                 "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
                 f"'neg_brier_score' or 'accuracy', got {measure.name!r}.",
             )
-    return found
+    return measures
 
 
 def named(scoring: Any) -> Mapping[Any, Any]:
@@ -169,10 +169,10 @@ def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
         # Accuracy by predictions of scikit-learn would load Dask collections into memory.
         if scorer == "accuracy":
             return NamedScorer(name, CalibrationScorer(_accuracy, {}, sign=1), 1)
-        found = calibration_scorer(scorer)
-        if isinstance(found, CalibrationScorer) and "kind" in signature(found.measure).parameters:
-            found.params = {"kind": kind} | found.params
-        return NamedScorer(name, found, -1 if scorer.startswith("neg_") else 1)
+        one = calibration_scorer(scorer)
+        if isinstance(one, CalibrationScorer) and "kind" in signature(one.measure).parameters:
+            one.params = {"kind": kind} | one.params
+        return NamedScorer(name, one, -1 if scorer.startswith("neg_") else 1)
     if not callable(scorer):
         raise ValueError(
             "A measure in scoring must be the name of a scorer or a function scorer(estimator, X, "

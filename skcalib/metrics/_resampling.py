@@ -23,7 +23,7 @@ from ._calibration_error import (
     averaged_two_bin_calibration_error,
     smooth_calibration_error,
 )
-from ._curve import NBins, ReliabilityCurve, curve_of, edges_of
+from ._curve import NBins, ReliabilityCurve, curve_from_sums, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_draws_labels, check_input, columns_of, resolved
 
@@ -41,7 +41,7 @@ CALLED: dict[str, Callable[..., Any]] = {
 DEFAULTS = {"kind": "auto", "n_bins": 15, "strategy": "uniform", "pos_label": None}
 
 # Relative differences of measures that are smaller than this are treated as ties.
-ROUNDING = 1e-12
+TIES = 1e-12
 
 
 class Problem(NamedTuple):
@@ -94,7 +94,7 @@ class MeasuredByBins:
     def curves(self, times: Indices | None = None) -> Iterator[ReliabilityCurve]:
         """The bins of every column, as of :meth:`sums`."""
         for column, sums in zip(self.columns, self.sums(times), strict=True):
-            yield curve_of(column.label, column.edges, sums)
+            yield curve_from_sums(column.label, column.edges, sums)
 
     def sums(self, times: Indices | None = None) -> Iterator[BinSums]:
         """Sums per bin of every column, with row i repeated ``times[i]`` times."""

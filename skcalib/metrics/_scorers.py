@@ -213,7 +213,7 @@ def calibration_scorer(
     """
     if callable(measure):
         name = getattr(measure, "__name__", repr(measure))
-        _check_names(name, measure, {}, params)
+        _check_arguments(name, measure, {}, params)
         return CalibrationScorer(measure, params, sign=1 if greater_is_better else -1)
     if not isinstance(measure, str):
         raise ValueError(
@@ -226,7 +226,7 @@ def calibration_scorer(
         )
     if measure in _SCORERS:
         function, fixed = _SCORERS[measure]
-        _check_names(measure, function, fixed, params)
+        _check_arguments(measure, function, fixed, params)
         _check_values(function, fixed | params)
         return CalibrationScorer(function, fixed | params)
     if measure not in sklearn.metrics.get_scorer_names():
@@ -241,7 +241,7 @@ def calibration_scorer(
     return sklearn.metrics.get_scorer(measure)
 
 
-def _check_names(
+def _check_arguments(
     name: str, measure: Callable[..., Any], fixed: dict[str, Any], params: dict[str, Any]
 ) -> None:
     """Raise a ValueError for arguments that the measure does not have."""

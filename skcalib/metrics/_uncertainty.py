@@ -27,7 +27,7 @@ from ._groups import (
 )
 from ._input import OF_EACH, Kind, scored_rows
 from ._inversion import ends_by_labels, null_errors, p_value, simulated, vanishes
-from ._resampling import CALLED, ROUNDING, Measure, Measured, MeasuredByBins, Method, measured_by
+from ._resampling import CALLED, TIES, Measure, Measured, MeasuredByBins, Method, measured_by
 
 
 @dataclass(frozen=True)
@@ -521,7 +521,7 @@ def difference_of(
     down = np.hypot(first.estimate - first.low, second.high - second.estimate)
     up = np.hypot(first.high - first.estimate, second.estimate - second.low)
     low, high = estimate - max(float(down), half), estimate + max(float(up), half)
-    if pvalue > 1 - level + ROUNDING:
+    if pvalue > 1 - level + TIES:
         return CalibrationDifference(estimate, min(low, 0.0), max(high, 0.0), pvalue)
     low, high = (estimate - half, high) if estimate > 0 else (low, estimate + half)
     return CalibrationDifference(estimate, low, high, pvalue)

@@ -16,7 +16,7 @@ from skcalib._version import Versioned
 from skcalib._warnings import ColumnOrderWarning
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
-from skcalib.metrics._curve import concatenated, curve_of
+from skcalib.metrics._curve import concatenated, curve_from_sums
 from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
 from ._bets import Bets, Capital, bet_on, bet_weights, e_value
@@ -315,7 +315,7 @@ class CalibrationMonitor(Versioned):
         edges = uniform_edges(self.n_bins)
         labels = self.labels if self.kind == "classwise" else [None]
         return [
-            curve_of(label, edges, sums, kind=self.kind)
+            curve_from_sums(label, edges, sums, kind=self.kind)
             for label, sums in zip(labels, self._sums, strict=True)
         ]
 

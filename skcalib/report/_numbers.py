@@ -99,12 +99,12 @@ class Evaluation:
 
 def all_changes(rows: Evaluation) -> dict[str, Change]:
     """All measures by name, in the order of the table."""
-    found = mean_changes(rows)
+    changes = mean_changes(rows)
     for title, measure in ERRORS.items():
-        found[title] = error_change(rows, measure, rows.kind)
+        changes[title] = error_change(rows, measure, rows.kind)
     other: Kind = "top-label" if rows.kind == "binary" else "classwise"
-    found[f"{other} ECE"] = error_change(rows, ERRORS["ECE"], other)
-    return found
+    changes[f"{other} ECE"] = error_change(rows, ERRORS["ECE"], other)
+    return changes
 
 
 def mean_changes(rows: Evaluation) -> dict[str, Change]:
@@ -120,14 +120,18 @@ def mean_changes(rows: Evaluation) -> dict[str, Change]:
             gap: score - event,
         }
 
-    before, after, given = values(rows.before), values(rows.after), (rows.weights, rows.groups)
-    found = {}
+    before, after, weights_and_groups = (
+        values(rows.before),
+        values(rows.after),
+        (rows.weights, rows.groups),
+    )
+    changes = {}
     for title in before:
         interval = proportion_interval if title == "accuracy" else mean_interval
-        difference = mean_difference(after[title] - before[title], *given)
-        first, second = (interval(values[title], *given) for values in (before, after))
-        found[title] = Change(first, second, difference)
-    return found
+        difference = mean_difference(after[title] - before[title], *weights_and_groups)
+        first, second = (interval(values[title], *weights_and_groups) for values in (before, after))
+        changes[title] = Change(first, second, difference)
+    return changes
 
 
 def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
@@ -232,9 +236,9 @@ def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:
 def class_columns(rows: Evaluation) -> dict[str, Array]:
     """Rows, base rate, mean probability and ECE of each class, in the order of the columns."""
     weight = np.bincount(rows.index, rows.weights, minlength=len(rows.classes))
-    found = {"label": rows.classes, "n_samples": rows.counts, "base_rate": weight / weight.sum()}
+    columns = {"label": rows.classes, "n_samples": rows.counts, "base_rate": weight / weight.sum()}
     for when, P in (("before", rows.before), ("after", rows.after)):
-        found[f"mean_{when}"] = np.average(P, axis=0, weights=rows.sample_weight).astype(float)
+        columns[f"mean_{when}"] = np.average(P, axis=0, weights=rows.sample_weight).astype(float)
         params = {**rows.params, "kind": "classwise", "average": None}
-        found[f"ece_{when}"] = metrics.expected_calibration_error(rows.y, P, **params)
-    return found
+        columns[f"ece_{when}"] = metrics.expected_calibration_error(rows.y, P, **params)
+    return columns

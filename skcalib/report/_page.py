@@ -26,7 +26,7 @@ Elements = list[Element]
 Interval = IntervalEstimate | CalibrationDifference
 
 # Rows of the tables of classes and segments.
-MOST_ROWS = 10
+MOST_TABLE_ROWS = 10
 
 MEANINGS = {
     "log loss": "Mean negative logarithm of the probability of the label, over all classes. Choose "
@@ -70,7 +70,7 @@ def report_fragment(report: Any) -> str:
     """HTML text of verdict, measures and figure, for a notebook."""
     import matplotlib as mpl
 
-    parts = [*verdict(report), *measures(report)]
+    parts = [*verdict_sentences(report), *measures(report)]
     if "inline" not in mpl.get_backend().lower():  # this backend shows figures of pyplot itself
         figure = report.figure_
         while figure is not figure.figure:  # a subfigure cannot be saved
@@ -80,7 +80,7 @@ def report_fragment(report: Any) -> str:
     return styled(*parts)
 
 
-def verdict(report: Any) -> Elements:
+def verdict_sentences(report: Any) -> Elements:
     """Sentences of the verdict."""
     return [element("p", _unbroken(sentence), class_="verdict") for sentence in report.verdict_]
 
@@ -105,12 +105,12 @@ def measures(report: Any) -> Elements:
     return [table(["measure", "before", "after", "change"], lines, caption=caption)]
 
 
-def _estimate(found: Interval, write: Callable[[float], str]) -> Number:
+def _estimate(interval: Interval, write: Callable[[float], str]) -> Number:
     """Cell with an estimate and its interval, if there is one."""
-    if math.isnan(found.low):
-        return Number(write(found.estimate))
-    ends = f" [{write(found.low)}, {write(found.high)}]"
-    return Number([write(found.estimate), element("span", ends, class_="interval")])
+    if math.isnan(interval.low):
+        return Number(write(interval.estimate))
+    ends = f" [{write(interval.low)}, {write(interval.high)}]"
+    return Number([write(interval.estimate), element("span", ends, class_="interval")])
 
 
 def _spaced(title: str) -> str:
@@ -147,7 +147,7 @@ def classes(report: Any) -> Elements:
     if len(report.evaluation.classes) == 2:  # the measures of the event say all
         return []
     columns = report.by_class_
-    worst = np.argsort(-columns["ece_after"], kind="stable")[:MOST_ROWS].tolist()
+    worst = np.argsort(-columns["ece_after"], kind="stable")[:MOST_TABLE_ROWS].tolist()
     names = ("base_rate", "mean_before", "mean_after", "ece_before", "ece_after")
     lines = [
         [
@@ -184,7 +184,7 @@ def segments(report: Any) -> Elements:
             Number(written(after.accuracy[k])),
             _estimate(IntervalEstimate(after.gap[k], after.low[k], after.high[k]), signed),
         ]
-        for k in range(min(MOST_ROWS, len(after.segment)))
+        for k in range(min(MOST_TABLE_ROWS, len(after.segment)))
     ]
     header = ["segment", "scores", "rows", "mean score", "event rate", "gap"]
     caption = (
@@ -216,16 +216,16 @@ def decisions(report: Any) -> Elements:
     ]
 
 
-def _risk_cell(found: Any) -> Number:
+def _risk_cell(risk: Any) -> Number:
     """Cell with a figure of a risk model, and its interval or p-value."""
-    if found is None:
+    if risk is None:
         return Number("none")
-    if isinstance(found, float):
-        return Number(written(found))
-    if isinstance(found, IntervalEstimate):
-        return _estimate(found, _hundredths)
-    pvalue = element("span", f" ({as_pvalue(found.pvalue)})", class_="interval")
-    return Number([_hundredths(found.statistic), pvalue])
+    if isinstance(risk, float):
+        return Number(written(risk))
+    if isinstance(risk, IntervalEstimate):
+        return _estimate(risk, _hundredths)
+    pvalue = element("span", f" ({as_pvalue(risk.pvalue)})", class_="interval")
+    return Number([_hundredths(risk.statistic), pvalue])
 
 
 def subject(report: Any) -> Elements:
@@ -285,7 +285,7 @@ def warnings(report: Any) -> Elements:
 
 
 SECTIONS: dict[str, Callable[[Any], Elements]] = {
-    "Verdict": verdict,
+    "Verdict": verdict_sentences,
     "Measures": measures,
     "Comparison of calibrators": comparison,
     "Reliability diagrams": diagrams,

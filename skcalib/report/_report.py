@@ -323,7 +323,7 @@ def calibration_report(
         "comparison=comparison": comparison is not None,
         f"name={name!r}": name is not None,
     }
-    code = report_code(calibrator, [text for text, given in arguments.items() if given])
+    code = report_code(calibrator, [text for text, is_passed in arguments.items() if is_passed])
     report = CalibrationReport(
         calibrator,
         evaluation,

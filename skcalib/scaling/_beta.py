@@ -122,7 +122,7 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
         forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])
         prior = Prior(np.array([1.0, 1, 0]), self.alpha * forms.T @ forms)
         low = np.array([0, 0, -np.inf])
-        _, solution = fit_maps(odds, partial(_expand, temperature), prior, low)
+        _, solution = fit_maps(odds, partial(_beta_features, temperature), prior, low)
         a, b, intercept = solution.x.T
         return {
             "alpha_": float(self.alpha),
@@ -145,7 +145,7 @@ def _bend(temperature: float, U: Floats) -> Floats:
     return xp.log1p(xp.expm1(-temperature * distance) / 2) / temperature + distance / 2
 
 
-def _expand(temperature: float, U: Floats) -> list[Floats]:
+def _beta_features(temperature: float, U: Floats) -> list[Floats]:
     """Features with the parameters a and b, times T."""
     bend = _bend(temperature, U)
     return [U / 2 - bend, U / 2 + bend]

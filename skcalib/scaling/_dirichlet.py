@@ -172,9 +172,9 @@ class DirichletCalibration(_LinearScaling):
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}
         off, intercept = self.alpha, self.alpha_intercept
-        some = 0.0 if off == intercept == 0 else DIAGONAL
+        strength = 0.0 if off == intercept == 0 else DIAGONAL
         return Regularization(
-            some * rule.off_diagonal / (K - 1),
+            strength * rule.off_diagonal / (K - 1),
             chosen[off].off_diagonal if isinstance(off, str) else off / (K * (K - 1)),
             chosen[intercept].intercept if isinstance(intercept, str) else intercept / K,
         )

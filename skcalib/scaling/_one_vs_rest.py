@@ -11,8 +11,13 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from skcalib._base import BaseCalibrator
-from skcalib._optimize import temperature as of_scale
 from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
+from skcalib._optimize.temperature import (
+    SMALLEST_SCALE,
+    fit_inverse_temperature,
+    mixed_logits,
+    warn_of_no_minimum,
+)
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
@@ -69,11 +74,11 @@ class _OneVsRestScaling(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
-        scale = of_scale.fit_inverse_temperature(rows, smoothing)
+        scale = fit_inverse_temperature(rows, smoothing)
         if scale.outcome != "separable":
-            of_scale.warn_of_no_minimum(scale)
+            warn_of_no_minimum(scale)
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
-        unit = of_scale.SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
+        unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
         odds = rows.map(partial(_mixed_log_odds, temperature, smoothing), order="F")
         fitted = self._fit_maps(rows.with_logits(odds), temperature)
@@ -92,10 +97,10 @@ class _OneVsRestScaling(BaseCalibrator):
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
     if Z.shape[1] > 2:
-        U = M = margins(of_scale.mixed_logits(temperature, smoothing, Z))
+        U = M = margins(mixed_logits(temperature, smoothing, Z))
     else:
         M = margins(Z)
-        U = of_scale.mixed_logits(temperature, smoothing, M)
+        U = mixed_logits(temperature, smoothing, M)
     xp = xa.namespace(M)
     finite, U = xp.isfinite(M), xp.clip(U, -FARTHEST, FARTHEST)
     return xp.where(finite, U, M) if xa.perhaps(~xp.all(finite)) else U
@@ -137,7 +142,7 @@ def fit_maps(
     if not odds.is_local or odds.n_rows * K >= MANY_ODDS:
         start = odds.sample(lambda rows: fit(rows, None)[1].x, ROWS_PER_MAP * K)
     sigmoids, solution = fit(odds, start)
-    _warn_unless_optimal(sigmoids, solution, separator, remedy)
+    _warn_unless_fitted(sigmoids, solution, separator, remedy)
     return sigmoids, solution
 
 
@@ -153,7 +158,7 @@ def _features(expand: Expand, U: Floats, _: Indices) -> tuple[list[Floats], Bool
     return expand(np.where(counts, U, 0.0)), counts
 
 
-def _warn_unless_optimal(
+def _warn_unless_fitted(
     sigmoids: RowSigmoids, solution: OptimizeResult, separator: str, remedy: str
 ) -> None:
     """Warn of separable classes without a penalty, and of a search that has not converged."""

@@ -24,11 +24,11 @@ SMALLEST_SLOPE = 0.05
 PRIOR_STRENGTH = 2.0
 
 # Share of the distribution of log-probabilities below, and above, all knots.
-OUTSIDE = 0.005
+TAIL_SHARE = 0.005
 
 # Quantiles come from a histogram of this many cells between this number and 0. The quantile of a
 # share q is never below log(q / K).
-N_CELLS, LOWEST_KNOT = 1024, -32.0
+N_LOG_CELLS, LOWEST_KNOT = 1024, -32.0
 
 # Rows of a sample for each slope.
 ROWS_PER_SLOPE = 256
@@ -159,8 +159,8 @@ class OrderPreservingScaling(BaseCalibrator):
         alpha = float(self.alpha)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
-        of_mixture = partial(log_features, 1 / scale.value, smoothing)
-        rows = rows.with_logits(rows.map(of_mixture))
+        mixed = partial(log_features, 1 / scale.value, smoothing)
+        rows = rows.with_logits(rows.map(mixed))
         knots = _knots(rows, self.n_knots)
         if (
             alpha == 0 or scale.outcome != "separable"
@@ -168,12 +168,12 @@ class OrderPreservingScaling(BaseCalibrator):
             temperature.warn_of_no_minimum(scale)
         slopes = np.ones(len(knots) + 1)
         if alpha > 0 or scale.outcome != "separable":
-            found = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
-            slopes = found.x
-            if not found.success:
+            result = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
+            slopes = result.x
+            if not result.success:
                 warn(
-                    f"The fit stopped after {found.nfev} iterations, before it converged. Increase "
-                    "alpha, or use fewer knots.",
+                    f"The fit stopped after {result.nfev} iterations, before it converged. "
+                    "Increase alpha, or use fewer knots.",
                     NotConvergedWarning,
                 )
         return {
@@ -201,17 +201,19 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
     Each log-probability counts with its probability, as if the probabilities drew the labels.
     """
     shares = np.append(0, rows.sum(_histogram).cumsum())
-    limits = np.linspace(LOWEST_KNOT, 0, N_CELLS + 1)
-    low, high = np.interp([OUTSIDE, 1 - OUTSIDE], shares / shares[-1], limits)
+    limits = np.linspace(LOWEST_KNOT, 0, N_LOG_CELLS + 1)
+    low, high = np.interp([TAIL_SHARE, 1 - TAIL_SHARE], shares / shares[-1], limits)
     return np.linspace(low, high, n_knots + 2)[1:-1]
 
 
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
     L = L.astype(np.float64, copy=False)
-    cells = np.clip(N_CELLS - L * (N_CELLS / LOWEST_KNOT), 0, N_CELLS - 1).astype(np.intp)
+    cells = np.clip(N_LOG_CELLS - L * (N_LOG_CELLS / LOWEST_KNOT), 0, N_LOG_CELLS - 1).astype(
+        np.intp
+    )
     P = np.exp(L) if w is None else np.exp(L) * w[:, None]
-    return np.asarray(np.bincount(cells.ravel(), P.ravel(), N_CELLS), np.float64)
+    return np.asarray(np.bincount(cells.ravel(), P.ravel(), N_LOG_CELLS), np.float64)
 
 
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:

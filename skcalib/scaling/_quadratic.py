@@ -13,7 +13,7 @@ from skcalib._rows import Floats, Rows, arrays as xa
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, finite_range, fit_maps
 
 # Lower bound of the unit of the slope: the log-odds of a class may be nearly equal in all rows.
-NARROWEST = 0.1
+LEAST_SPREAD = 0.1
 
 
 class QuadraticScaling(_OneVsRestScaling):
@@ -132,9 +132,9 @@ class QuadraticScaling(_OneVsRestScaling):
         centre, square = moments / np.maximum(information, np.finfo(float).tiny)
         if self.alpha == 0:  # without a prior its units must not magnify rounding errors
             centre, square = 0 * centre, 1 + 0 * square
-        spread = np.sqrt(np.clip(square - centre**2, NARROWEST**2, 1))
+        spread = np.sqrt(np.clip(square - centre**2, LEAST_SPREAD**2, 1))
         prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), self.alpha * np.eye(3))
-        expand = partial(_expand, limits, unit, centre, spread)
+        expand = partial(_quadratic_features, limits, unit, centre, spread)
         solution = fit_maps(odds, expand, prior)[1]
         theta = solution.x
         slope, quadratic = theta[:, 0] / spread, theta[:, 1] / (spread**2 * unit)
@@ -158,7 +158,9 @@ def _square(limits: Floats, U: Floats) -> Floats:
     return (2 * U - C) * C
 
 
-def _expand(limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats) -> list[Floats]:
+def _quadratic_features(
+    limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats
+) -> list[Floats]:
     """Features in units that give all parameters the same prior precision."""
     V = (U - centre) / spread
     return [V, _square((limits - centre) / spread, V) / unit]

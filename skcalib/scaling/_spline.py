@@ -169,9 +169,9 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         starts, losses = splines.path(PRIOR_STRENGTH * alphas)
         best = int(np.argmin(losses - log_prior(alphas))) if chosen else 0
         alpha = float(alphas[best])
-        found = splines.fit(PRIOR_STRENGTH * alpha, starts[best], increasing=self.increasing)
-        n_passes = found.nfev + 1  # one is for the cells
-        if not found.success:
+        result = splines.fit(PRIOR_STRENGTH * alpha, starts[best], increasing=self.increasing)
+        n_passes = result.nfev + 1  # one is for the cells
+        if not result.success:
             warn(
                 f"Newton's method did not converge in {n_passes} passes over the rows. Increase "
                 "alpha, or use fewer knots.",
@@ -179,7 +179,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
             )
         return {
             "knots_": splines.knots(),
-            "values_": splines.values_of(found.x),
+            "values_": splines.values_of(result.x),
             "alpha_": alpha,
             "alphas_": alphas.copy() if chosen else np.empty(0),
             "loo_losses_": losses / odds.weight if chosen else np.empty(0),

@@ -255,7 +255,9 @@ class EnsembleTemperatureScaling(BaseCalibrator):
             return Z if weights[1] > 0 else Z / self.temperature_
         # Differences of the logarithms of two probabilities that are nearly equal are small.
         exact = xa.double(Z) if Z.shape[1] == 1 else Z
-        members = [S - xp.log(total)[:, None] for S, _, total in _members(self.temperature_, exact)]
+        members = [
+            S - xp.log(total)[:, None] for S, _, total in _mixture_terms(self.temperature_, exact)
+        ]
         L = mixture.mixture(xp.stack(members), weights / weights.sum())
         return xa.astype(xa.in_columns_of(Z, L), Z.dtype)
 
@@ -263,7 +265,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         return float(self.weights_[2])
 
 
-def _members(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
+def _mixture_terms(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
     """Scores (m, K) of scaled and uncalibrated logits, their exponentials, and the sums of these.
 
     The largest score of a row is 0, so that scores can overflow to -inf only.
@@ -298,7 +300,7 @@ def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
 def _label_probabilities(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
     """Probabilities (m, 3) of the labels under the members, divided by the largest of them."""
     each = np.arange(len(y))
-    logs = [S[each, y] - np.log(total) for S, _, total in _members(temperature, Z)]
+    logs = [S[each, y] - np.log(total) for S, _, total in _mixture_terms(temperature, Z)]
     L = np.stack([*logs, np.log(_uniform(Z))], axis=1)
     return np.exp(L - L.max(axis=1, keepdims=True))
 
@@ -316,7 +318,7 @@ def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Fl
     """Products of the probabilities of members (3, 3), and of the labels (1, 3), summed."""
     P, Q = (
         (E / total[:, None]).astype(np.float64, copy=False)
-        for _, E, total in _members(temperature, Z)
+        for _, E, total in _mixture_terms(temperature, Z)
     )
     each = np.arange(len(y))
     products = [np.einsum("ij,ij->i", *pair) for pair in ((P, P), (P, Q), (Q, Q))]

@@ -84,7 +84,7 @@ def stack(
     # A row in several test sets has its weight in total.
     test = np.concatenate([split.test for split in splits])
     w = (np.ones(len(test)) if rows.w is None else rows.w[test]) / np.bincount(test)[test]
-    losses, errors = log_losses(folds, w, test if rows.groups is None else rows.groups[test])
+    losses, errors = candidate_losses(folds, w, test if rows.groups is None else rows.groups[test])
 
     # Weight the candidates that every fold has.
     names = list(folds[-1].Q)
@@ -100,7 +100,7 @@ def stack(
     # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
     # too many rare events.
     if combine == "stack" and len(rows.classes) == 2:
-        intercept = fit_intercept(held_out(rows, folds, weights), rows.y[test], w)
+        intercept = fit_intercept(held_out_mixture(rows, folds, weights), rows.y[test], w)
 
     kept = {name: candidates[name] for name in names if weights[name] > 0}
     return Stack(weights, fit_to_all_rows(kept, rows), intercept, losses, errors, folds)
@@ -149,8 +149,8 @@ def fit_fold(
         except Exception as error:  # calibrators of users may raise anything
             errors[name] = error
         else:
-            of_labels = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
-            Q[name] = (1 - smoothing) * of_labels + smoothing / n_classes
+            p_label = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
+            Q[name] = (1 - smoothing) * p_label + smoothing / n_classes
     return Fold(split.test, fitted, Q, errors)
 
 
@@ -194,7 +194,7 @@ def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> di
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 
-def log_losses(
+def candidate_losses(
     folds: Sequence[Fold], w: Floats, groups: Array
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Mean log losses on the test rows, and their standard errors, by candidate.
@@ -250,7 +250,9 @@ def without_negligible(weights: Floats) -> Floats:
     return normalized
 
 
-def held_out(rows: MemoryRows, folds: Sequence[Fold], weights: Mapping[str, float]) -> Floats:
+def held_out_mixture(
+    rows: MemoryRows, folds: Sequence[Fold], weights: Mapping[str, float]
+) -> Floats:
     """Log-probabilities (n_test, K) of the mixture for the test rows of all folds."""
     kept = {name: weight for name, weight in weights.items() if weight > 0}
     L = []

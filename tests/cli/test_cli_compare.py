@@ -103,7 +103,7 @@ def test_classes_in_the_order_of_the_columns(folder, run):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask by pandas
 def test_rows_of_large_parquet_files_are_stated(folder, run, monkeypatch):
     pytest.importorskip("dask.dataframe")
-    monkeypatch.setattr("skcalib._cli.reading.MOST_ROWS", 150)
+    monkeypatch.setattr("skcalib._cli.reading.MOST_FILE_ROWS", 150)
     (folder / "parts").mkdir()
     table = frame(*make_logits(400, 3, random_state=0))
     for k in range(2):

@@ -6,12 +6,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from tables import NAMES, frame
 
-from skcalib._cli.reading import Columns, read_parts, read_rows
+from skcalib._cli.reading import FileColumns, read_parts, read_rows
 from skcalib.datasets import make_logits
 
 LOGITS, Y = make_logits(60, 3, random_state=0)
 TABLE = frame(LOGITS, Y)
-LABELLED = Columns(label="label")
+LABELLED = FileColumns(label="label")
 
 
 # --------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_arrays(folder, dtype):
         ("run.npz:logits", "run.npz:y"),
         ("one.npz", "y.npy"),
     ):
-        rows = read_rows(logits, labels, Columns())
+        rows = read_rows(logits, labels, FileColumns())
         assert_array_equal(rows.X, Z)
         assert rows.X.dtype == dtype
         assert_array_equal(rows.y, Y)
@@ -57,7 +57,7 @@ def test_arrays(folder, dtype):
 def test_log_odds_in_one_column(folder):
     np.save("z.npy", LOGITS[:, 0])
     np.save("y.npy", Y > 0)
-    assert read_rows("z.npy", "y.npy", Columns()).X.shape == (60, 1)
+    assert read_rows("z.npy", "y.npy", FileColumns()).X.shape == (60, 1)
 
 
 def test_semicolons_and_decimal_commas(folder):
@@ -87,7 +87,7 @@ def test_the_index_of_a_parquet_file_is_no_column(folder, name):
 
 def test_columns_are_chosen_in_their_order(folder):
     TABLE.assign(id=np.arange(60)).to_csv("rows.csv", index=False)
-    rows = read_rows("rows.csv", None, Columns("label", ["dog", "bird"]))
+    rows = read_rows("rows.csv", None, FileColumns("label", ["dog", "bird"]))
     assert_allclose(rows.X, LOGITS[:, [2, 0]])
 
 
@@ -108,7 +108,7 @@ def test_labels_are_integers_if_all_are_whole_numbers(folder, labels, expected):
     table.to_csv("rows.csv", index=False)
     table[["label"]].to_csv("y.csv", index=False)
     np.save("z.npy", LOGITS[:3])
-    for rows in (read_rows("rows.csv", None, LABELLED), read_rows("z.npy", "y.csv", Columns())):
+    for rows in (read_rows("rows.csv", None, LABELLED), read_rows("z.npy", "y.csv", FileColumns())):
         assert rows.y.tolist() == expected
 
 
@@ -135,7 +135,7 @@ dask_warns = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @dask_warns
 @pytest.mark.parametrize("path", ["parts", "parts/", "parts/*.parquet"])
 def test_several_parquet_files_are_read_by_dask(parts, path):
-    columns = Columns("label", (), ["id"])
+    columns = FileColumns("label", (), ["id"])
     rows = read_rows(path, None, columns)
     assert_allclose(rows.X, LOGITS)
     assert_array_equal(rows.y, NAMES[Y])
@@ -147,8 +147,8 @@ def test_several_parquet_files_are_read_by_dask(parts, path):
 
 @dask_warns
 def test_a_sample_of_many_rows_is_stated(parts, monkeypatch):
-    monkeypatch.setattr("skcalib._cli.reading.MOST_ROWS", 30)
-    rows = read_rows("parts", None, Columns("label", NAMES.tolist()))
+    monkeypatch.setattr("skcalib._cli.reading.MOST_FILE_ROWS", 30)
+    rows = read_rows("parts", None, FileColumns("label", NAMES.tolist()))
     assert 20 <= len(rows.X) <= 40
     assert rows.note == f"{len(rows.X)} of 60 rows of parts, drawn at random"
     assert len(rows.y) == len(rows.X)
@@ -198,7 +198,7 @@ def test_an_index_among_the_columns_is_refused(folder, refusal, name):
     TABLE.to_csv("bad.csv", index_label=name)
     message = refusal("--logits bad.csv --label-column label")
     assert "seems to be an index of the rows" in message
-    assert read_rows("bad.csv", None, Columns("label", NAMES.tolist())).X.shape == (60, 3)
+    assert read_rows("bad.csv", None, FileColumns("label", NAMES.tolist())).X.shape == (60, 3)
 
 
 def test_labels_with_their_index_are_refused(folder, refusal):

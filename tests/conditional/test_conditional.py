@@ -191,7 +191,7 @@ def test_features_that_are_better_than_the_logits_are_named():
         c = of_few().fit(Z[N], y[N], features=F[N])
     assert c.loss_report_["features alone"] < c.loss_report_["without features"]
     with pytest.warns(UserWarning, match="features alone"):  # also where both have more
-        _warn_of_features_alone(without=0.5, given=0.4, alone=0.45)
+        _warn_of_features_alone(without=0.5, with_features=0.4, alone=0.45)
 
 
 def test_levels():

@@ -80,7 +80,7 @@ def test_rows_that_are_drawn_together(measure, monkeypatch):
     given |= {"n_resamples": 99}
     found = []
     for most in (1 << 20, 100):
-        monkeypatch.setattr(_inversion, "MOST_ROWS", most)
+        monkeypatch.setattr(_inversion, "MOST_SINGLE_ROWS", most)
         test = calibration_test(y, p, **given)
         interval = calibration_error_interval(y, p, **given)
         assert (interval.low > 0) == (test.pvalue <= 0.05)

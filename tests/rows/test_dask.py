@@ -296,7 +296,7 @@ def test_parts_of_the_ranked_probability_score():
 
 
 def few_rows_are_gathered(monkeypatch, most=1000, rare=20):
-    monkeypatch.setattr(_dask, "MOST_ROWS", most)
+    monkeypatch.setattr(_dask, "MOST_SAMPLED_ROWS", most)
     monkeypatch.setattr(_dask, "RARE_ROWS", rare)
 
 

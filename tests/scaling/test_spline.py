@@ -94,7 +94,7 @@ def test_each_of_several_classes_has_a_spline_of_its_own():
 def test_the_optimum_does_not_depend_on_the_cells(monkeypatch, n_cells):
     Z, y = bent()
     expected = SplineCalibration(alpha=0.1).fit(Z, y)
-    monkeypatch.setattr(module, "N_CELLS", n_cells)
+    monkeypatch.setattr(module, "N_SCORE_CELLS", n_cells)
     c = SplineCalibration(alpha=0.1).fit(Z, y)
     args = c.knots_[0], log_odds(c, Z)[:, 0], y == 1, None, 0.1
     oracle = minimize(objective, c.values_[0], args, method="BFGS", options={"gtol": 1e-7})
@@ -245,8 +245,8 @@ def test_separable_rows_have_an_optimum():
 
 
 def test_failed_newton_search_warns(monkeypatch):
-    monkeypatch.setattr("skcalib._optimize.logistic.MAX_PASSES", 2)
-    monkeypatch.setattr(module, "N_CELLS", 2)
+    monkeypatch.setattr("skcalib._optimize.logistic.MAX_NEWTON_STEPS", 2)
+    monkeypatch.setattr(module, "N_SCORE_CELLS", 2)
     with pytest.warns(UserWarning, match=r"did not converge in 2 passes .* fewer knots"):
         SplineCalibration(alpha=0.1).fit(*bent())
 
