@@ -230,10 +230,10 @@ class BaseCalibrator(
         labels.check_column_names(X, self.classes_)
         if xa.is_dask(X):
             # A copy, since lazy outputs must not change when the estimator is fitted again.
-            return map_collection(partial(BaseCalibrator._outputs_of_rows, copy(self), method), X)
-        return self._outputs_of_rows(method, X)
+            return map_collection(partial(BaseCalibrator._row_outputs, copy(self), method), X)
+        return self._row_outputs(method, X)
 
-    def _outputs_of_rows(self, method: str, X: Any) -> Any:
+    def _row_outputs(self, method: str, X: Any) -> Any:
         Z = inputs.logits_for(self, X)
         if not len(Z):  # no rows have outputs of the same type as one row
             return getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]

@@ -179,7 +179,7 @@ class Objective:
 
         return not self.mean(block)
 
-    def mean_of_curvatures(self, f: Callable[[Floats, Floats], Floats], theta: Floats) -> Floats:
+    def mean_curvature(self, f: Callable[[Floats, Floats], Floats], theta: Floats) -> Floats:
         """Mean of ``f`` of features and of ``p (1 - p)``, on a sample of rows without weights.
 
         All rows are used if they have weights, since a sample may miss the rows that matter.
@@ -187,7 +187,7 @@ class Objective:
         # Four rows per class, and at least 1024, determine the moments well enough.
         step = self.rows.n_rows // max(4 * self.n_classes, 1024)
         if self.rows.w is None and step > 1:
-            return replace(self, rows=self.rows.thinned(step)).mean_of_curvatures(f, theta)
+            return replace(self, rows=self.rows.thinned(step)).mean_curvature(f, theta)
         scores = self.scores_at(theta)
 
         def block(F: Floats, _: Any, w: Floats | None) -> Floats:
@@ -275,7 +275,7 @@ class Objective:
             # Without a ridge some directions change no score, such as equal offsets.
             inverse = np.linalg.pinv(hessian, 1e-14, hermitian=True)
             theta = theta - inverse @ gradient
-            leverages, change, room = partial(self.map_.leverages, inverse), change_of_scores, K
+            leverages, change, room = partial(self.map_.leverages, inverse), score_change, K
         scores = self.scores_at(theta, self.dtype)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -301,7 +301,7 @@ def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:
     return P, np.log(total) - S[np.arange(len(y)), y]
 
 
-def change_of_scores(A: Floats, P: Floats, R: Floats) -> Floats:
+def score_change(A: Floats, P: Floats, R: Floats) -> Floats:
     """``A (I - D A)^-1 r`` for each row of leverages (m, K, K)."""
     if P.shape[1] == 2:  # D is q d d^T, and r a multiple of d = (1, -1) (Sherman and Morrison)
         along = A[:, :, 0] - A[:, :, 1]

@@ -272,7 +272,7 @@ class VectorMap:
             return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
 
         n = 1 + self.fit_intercept
-        square, mean, mass = objective.mean_of_curvatures(moments, theta)
+        square, mean, mass = objective.mean_curvature(moments, theta)
         hessian = np.array([[square, mean], [mean, mass]]).transpose(2, 0, 1)[:, :n, :n]
         return VectorBlocks.of(hessian, objective.ridge)
 
@@ -337,7 +337,7 @@ class MatrixMap:
             second = (F * Q.sum(axis=1, keepdims=True)).T @ F
             return np.concatenate([Q.sum(axis=0)[None], Q.T @ F, second])
 
-        sums = objective.mean_of_curvatures(moments, theta)
+        sums = objective.mean_curvature(moments, theta)
         b, first, second = np.split(sums, [1, K + 1])
         mass = b[0] + np.finfo(float).tiny
         mean = first / mass[:, None]

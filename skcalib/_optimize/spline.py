@@ -62,7 +62,7 @@ def unit_splines(n_knots: int) -> CubicSpline:
     return CubicSpline(np.linspace(0, 1, n_knots), np.eye(n_knots), bc_type="natural")
 
 
-def slopes_of_values(n_knots: int) -> Floats:
+def value_slopes(n_knots: int) -> Floats:
     """The matrix (J - 1, J) from values at the knots to coefficients of the slope.
 
     The coefficients belong to quadratic B-splines, which are positive and sum to 1: the spline
@@ -73,7 +73,7 @@ def slopes_of_values(n_knots: int) -> Floats:
     return slopes + squares / (n_knots - 1)
 
 
-def powers_of_values(n_knots: int) -> Floats:
+def value_powers(n_knots: int) -> Floats:
     """The matrix (J + 1, J) from values at the knots to the coefficients of :func:`powers`."""
     cubes, _, slopes, values = unit_splines(n_knots).c
     return np.vstack([values[0], slopes[0], np.diff(cubes, axis=0, prepend=0)])
@@ -235,7 +235,7 @@ class Splines:
     def of(cls, rows: Rows, n_knots: int, share: float) -> Splines:
         """Splines with most of the information of the rows between their outer knots."""
         values, cells = smooth_basis(n_knots), score_cells(rows)
-        coefficients = powers_of_values(n_knots) @ values
+        coefficients = value_powers(n_knots) @ values
         edges = np.array([_knot_range(each.scores, each.weight) for each in cells])
         by_class = [
             _on_cells(each, low, high, coefficients, share)
@@ -286,7 +286,7 @@ class Splines:
         # With bounds, coefficients of the slope replace all parameters except the last.
         to_slopes = np.eye(len(self.values))
         if increasing:
-            to_slopes[:-1, :-1] = slopes_of_values(len(self.values)) @ self.values[:, :-1]
+            to_slopes[:-1, :-1] = value_slopes(len(self.values)) @ self.values[:, :-1]
             low = np.where(np.arange(len(self.values)) < len(self.values) - 1, 0, -np.inf)
             low = np.tile(low, (len(start), 1))
             start, unchanged = start @ to_slopes.T, self.unchanged @ to_slopes.T

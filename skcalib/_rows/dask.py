@@ -93,7 +93,7 @@ class DaskRows(Rows):
         if self.n_rows <= most:
             return self._gathered(lambda _, *arrays: arrays)
         n_classes = 1 if self.classes is None else len(self.classes)
-        counts = np.zeros(0) if self.y is None else self.sum(partial(_rows_of_classes, n_classes))
+        counts = np.zeros(0) if self.y is None else self.sum(partial(_class_rows, n_classes))
         rare = (counts > 0) & (counts < min(RARE_ROWS, most // (2 * n_classes)))
         n_rare = float(counts[rare].sum())
         return self._gathered(partial(_sampled, (most - n_rare) / (self.n_rows - n_rare), rare))
@@ -106,7 +106,7 @@ class DaskRows(Rows):
         return MemoryRows(*arrays, classes=self.classes, masked=self.masked)
 
 
-def _rows_of_classes(n_classes: int, _: Any, y: Array, *__: Any) -> Array:
+def _class_rows(n_classes: int, _: Any, y: Array, *__: Any) -> Array:
     return np.bincount(y, minlength=n_classes).astype(np.float64)
 
 

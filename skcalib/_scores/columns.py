@@ -20,15 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, arrays as xa
-from skcalib._rows.rows import PLAIN
-
-T = TypeVar("T")
+from skcalib._rows.rows import PLAIN, T
 
 
 class Scored(NamedTuple):

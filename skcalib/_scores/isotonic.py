@@ -100,11 +100,11 @@ def values_at_scores(rows: Ranked) -> tuple[Floats, Floats]:
     if len(rows.scores) == 0:
         return rows.weight, rows.weight
     mirrored = Ranked(-rows.scores[::-1], rows.weight[::-1], (rows.weight - rows.hits)[::-1])
-    p0, p1 = 1 - _values_of_label_1(mirrored)[::-1], _values_of_label_1(rows)
+    p0, p1 = 1 - _label_values(mirrored)[::-1], _label_values(rows)
     return np.minimum(p0, p1), p1  # equal up to rounding beside very large weights
 
 
-def _values_of_label_1(rows: Ranked) -> Floats:
+def _label_values(rows: Ranked) -> Floats:
     points = np.array([np.append(0.0, np.cumsum(values)) for values in (rows.weight, rows.hits)])
     blocks = isotonic_blocks(rows)
     at = np.append(0, blocks.end + 1)

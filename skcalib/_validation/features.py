@@ -38,7 +38,7 @@ class FeatureColumns(NamedTuple):
         sizes = [len(of) + (0 if c else 2) for of, c in zip(*self[1:], strict=True)]
         return np.cumsum([0, *sizes])
 
-    def names_of_levels(self) -> list[str]:
+    def level_names(self) -> list[str]:
         """Names of all levels, such as "subject = law", "length in (12, 30]", "length missing"."""
         names_of_all = []
         for name, levels, categorical in zip(*self, strict=True):
@@ -67,7 +67,7 @@ class FeatureColumns(NamedTuple):
             )
         return np.column_stack(
             [
-                _numbers_of_levels(name, x, levels) if categorical else _floats(name, x)
+                _level_numbers(name, x, levels) if categorical else _floats(name, x)
                 for name, x, levels, categorical in zip(names, values, *self[1:], strict=True)
             ]
         )
@@ -225,7 +225,7 @@ def _edges(name: str, x: Array, _: Any) -> Floats:
     return np.unique(np.quantile(known, shares, method="lower"))
 
 
-def _numbers_of_levels(name: str, x: Array, levels: Array) -> Floats:
+def _level_numbers(name: str, x: Array, levels: Array) -> Floats:
     """The number of the category of each row, or -1."""
     known = ~are_missing(x)
     numbers = np.full(len(x), -1.0)

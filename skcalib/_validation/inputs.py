@@ -291,11 +291,11 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
 
     Fractions are no labels, and scores without fractions are probably labels.
     """
-    (name_of_y, y), (name, x) = labels_and_scores.items()
-    if _has_fractions(y, name_of_y) and not _has_fractions(x, name):
+    (y_name, y), (name, x) = labels_and_scores.items()
+    if _has_fractions(y, y_name) and not _has_fractions(x, name):
         raise ValueError(
-            f"{name_of_y} and {name} are probably swapped: {name_of_y} holds fractions, which are "
-            f"no labels, and {name} holds none. Pass labels as {name_of_y}."
+            f"{y_name} and {name} are probably swapped: {y_name} holds fractions, which are "
+            f"no labels, and {name} holds none. Pass labels as {y_name}."
         )
 
 
@@ -413,8 +413,8 @@ def check_rows(
 
     With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure.
     """
-    name, name_of_y = ("y_proba", "y_true") if proba else ("X", "y")
-    labels = as_labels(y, name_of_y, warns=not proba)
+    name, y_name = ("y_proba", "y_true") if proba else ("X", "y")
+    labels = as_labels(y, y_name, warns=not proba)
     X = as_floats(X, name, flat=proba, estimator=estimator)
     if proba and X.ndim == 2 and X.shape[1] == 1:
         raise ValueError(
@@ -423,7 +423,7 @@ def check_rows(
             "y_proba[:, 0]."
         )
     if len(labels) != len(X):
-        names, lengths = [name, name_of_y], [len(X), len(labels)]
+        names, lengths = [name, y_name], [len(X), len(labels)]
         if proba:  # labels are the first argument of measures
             names, lengths = names[::-1], lengths[::-1]
         is_transposed = X.ndim == 2 and X.shape[1] == len(labels)

@@ -491,6 +491,6 @@ def _warn_of_features_alone(without: float, with_features: float, alone: float) 
         warn(
             f"The features alone predict the labels with a log loss of {alone:.4f}, better than "
             f"the calibrated logits without them, {without:.4f}; together they have "
-            f"{with_features:.4f}. Most of the gain is not calibration: fit the classifier to these "
-            "features as well."
+            f"{with_features:.4f}. Most of the gain is not calibration: fit the classifier to "
+            "these features as well."
         )

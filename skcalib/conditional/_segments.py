@@ -261,7 +261,7 @@ def find_segments(
     if features is None:
         return names, members
     columns, numbers = fitted_columns(features, n_rows, is_kept, categorical_features)
-    levels, level_names = columns.levels_of(numbers), columns.names_of_levels()
+    levels, level_names = columns.levels_of(numbers), columns.level_names()
     n_levels = len(level_names)
     for size in (1, 2) if pairs else (1,):
         for chosen in combinations(range(levels.shape[1]), size):

@@ -103,7 +103,7 @@ class Simulation(NamedTuple):
     def ends(self, name: str, estimate: float) -> tuple[float, float]:
         """Ends of the confidence interval of the true error, for the measure of this name."""
         plain = HOMOGENEOUS[name.removeprefix("debiased_")]
-        spread = self.spread_of_shares(plain)
+        spread = self.share_spread(plain)
         largest = [
             self.largest_estimate(name, noise, part * spread)
             for part, noise in zip(FRACTIONS, self.noise, strict=True)
@@ -148,7 +148,7 @@ class Simulation(NamedTuple):
         largest = max(float(self.bins.error(plain, extreme)) for extreme in extremes)
         return max(float(self.bins.error(plain, gap)), min(max(ends), largest))
 
-    def spread_of_shares(self, formula: Formula) -> float:
+    def share_spread(self, formula: Formula) -> float:
         """Standard error of the true error of bins, since the weight of bins is a sample's."""
         bins, _, weight, n, _, units, _ = self.cells
         slopes_of_cells = slopes(self.bins, formula, self.pooled)[1].ravel()[bins].mean(axis=0)

@@ -10,9 +10,9 @@ from scipy.special import logsumexp
 from skcalib._optimize.linear import (
     ALPHAS,
     Objective,
-    change_of_scores,
     choose_strength,
     log_prior,
+    score_change,
 )
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib.datasets import make_logits
@@ -94,7 +94,7 @@ def test_changes_of_scores_solve_the_equations_of_each_row(K, rng):
     A = J @ J.transpose(0, 2, 1)
     D = P[:, :, None] * (np.eye(K) - P[:, None, :])
     expected = [a @ np.linalg.solve(np.eye(K) - d @ a, r) for a, d, r in zip(A, D, R, strict=True)]
-    np.testing.assert_allclose(change_of_scores(A, P, R), expected, rtol=1e-6)
+    np.testing.assert_allclose(score_change(A, P, R), expected, rtol=1e-6)
 
 
 def test_path_leads_to_the_solution_of_a_separate_fit():

@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
 from skcalib._optimize import spline as module
 from skcalib._optimize.linear import ALPHAS
-from skcalib._optimize.spline import slopes_of_values
+from skcalib._optimize.spline import value_slopes
 from skcalib.datasets import make_logits
 
 
@@ -171,7 +171,7 @@ def test_increasing_splines_are_the_best_of_their_kind():
     Z, y = wavy(500)
     c = SplineCalibration(n_knots=5, alpha=0.01, increasing=True).fit(Z, y)
     free = SplineCalibration(n_knots=5, alpha=0.01).fit(Z, y)
-    to_slopes = slopes_of_values(5)
+    to_slopes = value_slopes(5)
     assert (to_slopes @ free.values_[0]).min() < -0.1
     assert (to_slopes @ c.values_[0]).min() > -1e-9
     args = c.knots_[0], log_odds(c, Z)[:, 0], y == 1, None, 0.01
