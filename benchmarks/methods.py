@@ -18,18 +18,18 @@ def all_methods() -> list[Method]:
     return ours() + peers()
 
 
-# What they need beside logits and labels records lack: features, other priors, noise.
-NEED_MORE = {"ConditionalCalibrator", "PriorShift", "NoisyLabelCalibration"}
+# Calibrators that need more than logits and labels, and the calibrator that changes nothing.
+EXCLUDED = {"ConditionalCalibrator", "PriorShift", "NoisyLabelCalibration", "Uncalibrated"}
 
 
 def calibrators() -> dict[str, type[BaseCalibrator]]:
-    """Every calibrator that skcalib exports, by name, but those that need more."""
+    """Every calibrator that skcalib exports, by name, except the excluded."""
     modules = skcalib, skcalib.experimental
     members = {
         name: getattr(module, name)
         for module in modules
         for name in module.__all__
-        if name not in NEED_MORE
+        if name not in EXCLUDED
     }
     return {
         name: member

@@ -384,25 +384,25 @@ def test_a_single_test_set_is_refused(n_splits):
         ConditionalCalibrator([TemperatureScaling()], cv=cv).fit(Z, y, features=F)
 
 
-def in_weeks(n_weeks, n=10, seed=0, scale=1.5):
+def in_weeks(n_weeks, n=30, seed=0):
     """Rows with an error of the logits of each week, and a feature that differs by week."""
     rng = np.random.default_rng(seed)
     week = np.repeat(np.arange(n_weeks), n)
     Z, y = make_logits(n * n_weeks, 3, temperature=1.0, random_state=seed)
     feature = rng.normal(size=n_weeks)[week]  # which means nothing
-    return Z + scale * rng.normal(size=(n_weeks, 3))[week], y, feature, week
+    return Z + 2.0 * rng.normal(size=(n_weeks, 3))[week], y, feature, week
 
 
 def test_groups_keep_a_feature_from_recognizing_them():
     """Random folds learn the errors of the weeks by a feature; later weeks have others."""
-    Z, y, feature, week = in_weeks(90, scale=2.0)
-    fit, new = week < 30, week >= 30
+    Z, y, feature, week = in_weeks(60)
+    fit, new = week < 20, week >= 20
     losses = {}
     for name, groups in {"groups": week[fit], "none": None}.items():
         c = of_few().fit(Z[fit], y[fit], features=feature[fit], groups=groups)
         losses[name] = log_loss(y[new], c.predict_proba(Z[new], features=feature[new]))
     without = log_loss(y[new], AutoCalibrator().fit(Z[fit], y[fit]).predict_proba(Z[new]))
-    assert losses["groups"] < losses["none"] - 0.02
+    assert losses["groups"] < losses["none"] - 0.05
     assert losses["groups"] < without + 0.005
 
 
