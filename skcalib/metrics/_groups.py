@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from skcalib._rows import Floats, Indices
 from skcalib._splits import checked_groups
@@ -56,6 +56,28 @@ def normal_quantile(level: float, groups: Indices | None = None) -> float:
     """Quantile of a two-sided interval, from the t distribution if rows have groups."""
     tail = (1 + level) / 2
     return float(ndtri(tail) if groups is None else stdtrit(max(groups.max(), 1), tail))
+
+
+def skewed_interval(
+    estimate: float, deviations: Floats, level: float
+) -> tuple[float, float, float]:
+    """Interval of a mean of independent terms, and the p-value of the mean 0.
+
+    ``deviations`` are the terms minus their mean. If terms are skewed, so is their t statistic. A
+    cubic polynomial of it has a symmetric distribution (Hall, "On the Removal of Skewness by
+    Transformation", Journal of the Royal Statistical Society B 54, 1992).
+    """
+    n, squares = len(deviations), float(deviations @ deviations)
+    if squares == 0:
+        return estimate, estimate, float(estimate == 0)
+    error, skewness = np.sqrt(squares / (n * (n - 1))), float((deviations**3).sum()) / squares**1.5
+    t = estimate / error
+    symmetric = t + skewness * (t**2 / 3 + 1 / 6) + skewness**2 * t**3 / 27
+    limit = normal_quantile(level, np.arange(n))
+    shifted = np.array([limit, -limit]) - skewness / 6
+    root = np.cbrt(1 + skewness * shifted)
+    low, high = estimate - error * 3 * shifted / (root**2 + root + 1)  # the inverse polynomial
+    return float(low), float(high), float(2 * stdtr(n - 1, -abs(symmetric)))
 
 
 def sums_by_group(values: Floats, groups: Indices | None) -> Floats:

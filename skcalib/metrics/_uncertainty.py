@@ -22,6 +22,7 @@ from ._groups import (
     draw_rows,
     group_numbers,
     normal_quantile,
+    skewed_interval,
     sums_by_group,
     uniform_numbers,
 )
@@ -401,9 +402,11 @@ def calibration_difference(
     and the interval contains 0 if and only if ``pvalue`` is above :math:`\alpha`, where
     :math:`1 - \alpha` is the ``confidence_level``. It contains :math:`d \pm h`, with the quantile
     :math:`1 - \alpha` of :math:`|d^* - d|` as h. For a proper score or the net benefit, which are
-    means over rows, this is the interval. Calibration errors of bootstrap samples have too little
-    variance near 0, so the ends are further out if the intervals :math:`[l, u]` of both errors
-    :math:`e` are wide [2]_: :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
+    means over rows, this is the interval of more than ``n_resamples`` rows or groups. With fewer,
+    the interval and the p-value are of the t statistic of the jackknife, corrected for skewness
+    [3]_. Calibration errors of bootstrap samples have too little variance near 0, so the ends are
+    further out if the intervals :math:`[l, u]` of both errors :math:`e` are wide [2]_:
+    :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
     :math:`d + \sqrt{(u_1 - e_1)^2 + (e_2 - l_2)^2}`, except for the end next to 0 where the test
     rejects.
 
@@ -448,6 +451,8 @@ def calibration_difference(
     .. [1] Davison, Hinkley, "Bootstrap Methods and their Application", 1997, chapters 4 and 5.
     .. [2] Zou, Donner, "Construction of confidence limits about effect measures: a general
        approach", Statistics in Medicine 27, 2008.
+    .. [3] Hall, "On the Removal of Skewness by Transformation", Journal of the Royal Statistical
+       Society B 54, 1992.
 
     Examples
     --------
@@ -482,6 +487,11 @@ def calibration_difference(
         raise ValueError(str(error).replace("y_proba", "other_proba")) from None
     models, random = (first, second), check_random_state(random_state)
     n, numbers = first.problem.rows.n_rows, first.problem.groups
+    units = np.arange(n) if numbers is None else numbers
+    if units.max() < n_resamples:
+        seeded = check_random_state(random_state)
+        if not any(is_error(model, measure, seeded) for model in models):
+            return _difference_of_means(models, units, confidence_level)
     samples = (draw_rows(n, random, numbers) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     intervals = []
@@ -495,6 +505,18 @@ def calibration_difference(
     one, other = intervals
     differences = draws[:, 0] - draws[:, 1]
     return difference_of(one, other, differences, confidence_level, numbers)
+
+
+def _difference_of_means(
+    models: tuple[Measured, Measured], groups: Indices, level: float
+) -> CalibrationDifference:
+    """The difference of a measure that is no calibration error, by the jackknife of groups."""
+    first, second = models
+    estimate, n_groups = first.of_rows() - second.of_rows(), int(groups.max()) + 1
+    kept = [(groups != group).astype(np.intp) for group in range(n_groups)]
+    without = np.array([first.of_rows(times) - second.of_rows(times) for times in kept])
+    deviations = (n_groups - 1) * (without.mean() - without)
+    return CalibrationDifference(estimate, *skewed_interval(estimate, deviations, level))
 
 
 def difference_of(

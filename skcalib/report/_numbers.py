@@ -9,16 +9,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from skcalib import clinical, metrics
 from skcalib._rows import Array, Floats, Indices
 from skcalib._validation.labels import encode
 from skcalib.metrics import CalibrationDifference, IntervalEstimate
+from skcalib.metrics._groups import skewed_interval, sums_by_group
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
-Z_LEVEL = float(ndtri(0.975))  # of 95% intervals
+LEVEL = 0.95
+Z_LEVEL = float(ndtri((1 + LEVEL) / 2))
 
 # Measures with intervals by resampling: names in skcalib.metrics.
 ERRORS = {
@@ -93,7 +95,7 @@ class Evaluation:
     @property
     def n_effective(self) -> float:
         """Number of rows, or groups, of equal weight with the same variance of means."""
-        share = sum_groups(self.weights / self.weights.sum(), self.groups)
+        share = sums_by_group(self.weights / self.weights.sum(), self.groups)
         return 1 / float(share @ share)
 
 
@@ -159,30 +161,26 @@ def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
     )
 
 
-def sum_groups(values: Floats, groups: Indices | None) -> Floats:
-    """Sum of the values of each group, or the values if there are no groups."""
-    return values if groups is None else np.bincount(groups, values).astype(np.float64)
-
-
-def mean_and_error(values: Floats, w: Floats, groups: Indices | None = None) -> tuple[float, float]:
-    """Weighted mean and its standard error, which is NaN for a single row or group."""
-    mean = float(np.average(values, weights=w))
-    n = np.count_nonzero(sum_groups(w, groups))
+def mean_estimate(
+    values: Floats, w: Floats, groups: Indices | None = None
+) -> tuple[float, float, float, float]:
+    """Weighted mean, its 95% interval, and the p-value of the mean 0; NaN for a single group."""
+    mean, sizes = float(np.average(values, weights=w)), sums_by_group(w, groups)
+    n = np.count_nonzero(sizes)
     if n < 2:
-        return mean, math.nan
-    residuals = sum_groups(w / w.sum() * (values - mean), groups)
-    return mean, math.sqrt(float(residuals @ residuals) * n / (n - 1))
+        return mean, math.nan, math.nan, math.nan
+    residuals = sums_by_group(w / w.sum() * (values - mean), groups)[sizes > 0]
+    return mean, *skewed_interval(mean, n * residuals, LEVEL)
 
 
 def mean_interval(values: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
-    """Normal interval of a weighted mean."""
-    mean, error = mean_and_error(values, w, groups)
-    return IntervalEstimate(mean, mean - Z_LEVEL * error, mean + Z_LEVEL * error)
+    """Interval of a weighted mean, corrected for skewness."""
+    return IntervalEstimate(*mean_estimate(values, w, groups)[:3])
 
 
 def proportion_interval(hit: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
     """Wilson interval of a weighted proportion, with the effective number of rows or groups."""
-    share = sum_groups(w / w.sum(), groups)
+    share = sums_by_group(w / w.sum(), groups)
     p, n = float(np.average(hit, weights=w)), 1 / float(share @ share)
     centre, factor = p + Z_LEVEL**2 / (2 * n), 1 + Z_LEVEL**2 / n
     half = Z_LEVEL * math.sqrt(p * (1 - p) / n + (Z_LEVEL / (2 * n)) ** 2)
@@ -192,12 +190,8 @@ def proportion_interval(hit: Floats, w: Floats, groups: Indices | None = None) -
 def mean_difference(
     differences: Floats, w: Floats, groups: Indices | None = None
 ) -> CalibrationDifference:
-    """Normal interval and test of a weighted mean of paired differences."""
-    mean, error = mean_and_error(differences, w, groups)
-    if error == 0:  # all differences are equal
-        return CalibrationDifference(mean, mean, mean, float(mean == 0))
-    pvalue, half = float(2 * ndtr(-abs(mean) / error)), Z_LEVEL * error
-    return CalibrationDifference(mean, mean - half, mean + half, pvalue)
+    """Interval and test of a weighted mean of paired differences, corrected for skewness."""
+    return CalibrationDifference(*mean_estimate(differences, w, groups))
 
 
 def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:

@@ -289,10 +289,10 @@ def calibration_report(
     Intervals of calibration errors are computed by
     :func:`~skcalib.metrics.calibration_error_interval` and
     :func:`~skcalib.metrics.calibration_difference` with 499 resamples, or down to 99 for the smooth
-    ECE and for more than 10 000 rows. Intervals of log loss and Brier score are normal intervals of
-    weighted means, intervals of the accuracy are Wilson intervals. There are no
-    intervals for the smooth ECE of more than 100 000 rows, and for the classwise ECE of more than 5
-    million rows times classes.
+    ECE and for more than 10 000 rows. Intervals of log loss and Brier score are t intervals of
+    weighted means, corrected for skewness. Intervals of the accuracy are Wilson intervals. There
+    are no intervals for the smooth ECE of more than 100 000 rows, and for the classwise ECE of more
+    than 5 million rows times classes.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from scipy.stats import binom, t as student
+from scipy.stats import binom, t as student, ttest_1samp
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -24,6 +24,7 @@ from skcalib.metrics import (
     calibration_test,
     reliability_curve,
 )
+from skcalib.metrics._groups import skewed_interval
 
 SIMULATION = Path(__file__).parents[2] / "benchmarks" / "simulate_groups.py"
 SIX = np.repeat(np.arange(60), 6)
@@ -424,6 +425,46 @@ def test_differences_of_groups_cover():
         )  # fmt: skip
         covered += found.low <= true <= found.high
     assert covered >= binom.ppf(1e-3, 60, 0.93)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_groups", [20, 50])
+def test_skewed_differences_of_few_groups_cover(n_groups):
+    """Intervals without a correction cover 85 and 91 %."""
+    rng, n_draws = np.random.default_rng(0), 400
+    p = rng.uniform(size=100_000)
+    q = expit(1.5 * logit(p))
+    true = np.mean(p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)))
+    groups, covered = np.repeat(np.arange(n_groups), 2), 0
+    for _ in range(n_draws):
+        p = rng.uniform(size=n_groups)[groups]
+        y = (rng.uniform(size=n_groups)[groups] < p).astype(int)
+        found = calibration_difference(
+            y, expit(1.5 * logit(p)), p, groups=groups, measure=log_loss, n_resamples=99,
+            labels=[0, 1],
+        )  # fmt: skip
+        covered += found.low <= true <= found.high
+    assert covered >= binom.ppf(1e-3, n_draws, 0.935)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0])
+def test_the_corrected_interval_of_a_mean_holds_zero_unless_the_test_rejects(scale):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        terms = scale * (rng.exponential(size=12) - 0.8)
+        mean = terms.mean()
+        low, high, pvalue = skewed_interval(mean, terms - mean, 0.9)
+        assert low < mean < high
+        assert (low <= 0 <= high) == (pvalue >= 0.1)
+
+
+def test_the_interval_of_symmetric_terms_is_the_t_interval():
+    terms = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) + 1
+    low, high, pvalue = skewed_interval(1.0, terms - 1, 0.95)
+    expected = ttest_1samp(terms, popmean=0)
+    assert (low, high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert pvalue == pytest.approx(expected.pvalue)
+    assert skewed_interval(1.0, np.zeros(5), 0.95) == (1, 1, 0)
 
 
 @pytest.mark.slow

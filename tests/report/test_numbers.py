@@ -153,12 +153,14 @@ def test_groups_of_equal_rows_are_single_rows():
     assert "groups=groups_test" in grouped.code_
 
 
-def test_intervals_of_means_have_their_coverage(rng):
-    """Normal intervals of weighted means, for skewed losses of 300 rows."""
+@pytest.mark.parametrize(("n_rows", "groups"), [(30, None), (300, None), (90, np.arange(90) // 3)])
+def test_intervals_of_means_have_their_coverage(n_rows, groups, rng):
+    """Skewed losses of weighted rows. Intervals of 30 rows without a correction cover 91.5 %."""
     covered = 0
     for _ in range(1000):
-        values, w = rng.exponential(size=300), rng.uniform(0.5, 2, size=300)
-        interval = mean_interval(values, w)
+        values, w = rng.exponential(size=n_rows), rng.uniform(0.5, 2, size=n_rows)
+        values = values if groups is None else values[groups]
+        interval = mean_interval(values, w, groups)
         covered += interval.low <= 1 <= interval.high
     assert 920 <= covered <= 970
 

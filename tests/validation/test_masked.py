@@ -316,7 +316,6 @@ def test_masked_classes_are_compared_reported_and_swept():
         assert np.isfinite(values).all()
     calibrator = VectorScaling().fit(MASKED[:600], Y[:600])
     report = calibration_report(calibrator, MASKED[600:], Y[600:])
-    assert report.n_masked == np.isneginf(MASKED[600:]).sum()
     assert np.isfinite(report.evaluation.after).all()
     sweep = TemperatureSweepDisplay.from_logits(MASKED, Y)
     best = TemperatureScaling(smoothing=0).fit(MASKED, Y)
