@@ -1,12 +1,11 @@
 """Intervals and tests of rows that belong to groups, such as the visits of a patient."""
 
-import importlib.util
 from functools import partial
 from inspect import signature
-from pathlib import Path
 
 import numpy as np
 import pytest
+from families import benchmark
 from scipy.special import expit, logit
 from scipy.stats import binom, t as student
 from sklearn.linear_model import LogisticRegression
@@ -24,7 +23,6 @@ from skcalib.metrics import (
     reliability_curve,
 )
 
-SIMULATION = Path(__file__).parents[2] / "benchmarks" / "simulate_groups.py"
 SIX = np.repeat(np.arange(60), 6)
 
 
@@ -318,10 +316,7 @@ def test_groups_without_an_interval_are_refused():
 
 @pytest.fixture(scope="module")
 def simulation():
-    spec = importlib.util.spec_from_file_location("simulate_groups", SIMULATION)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("simulate_groups")
 
 
 CELLS = [

@@ -1,15 +1,17 @@
-"""Log loss and Brier score: the same number wherever one is shown, and it is scikit-learn's."""
+"""Log loss, Brier score and ranked probability score: formulas, scikit-learn, every display."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sklearn
+from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import TemperatureSweepDisplay, VectorScaling, calibration_report, compare_calibrators
 from skcalib.datasets import make_logits
+from skcalib.metrics import ranked_probability_score
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
 SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
@@ -99,3 +101,49 @@ def test_curve_of_the_sweep_is_scikit_learns_log_loss_at_every_temperature():
     )
     expected = [log_loss(y, softmax(Z / t, axis=1), sample_weight=w) for t in (0.5, 1, 4)]
     assert_allclose(sweep.log_loss, expected, rtol=1e-9)
+
+
+# --------------------------------------------------------------------------------------
+# Ranked probability score.
+
+
+@given(seed=st.integers(0, 1000), n_classes=st.integers(2, 8))
+def test_score_is_the_sum_over_cumulative_events(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    P, w = rng.dirichlet(np.ones(n_classes), size=9), rng.integers(1, 4, size=9)
+    y = rng.integers(0, n_classes, size=9)
+    labels = np.arange(n_classes)
+    literal = 0.0
+    for i in range(9):
+        for k in range(n_classes):
+            literal += w[i] * (P[i, : k + 1].sum() - (y[i] <= k)) ** 2
+    literal /= w.sum()
+    score = ranked_probability_score(y, P, sample_weight=w, labels=labels)
+    np.testing.assert_allclose(score, literal)
+    normalized = ranked_probability_score(y, P, sample_weight=w, labels=labels, normalize=True)
+    np.testing.assert_allclose(normalized, literal / (n_classes - 1))
+
+
+def test_published_example_of_ranked_probabilities():
+    """Three categories with probabilities 0.2, 0.5, 0.3; the third is true."""
+    score = ranked_probability_score([2], [[0.2, 0.5, 0.3]], labels=[0, 1, 2])
+    assert score == pytest.approx(0.2**2 + 0.7**2)
+
+
+def test_ranked_probabilities_of_two_classes_have_the_brier_score(rng):
+    p, y = rng.uniform(size=40), rng.integers(0, 2, size=40)
+    score = ranked_probability_score(y, p)
+    np.testing.assert_allclose(score, brier_score_loss(y, p))
+
+
+def test_near_mistakes_cost_less_than_far_ones():
+    near, far = [[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]
+    scores = [ranked_probability_score([0], P, labels=[0, 1, 2]) for P in (near, far)]
+    assert scores == [1, 2]
+
+
+def test_order_of_the_labels_is_the_order_of_the_columns():
+    P = [[0.7, 0.2, 0.1]]
+    names = ["low", "middle", "high"]
+    score = ranked_probability_score(["low"], P, labels=names)
+    assert score == pytest.approx(0.3**2 + 0.1**2)
