@@ -2,35 +2,25 @@
 
 A law is a test over one of these families. ``test_calibrators.py`` has the laws of fits and
 messages, ``test_outputs.py`` the laws of outputs, ``test_hard_data.py`` the laws of data without an
-optimum, ``test_any_input.py`` the laws of random input, ``test_one_row.py`` the laws of single rows
-and ``test_estimator_checks.py`` the checks of scikit-learn.
+optimum, ``test_any_input.py`` the laws of random input, and ``test_estimator_checks.py`` the checks
+of scikit-learn.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
 from inspect import isfunction, signature
+from pathlib import Path
 
+import numpy as np
 import pytest
-from helpers import (
-    features_of,
-    fitted_state,
-    log_probabilities_of,
-    mixed,
-    mixed_log_probabilities,
-    of_case,
-    predicting,
-    public_objects,
-    with_known,
-)
-from stand_ins import (
-    STAND_INS,
-    AutoCalibrator,
-    ConditionalCalibrator,
-    EstimatorCalibration,
-    Unfittable,
-    Weighable,
-    refuse,
-)
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Binarizer
 
 import skcalib
 import skcalib.clinical
@@ -39,8 +29,187 @@ import skcalib.decision
 import skcalib.experimental
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
+from skcalib._optimize.linear import log_features
+from skcalib._rows.arrays import both_columns
+from skcalib._rows.rows import MemoryRows
 from skcalib.scaling import TemperatureScaling
 from skcalib.scaling._linear import _LinearScaling
+
+# --------------------------------------------------------------------------------------
+# Fast or failing estimators in place of slow ones.
+
+
+def refuse(*_, **__):
+    raise AssertionError("something was fitted, or computed")
+
+
+class Unfittable(ClassifierMixin, BaseEstimator):
+    """Classifier that fails in fit: invalid input must raise before the fit."""
+
+    fit = predict_proba = refuse
+
+
+class Weighable(Unfittable):
+    """Unfittable classifier that accepts weights."""
+
+    def fit(self, X, y, sample_weight=None):
+        refuse()
+
+
+class EstimatorCalibration(skcalib.experimental.EstimatorCalibration):
+    """EstimatorCalibration with a classifier in closed form, which is fast and deterministic."""
+
+    @staticmethod
+    def _default_estimator():
+        return make_pipeline(Binarizer(threshold=-1.0), BernoulliNB())
+
+
+class AutoCalibrator(skcalib.AutoCalibrator):
+    """AutoCalibrator with a few fast candidates and two folds."""
+
+    def __init__(
+        self,
+        calibrators=None,
+        *,
+        cv=2,
+        combine="stack",
+        n_jobs=None,
+        random_state=None,
+        classes=None,
+    ):
+        super().__init__(
+            calibrators,
+            cv=cv,
+            combine=combine,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            classes=classes,
+        )
+
+    def _candidates(self, rows):
+        if self.calibrators is not None:
+            return skcalib.AutoCalibrator._candidates(self, rows)
+        return {
+            "temperature": skcalib.TemperatureScaling(smoothing="auto"),
+            "vector": skcalib.VectorScaling(tol=1e-11),
+            "histogram": skcalib.HistogramBinning(n_bins=5),
+        }
+
+
+class ConditionalCalibrator(skcalib.conditional.ConditionalCalibrator):
+    """ConditionalCalibrator with a few fast candidates and two folds."""
+
+    def __init__(
+        self,
+        calibrators=None,
+        *,
+        cv=2,
+        combine="stack",
+        categorical_features="from_dtype",
+        n_jobs=None,
+        random_state=None,
+        classes=None,
+    ):
+        super().__init__(
+            calibrators,
+            cv=cv,
+            combine=combine,
+            categorical_features=categorical_features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            classes=classes,
+        )
+
+    _candidates = AutoCalibrator._candidates
+
+
+# Fast stand-ins for slow calibrators, by name.
+STAND_INS = {
+    kind.__name__: kind for kind in (AutoCalibrator, EstimatorCalibration, ConditionalCalibrator)
+}
+
+
+# --------------------------------------------------------------------------------------
+# Functions that tests of several folders share.
+
+
+def public_objects(*modules):
+    """Objects in the ``__all__`` of the modules."""
+    return [getattr(module, name) for module in modules for name in module.__all__]
+
+
+def benchmark(name):
+    """A module of the folder ``benchmarks``, with simulations that tests share."""
+    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
+    spec = spec_from_file_location(name, path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def of_case(name):
+    """Add the name of the failing case to errors inside a loop over cases."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"in the case of {name!r}")
+        raise
+
+
+def fitted_state(calibrator):
+    """Fitted attributes by name. Attributes of inner estimators replace these estimators."""
+    state = {}
+    for name, value in vars(calibrator).items():
+        if name.endswith("_"):
+            state |= _flat(name, value)
+    return state
+
+
+def _flat(name, value):
+    if isinstance(value, Pipeline):
+        return _flat(name, value[-1])
+    if isinstance(value, HistGradientBoostingClassifier | ExtraTreesClassifier):
+        return {name: repr(value)}
+    if isinstance(value, BaseEstimator):
+        value = fitted_state(value)
+    elif isinstance(value, list) and any(isinstance(member, BaseEstimator) for member in value):
+        value = dict(enumerate(value))
+    if not isinstance(value, dict):
+        return {name: value}
+    parts = [_flat(f"{name}{key}", part) for key, part in value.items()]
+    return {key: part for flat in parts for key, part in flat.items()}
+
+
+def predicting(calibrator, Z, calibrated):
+    """Logits that decide the prediction: uncalibrated ones if the calibrator keeps predictions."""
+    return Z if calibrator._keeps_predictions else calibrated
+
+
+def with_known(kind, **params):
+    """The calibrator with the parameters that its constructor accepts."""
+    return kind(**{name: params[name] for name in params if name in kind().get_params()})
+
+
+def features_of(Z, y, w=None, scale=1.0):
+    """Rows of scaled logits as features of a linear map."""
+    return MemoryRows(both_columns(scale * Z), y, w)
+
+
+def log_probabilities_of(Z, y, w, scale):
+    """Rows of log-probabilities of scaled logits as features."""
+    return MemoryRows(log_features(1.0, 0.0, scale * Z), y, w)
+
+
+def mixed(P, c):
+    """Probabilities mixed with the uniform distribution by ``smoothing_``."""
+    return (1 - c.smoothing_) * P + c.smoothing_ / P.shape[1]
+
+
+def mixed_log_probabilities(c, Z):
+    """Smoothed log-probabilities of temperature scaling, the input of linear maps."""
+    return np.log(mixed(softmax(Z / c.temperature_, axis=1), c))
+
 
 # --------------------------------------------------------------------------------------
 # Calibrators.
@@ -152,38 +321,4 @@ GAPS = [
     skcalib.metrics.root_mean_squared_calibration_error,
     skcalib.metrics.overconfidence_error,
     skcalib.metrics.underconfidence_error,
-]
-
-__all__ = [
-    "CALIBRATORS",
-    "COMPARED",
-    "FORMS",
-    "GAPS",
-    "HARDER",
-    "JOINT",
-    "MEASURES",
-    "OF_DECISIONS",
-    "OF_LABELS",
-    "ORDER_KEEPING",
-    "OTHERS",
-    "REPRESENTATIVES",
-    "STAND_INS",
-    "WITHOUT_FOLDS",
-    "WITH_FOLDS",
-    "AutoCalibrator",
-    "ConditionalCalibrator",
-    "EstimatorCalibration",
-    "Unfittable",
-    "Weighable",
-    "features_of",
-    "fitted_state",
-    "log_probabilities_of",
-    "mixed",
-    "mixed_log_probabilities",
-    "of_case",
-    "predicting",
-    "public_objects",
-    "quick",
-    "refuse",
-    "with_known",
 ]

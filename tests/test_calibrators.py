@@ -28,6 +28,7 @@ from skcalib.datasets import make_logits
 
 every = pytest.mark.parametrize("kind", CALIBRATORS)
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
+OUTPUTS = ["transform", "predict_proba", "predict_log_proba", "predict"]
 
 
 @cache
@@ -56,7 +57,7 @@ def assert_same_fit(a, b, rtol=1e-9):
 def test_single_precision_is_double_but_for_rounding(kind):
     X, y = make_logits(400, 5, dtype=np.float32, random_state=0)
     single, double = kind().fit(X, y), kind().fit(X.astype(float), y)
-    for method in ("transform", "predict_proba", "predict_log_proba"):
+    for method in OUTPUTS[:3]:
         found = getattr(single, method)(X)
         assert (found.shape, found.dtype) == (X.shape, np.float32)
     P = single.predict_proba(X)
@@ -427,46 +428,51 @@ def test_bad_classes_are_refused(kind):
             kind(classes=classes).fit(X3, np.array(["a", "b", "c"])[Y3])
 
 
+BAD_ROWS = {
+    "narrow": (X3[:, :2], "2 features, but .* is expecting 3 features"),
+    "wide": (X3[:, [0, 1, 2, 0]], "4 features, but .* is expecting 3 features"),
+    "one dimension": (X3[:, 0], "two dimensions, got one"),
+    "NaN": (changed(np.nan), "got 1 NaN"),
+    "inf": (changed(np.inf), "got 1 larger"),
+    "row of -inf": (changed([-np.inf] * 3, slice(None)), "got 1 of 30 rows of nothing"),
+    "too large": (changed(1e308), r"logits of at most 1e\+100"),
+    "complex": (X3 + 0j, "Complex data not supported"),
+    "text": (np.full((1, 3), "a"), "could not convert string"),
+}
+
+
 @few
 def test_bad_logits_are_refused_at_predict(kind):
     calibrator = kind().fit(X3, Y3)
-    for method in ("transform", "predict_proba", "predict_log_proba", "predict"):
-        answer = getattr(calibrator, method)
-        with of_case(method), pytest.raises(ValueError, match="got 1 NaN"):
-            answer(changed(np.nan))
-        with of_case(method), pytest.raises(ValueError, match="two dimensions, got one"):
-            answer(X3[:, 0])
-        width = r"2 features, but .* is expecting 3 features"
-        with of_case(method), pytest.raises(ValueError, match=width):
-            answer(X3[:, :2])
+    for case, (X, message) in BAD_ROWS.items():
+        for name in OUTPUTS:
+            with of_case((case, name)), pytest.raises(ValueError, match=message):
+                getattr(calibrator, name)(X)
 
 
 @few
-def test_probabilities_for_log_odds_warn(kind):
-    X, y = make_logits(100, 2, random_state=0)
-    p = softmax(X, axis=1)[:, 1:]
-    with pytest.warns(UserWarning, match=r"is between 0 and 1: .*scipy.special.logit\(p\)"):
-        kind().fit(p, y)
-
-
-@few
-def test_probabilities_for_logits_warn_unless_one_row_is_not(kind, logits3):
+def test_probabilities_in_place_of_logits_warn_in_fits(kind, logits3):
     X, y = logits3
-    P = softmax(X, axis=1)
-    for logits in (P, P.astype(np.float16).astype(np.float32)):
-        with pytest.warns(UserWarning, match=r"probably holds probabilities .* np.log\(p\)"):
-            kind().fit(logits, y)
-    P[-1, 0] = -0.1
-    kind().fit(P, y)  # else it warns
+    P, log_odds = softmax(X, axis=1), X[:, 1:2] - X[:, :1]
+    for scores, labels, message in (
+        (P, y, r"probably holds probabilities .* np.log\(p\)"),
+        (P.astype(np.float16).astype(np.float32), y, "probably holds probabilities"),
+        (100 * P, y, "sums to 100.* expected by fit"),
+        (expit(X), y, "between 0 and 1.* expected by fit"),
+        (expit(log_odds), y > 0, r"is between 0 and 1: .*scipy.special.logit\(p\)"),
+    ):
+        with pytest.warns(ProbabilitiesWarning, match=message):
+            kind().fit(scores, labels)
+    for row in (0, -1):
+        one_is_not = P.copy()
+        one_is_not[row, 0] = -0.1
+        kind().fit(one_is_not, y)  # else it warns
 
 
 @few
-def test_kinds_of_probabilities_are_noticed_in_fits_and_predictions(kind, logits3):
+def test_probabilities_in_place_of_logits_warn_in_predictions(kind, logits3):
     X, y = logits3
     P, fitted = softmax(X, axis=1), kind().fit(X, y)
-    for scale, name in ((100 * P, "sums to 100"), (expit(X), "between 0 and 1")):
-        with pytest.warns(ProbabilitiesWarning, match=f"{name}.* expected by fit"):
-            kind().fit(scale, y)
     for scores, name in ((P, "sums to one"), (100 * P, "sums to 100")):
         for method in (fitted.predict_proba, fitted.transform, fitted.predict):
             with pytest.warns(ProbabilitiesWarning, match=rf"{name}: .* by predictions"):
@@ -485,23 +491,28 @@ def test_log_odds_in_one_dimension(kind):
     column = kind().fit(z[:, None], y)
     for form in (np.asarray, list, pd.Series, lambda z: pd.Series(z, name="logit")):
         flat = kind().fit(form(z), y)
-        for name in ("transform", "predict_proba", "predict_log_proba", "predict"):
+        for name in OUTPUTS:
             expected = getattr(column, name)(z[:, None])
             np.testing.assert_array_equal(getattr(flat, name)(form(z)), expected)
             np.testing.assert_array_equal(getattr(flat, name)(z[:, None]), expected)
 
 
 @few
-def test_no_rows_have_outputs_without_rows(kind, logits3):
-    X, y = logits3
-    fitted = kind().fit(X.astype(np.float32), y)
-    for name in ("transform", "predict_proba", "predict_log_proba", "predict"):
-        for empty in (X[:0], X[:0].astype(np.float32), pd.DataFrame(X[:0])):
-            one, none = getattr(fitted, name)(X[:1]), getattr(fitted, name)(empty)
-            assert none.shape == (0, *one.shape[1:])
-            assert none.dtype.kind == one.dtype.kind
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_rows_in_any_layout_match_a_data_frame(kind, dtype):
+    """Contiguous arrays skip the checks of scikit-learn, which data frames pass."""
+    Z, y = make_logits(200, 3, random_state=0)
+    X = Z.astype(dtype)
+    calibrator = kind().fit(X, y)
+    for few_rows in (X[:1], X[:5], np.asfortranarray(X[:5]), X[:10:2], X[:0]):
+        for name in OUTPUTS:
+            method = getattr(calibrator, name)
+            found, expected = method(few_rows), method(pd.DataFrame(few_rows))
+            assert found.dtype == expected.dtype
+            assert len(found) == len(few_rows)
+            np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="2 features"):
-        fitted.predict_proba(X[:0, :2])
+        calibrator.predict_proba(X[:0, :2])
 
 
 # --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The three outputs of all calibrators: one answer in three forms, finite wherever it can be."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from families import FORMS, predicting, quick
 from scipy.special import log_softmax, softmax
@@ -86,15 +87,25 @@ def test_smaller_logits_are_left_alone():
     assert np.array_equal(Far(factor).fit(Z, [0, 1, 2]).transform(Z), factor * Z)
 
 
-@pytest.mark.parametrize("method", ["transform", "predict_proba", "predict_log_proba"])
-@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8, np.float16, bool, list])
-def test_logits_of_any_type_are_numbers(method, kind):
-    """Integers, Booleans, float16 and lists are computed in float64."""
+FORMS_OF_LOGITS = {
+    **{name: np.dtype(name).type for name in ("int64", "int8", "uint8", "float16", "longdouble")},
+    "other byte order": lambda Z: Z.astype(">f8"),
+    "objects": lambda Z: Z.astype(object),
+    "subclass": lambda Z: Z.view(type("Own", (np.ndarray,), {})),
+    "list": np.ndarray.tolist,
+    "data frame": pd.DataFrame,
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_LOGITS)
+def test_logits_of_any_type_are_numbers(form):
+    """Fits and predictions compute in float64."""
     Z, y = make_logits(60, 3, random_state=0)
-    given = np.abs(2 * Z).round().clip(0, 100)
-    given = given.tolist() if kind is list else given.astype(kind)
-    c = TemperatureScaling().fit(Z, y)
-    found = getattr(c, method)(given)
-    assert found.dtype == np.float64
-    expected = getattr(c, method)(np.array(given, dtype=np.float64))
-    np.testing.assert_array_equal(found, expected)
+    plain = np.abs(2 * Z).round().clip(0, 100)
+    given = FORMS_OF_LOGITS[form](plain)
+    found, expected = (TemperatureScaling().fit(X, y) for X in (given, plain))
+    assert found.temperature_ == expected.temperature_
+    for method in ("transform", "predict_proba", "predict_log_proba"):
+        answer = getattr(found, method)(given)
+        assert answer.dtype == np.float64
+        np.testing.assert_array_equal(answer, getattr(expected, method)(plain))

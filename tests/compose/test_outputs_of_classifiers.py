@@ -263,14 +263,10 @@ def test_groups_are_routed():
     ],
 )
 def test_bad_groups(groups, message):
-    for over in (
-        CalibratedClassifier(LogisticRegression()),
-        LogitTransformer(LogisticRegression()),
-    ):
+    base = LogisticRegression()
+    for fit in (CalibratedClassifier(base).fit, LogitTransformer(base).fit_transform):
         with pytest.raises(ValueError, match=message):
-            over.fit_transform(X2, Y2, groups=groups) if hasattr(over, "transform") else over.fit(
-                X2, Y2, groups=groups
-            )
+            fit(X2, Y2, groups=groups)
 
 
 def test_a_row_in_several_test_sets_is_a_group():

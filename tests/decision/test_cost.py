@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib._rows import rows as memory
-from skcalib.clinical import net_benefit
+from skcalib.clinical import net_benefit_curve
 from skcalib.decision import bayes_decision, calibration_decision_loss, expected_cost
 
 FRAUD = [[0, 3, 10], [100, 3, 0]]
@@ -212,9 +212,9 @@ def test_decision_loss_is_the_largest_gain_of_isotonic_recalibration(seed, n, di
     near = np.concatenate([p, p + 1e-9, rng.uniform(size=50)])
     thresholds = near[(near > 0) & (near < 1)]
     before, after = (
-        np.array([net_benefit(y, r, t, sample_weight=w) for t in thresholds]) for r in (p, q)
+        net_benefit_curve(y, r, thresholds=thresholds, sample_weight=w) for r in (p, q)
     )
-    gain = (1 - thresholds) * (after - before)
+    gain = (1 - after.threshold) * (after.net_benefit - before.net_benefit)
     found = calibration_decision_loss(y, p, sample_weight=w)
     assert found == pytest.approx(max(gain.max(), 0), abs=1e-7)
     assert calibration_decision_loss(y, q, sample_weight=w) == pytest.approx(0, abs=1e-9)

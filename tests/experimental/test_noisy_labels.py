@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import log_softmax, softmax
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 
 import skcalib
@@ -179,7 +179,8 @@ def test_calibrators_of_weights_only():
 
 def test_trees_are_not_fitted_until_the_limit():
     Z, _, labels = noisy(200, Q3)
-    trees = skcalib.experimental.EstimatorCalibration()
+    boosting = HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4)
+    trees = skcalib.experimental.EstimatorCalibration(boosting)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         c = NoisyLabelCalibration(trees, noise_matrix=Q3).fit(Z, labels)
     assert c.n_iter_ < 200
@@ -197,8 +198,8 @@ def test_warnings_and_classes_of_the_calibrator_reach_the_user():
 
 
 def test_copies_that_take_too_much_memory_are_refused():
-    n_classes = 5000
-    Z = np.random.default_rng(0).normal(size=(50, n_classes))
+    n_rows, n_classes = 130, 2000  # 5.2e8 logits
+    Z = np.random.default_rng(0).normal(size=(n_rows, n_classes))
     calibrator = NoisyLabelCalibration(classes=range(n_classes))
     with pytest.raises(ValueError, match=r"at most 5e\+08 logits in all.* Fit to fewer rows"):
-        calibrator.fit(Z, np.arange(50))
+        calibrator.fit(Z, np.arange(n_rows))

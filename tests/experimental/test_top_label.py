@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 import skcalib
 from skcalib._scores.columns import margins, top_and_rest
 from skcalib.datasets import make_logits
+from skcalib.experimental import TopLabelCalibration
 
 ONE_BIN = skcalib.HistogramBinning(n_bins=1, pseudo_rows=0)
 # Class 0 has the top score in four rows (one is right), class 1 in two rows (both are right).
@@ -28,9 +29,7 @@ def over_predicted(n, seed=0):
 
 
 def test_frequencies_by_hand():
-    c = skcalib.experimental.TopLabelCalibration(ONE_BIN, shrinkage=0, classes=range(3)).fit(
-        np.log(P), Y
-    )
+    c = TopLabelCalibration(ONE_BIN, shrinkage=0, classes=range(3)).fit(np.log(P), Y)
     assert c.shares_.tolist() == [1, 0, 0]
     found = c.predict_proba(np.log(P))
     # A quarter of the first predictions are right; half of all rows, which class 1 has.
@@ -41,7 +40,7 @@ def test_frequencies_by_hand():
 
 @pytest.mark.parametrize("shrinkage", [1.0, 20.0])
 def test_a_class_is_shrunk_towards_all_rows(shrinkage):
-    c = skcalib.experimental.TopLabelCalibration(ONE_BIN, shrinkage=shrinkage, classes=range(3))
+    c = TopLabelCalibration(ONE_BIN, shrinkage=shrinkage, classes=range(3))
     c.fit(np.log(P), Y)
     found = c.predict_proba(np.log(P))[:4, 0]
     np.testing.assert_allclose(found, (4 * 1 / 4 + shrinkage / 2) / (4 + shrinkage))
@@ -53,7 +52,7 @@ def test_a_class_is_shrunk_towards_all_rows(shrinkage):
 )
 def test_each_class_has_a_binary_calibrator_of_its_margins(calibrator):
     Z, y = over_predicted(1500)
-    c = skcalib.experimental.TopLabelCalibration(calibrator, shrinkage=0).fit(Z, y)
+    c = TopLabelCalibration(calibrator, shrinkage=0).fit(Z, y)
     top, M, found = Z.argmax(axis=1), margins(Z), c.predict_proba(Z)
     binary = skcalib.PlattScaling() if calibrator is None else calibrator
     for k in range(3):
@@ -73,7 +72,7 @@ def test_histograms_match_the_paper():
     kept = np.concatenate([np.flatnonzero(top == k)[:600] for k in range(3)])
     Z, y, top = Z[kept], y[kept], top[kept]
     binning = skcalib.HistogramBinning(n_bins=10, strategy="quantile", pseudo_rows=0)
-    c = skcalib.experimental.TopLabelCalibration(binning, shrinkage=0).fit(Z, y)
+    c = TopLabelCalibration(binning, shrinkage=0).fit(Z, y)
     found = c.predict_proba(Z)[np.arange(len(y)), top]
     for k in range(3):
         rows = np.flatnonzero(top == k)
@@ -84,7 +83,7 @@ def test_histograms_match_the_paper():
 
 def test_of_two_classes_each_prediction_has_a_calibrator():
     Z, y = make_logits(3000, 2, offset=[1, 0], temperature=2.0, random_state=0)
-    c = skcalib.experimental.TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
+    c = TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
     assert len(c.calibrators_) == 2
     z = np.array([[2.0], [-2.0]])
     found = c.transform(z)
@@ -99,7 +98,7 @@ def test_confidence_is_right_for_each_predicted_class():
     (Z, y), (test, label) = over_predicted(6000), over_predicted(20_000, seed=1)
     top = test.argmax(axis=1)
     gaps = []
-    for c in (skcalib.TemperatureScaling(), skcalib.experimental.TopLabelCalibration()):
+    for c in (skcalib.TemperatureScaling(), TopLabelCalibration()):
         q = c.fit(Z, y).predict_proba(test)[np.arange(len(top)), top]
         gaps.append([abs((q - (label == top))[top == k].mean()) for k in range(3)])
     assert max(gaps[0]) > 0.08
@@ -116,7 +115,7 @@ def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
     Z[:, 3] -= 50  # never predicted
     top = Z.argmax(axis=1)
     y = np.where(top == 1, 1, np.where(top == 2, 0, y))  # always right, never right
-    c = skcalib.experimental.TopLabelCalibration(classes=range(4)).fit(Z, y)
+    c = TopLabelCalibration(classes=range(4)).fit(Z, y)
     assert (c.shares_ > 0).tolist() == [True, False, False, False]
     assert all(c.calibrators_[k] is c.pooled_calibrator_ for k in (1, 2, 3))
     new = Z - [0, 0, 0, -100]
@@ -134,7 +133,7 @@ def test_all_predictions_right_or_wrong(calibrator, right):
     """Platt scaling with smoothed targets replaces classifiers if there is a single outcome."""
     Z, _ = make_logits(200, 3, random_state=0)
     y = Z.argmax(axis=1) if right else Z.argmin(axis=1)
-    c = skcalib.experimental.TopLabelCalibration(calibrator).fit(Z, y)
+    c = TopLabelCalibration(calibrator).fit(Z, y)
     assert isinstance(c.pooled_calibrator_, skcalib.PlattScaling)
     q = c.predict_proba(Z)[np.arange(200), Z.argmax(axis=1)]
     assert (q > 0.98 if right else q < 0.02).all()
@@ -144,11 +143,9 @@ def test_all_predictions_right_or_wrong(calibrator, right):
 def test_certain_rows_are_not_counted():
     Z, y = over_predicted(500)
     certain = np.where(np.eye(3) == 1, 0.0, -np.inf)
-    both = skcalib.experimental.TopLabelCalibration().fit(np.vstack([Z, certain]), [*y, 0, 1, 2])
-    np.testing.assert_allclose(
-        both.shares_, skcalib.experimental.TopLabelCalibration().fit(Z, y).shares_
-    )
-    for fitted in (both, skcalib.experimental.TopLabelCalibration().fit(certain, [0, 1, 2])):
+    both = TopLabelCalibration().fit(np.vstack([Z, certain]), [*y, 0, 1, 2])
+    np.testing.assert_allclose(both.shares_, TopLabelCalibration().fit(Z, y).shares_)
+    for fitted in (both, TopLabelCalibration().fit(certain, [0, 1, 2])):
         assert np.array_equal(fitted.predict_proba(certain), np.eye(3))
 
 
@@ -158,7 +155,7 @@ def test_warnings_name_the_columns_they_are_of():
     wrong = expit(margin) > np.random.default_rng(0).uniform(size=2000)
     y = np.where(top == 1, np.where(wrong, 2, 1), y)
     with pytest.warns(UserWarning, match="^Top label in column 1: The slope of 1 of 1") as caught:
-        skcalib.experimental.TopLabelCalibration().fit(Z, y)
+        TopLabelCalibration().fit(Z, y)
     assert len(caught) == 1
 
 
@@ -172,9 +169,7 @@ def test_classes_set_by_comparisons_and_classifiers_are_not_set_on_the_binary_ca
     X, y = over_predicted(300)
     X, y = X[:, : len(labels)], np.minimum(y, len(labels) - 1)
     y = np.array(labels)[y]
-    binary = skcalib.experimental.TopLabelCalibration(
-        skcalib.HistogramBinning(n_bins=3, pseudo_rows=1)
-    )
+    binary = TopLabelCalibration(skcalib.HistogramBinning(n_bins=3, pseudo_rows=1))
     chain = make_pipeline(skcalib.TemperatureScaling(), binary)
     for calibrator in (binary, chain):
         expected = calibrator.fit(X, y).predict_proba(X)

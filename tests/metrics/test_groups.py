@@ -1,13 +1,12 @@
 """Intervals and tests of rows that belong to groups, such as the visits of a patient."""
 
-import importlib.util
 from contextlib import suppress
 from functools import partial
 from inspect import signature
-from pathlib import Path
 
 import numpy as np
 import pytest
+from families import benchmark
 from scipy.special import expit, logit
 from scipy.stats import binom, t as student, ttest_1samp
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +25,6 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._groups import skewed_interval
 
-SIMULATION = Path(__file__).parents[2] / "benchmarks" / "simulate_groups.py"
 SIX = np.repeat(np.arange(60), 6)
 
 
@@ -362,10 +360,7 @@ def test_groups_without_an_interval_are_refused():
 
 @pytest.fixture(scope="module")
 def simulation():
-    spec = importlib.util.spec_from_file_location("simulate_groups", SIMULATION)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("simulate_groups")
 
 
 CELLS = [

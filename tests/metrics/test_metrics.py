@@ -210,6 +210,14 @@ def test_single_precision(measure, kind, rng):
     assert single == pytest.approx(measure(y, P, kind=kind), abs=1e-3)
 
 
+def test_layout_and_type_of_labels_and_probabilities_do_not_matter():
+    y, p = np.array([0, 1, 1]), np.array([0.25, 0.5, 0.75])
+    expected = expected_calibration_error(y, p)
+    assert expected_calibration_error(y.repeat(2)[::2], p.repeat(2)[::2]) == expected
+    assert expected_calibration_error(y.tolist(), p.astype(np.float16)) == expected
+    assert expected_calibration_error(y.astype(str), p) == expected
+
+
 def test_hand_table():
     """Confidences .9 .9 in one bin, .7 and .6 in two more; right, wrong, right, right."""
     P = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]]
@@ -338,6 +346,11 @@ BAD = {
         {"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]},
         "y_true and y_proba are probably swapped",
     ),
+    "no rows": ({"y_true": [], "y_proba": np.ones((0, 2))}, "0 sample"),
+    "three dimensions": ({"y_proba": np.ones((3, 2, 2))}, "dim"),
+    "text": ({"y_proba": np.array(["0.5", "0.2", "x"])}, "x"),
+    "rows of labels": ({"y_true": [[0, 1, 1]]}, "y_true"),
+    "complex labels": ({"y_true": np.array([0, 1j, 1])}, "omplex"),
     "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
     "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns.* 255"),
     "unknown label": ({"labels": [0, 2]}, "only labels named in labels, got 1, which is not"),

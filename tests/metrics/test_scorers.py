@@ -44,6 +44,7 @@ OWN = {
     "neg_root_mean_squared_calibration_error": (metrics.root_mean_squared_calibration_error, {}),
     "neg_classwise_calibration_error": (metrics.expected_calibration_error, {"kind": "classwise"}),
 }
+ECE = "neg_expected_calibration_error"
 every = pytest.mark.parametrize("name", OWN)
 X, y = load_iris(return_X_y=True)
 
@@ -58,25 +59,21 @@ def problem(request):
 
 
 @every
-def test_score_with_weights(name, problem):
+def test_scores_are_negative_measures_of_the_classifier(name, problem, recwarn):
+    """With weights, and for each kind of calibration that the measure has."""
     X, y = problem
-    measure, params = OWN[name]
-    w = np.random.default_rng(0).uniform(size=len(y))
+    measure, fixed = OWN[name]
+    w, names = np.random.default_rng(0).uniform(size=len(y)), np.unique(y)
     classifier = GaussianNB().fit(X, y)
-    expected = -measure(y, classifier.predict_proba(X), sample_weight=w, **params)
-    assert metrics.calibration_scorer(name)(classifier, X, y, sample_weight=w) == pytest.approx(
-        expected
-    )
-
-
-def test_arguments_of_the_measure():
-    classifier = GaussianNB().fit(X, y)
-    scorer = metrics.calibration_scorer(
-        "neg_classwise_calibration_error", n_bins=4, strategy="quantile"
-    )
-    assert scorer(classifier, X, y) == -metrics.expected_calibration_error(
-        y, classifier.predict_proba(X), n_bins=4, strategy="quantile", kind="classwise"
-    )
+    P, kinds = classifier.predict_proba(X), [{}]
+    if "kind" not in fixed:
+        kinds += [{"kind": "top-label"}, {"kind": "classwise"}]
+        kinds += [{"kind": "binary", "pos_label": names[0]}] * (len(names) == 2)
+    for given in kinds:
+        expected = -measure(y, P, sample_weight=w, **fixed, **given)
+        score = metrics.calibration_scorer(name, **given)
+        assert score(classifier, X, y, sample_weight=w) == pytest.approx(expected)
+    assert not recwarn
 
 
 @every
@@ -128,12 +125,14 @@ def test_metadata_routing_brings_weights(name):
     assert (results["test_True"] != plain).any()
 
 
-def test_scorers_are_plain_objects():
-    scorer = metrics.calibration_scorer("neg_expected_calibration_error", n_bins=7)
+def test_scorers_and_their_copies_pass_arguments_to_the_measure():
+    given, classifier = {"n_bins": 4, "strategy": "quantile"}, GaussianNB().fit(X, y)
+    scorer = metrics.calibration_scorer("neg_classwise_calibration_error", **given)
     assert "n_bins" in repr(scorer)
-    classifier = GaussianNB().fit(X, y)
-    for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer)):
-        assert copy(classifier, X, y) == scorer(classifier, X, y)
+    P = classifier.predict_proba(X)
+    expected = -metrics.expected_calibration_error(y, P, kind="classwise", **given)
+    for copy in (scorer, pickle.loads(pickle.dumps(scorer)), clone(scorer)):
+        assert copy(classifier, X, y) == expected
 
 
 def test_names():
@@ -144,13 +143,6 @@ def test_names():
     assert {*OWN, *of_labels, ordered, *sklearn.metrics.get_scorer_names()} == set(names)
     for name in names:
         assert callable(metrics.calibration_scorer(name))
-
-
-def test_bad_names_and_arguments():
-    with pytest.raises(ValueError, match=r"no scorer named 'ece'.*get_scorer_names"):
-        metrics.calibration_scorer("ece")
-    with pytest.raises(ValueError, match=r"'accuracy' is scikit-learn's scorer .* got n_bins"):
-        metrics.calibration_scorer("accuracy", n_bins=3)
 
 
 @every
@@ -164,36 +156,23 @@ def test_unknown_arguments_are_named_at_once(name):
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("measure", "params", "message"),
     [
-        ({"kind": "multilabel", "pos_label": 1}, "pos_label is for kind='binary', got 1"),
-        ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
-        ({"strategy": "width"}, "strategy must be one of .* got 'width'"),
-        ({"kind": "top"}, "kind must be one of .* got 'top'"),
+        ("ece", {}, r"no scorer named 'ece'.*get_scorer_names"),
+        (3, {}, r"must be the name of a scorer or a function .* got 3"),
+        ("accuracy", {"n_bins": 3}, "'accuracy' is scikit-learn's scorer .* got n_bins"),
+        ("accuracy", {"greater_is_better": True}, "greater_is_better is for functions, got True"),
+        (ECE, {"kind": "multilabel", "pos_label": 1}, "pos_label is for kind='binary', got 1"),
+        (ECE, {"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
+        (ECE, {"strategy": "width"}, "strategy must be one of .* got 'width'"),
+        (ECE, {"kind": "top"}, "kind must be one of .* got 'top'"),
+        (ECE, {"norm": "l1"}, "A norm is a measure of its own: 'l1' is 'neg_expected_calib"),
+        (area_under_risk_coverage, {"bins": 3}, "'area_under_risk_coverage' takes .* bins"),
     ],
 )
-def test_scorers_refuse_invalid_values_when_they_are_made(params, message):
+def test_invalid_scorers_are_refused_when_they_are_made(measure, params, message):
     with pytest.raises(ValueError, match=message):
-        metrics.calibration_scorer("neg_expected_calibration_error", **params)
-
-
-@every
-def test_right_values_are_accepted(name, problem, recwarn):
-    X, y = problem
-    names = np.unique(y)
-    classifier = GaussianNB().fit(X, y)
-    measure, fixed = OWN[name]
-    of_each = ["classwise"]
-    kinds = ["top-label", *of_each, *(["binary"] * (len(names) == 2))]
-    for kind in [None] if "kind" in fixed else kinds:
-        given = {} if kind is None else {"kind": kind}
-        if kind == "binary":
-            given["pos_label"] = names[0]
-        expected = -measure(y, classifier.predict_proba(X), **fixed, **given)
-        assert metrics.calibration_scorer(name, **given)(classifier, X, y) == pytest.approx(
-            expected
-        )
-    assert not recwarn
+        metrics.calibration_scorer(measure, **params)
 
 
 def test_estimator_without_probabilities():
@@ -274,21 +253,6 @@ def test_labels_of_another_type_than_the_classes():
     for name in ("neg_log_loss", "neg_expected_calibration_error"):
         with pytest.raises(ValueError, match=r"type of the classes .*'0', '1', '2'.*astype\("):
             metrics.calibration_scorer(name)(classifier, X, y.astype(str))
-
-
-def test_norms_are_measures_of_their_own():
-    message = "got norm. A norm is a measure of its own: 'l1' is 'neg_expected_calibration_error'"
-    with pytest.raises(ValueError, match=message):
-        metrics.calibration_scorer("neg_expected_calibration_error", norm="l1")
-
-
-def test_objects_that_are_not_scorers_are_refused():
-    with pytest.raises(ValueError, match=r"must be the name of a scorer or a function .* got 3"):
-        metrics.calibration_scorer(3)
-    with pytest.raises(ValueError, match="greater_is_better is for functions, got True"):
-        metrics.calibration_scorer("accuracy", greater_is_better=True)
-    with pytest.raises(ValueError, match=r"'area_under_risk_coverage' takes the arguments .* bins"):
-        metrics.calibration_scorer(area_under_risk_coverage, bins=3)
 
 
 def test_functions_in_a_comparison():

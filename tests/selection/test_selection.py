@@ -79,7 +79,7 @@ def by_skops(estimator):
 
     file = skops.io.dumps(estimator)
     unknown = skops.io.get_untrusted_types(data=file)
-    assert all(name.startswith(("skcalib.", "stand_ins.")) for name in unknown), unknown
+    assert all(name.startswith(("skcalib.", "families.")) for name in unknown), unknown
     return skops.io.loads(file, trusted=unknown)
 
 

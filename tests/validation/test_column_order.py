@@ -188,18 +188,15 @@ def test_two_integers_are_labels(labels):
 # The rows.
 
 
-def test_swapped_columns_are_detected(rng):
-    for n, n_classes in ((100, 2), (200, 3), (1000, 10), (5000, 100)):
-        y = rng.integers(n_classes, size=n)
-        Z = rng.normal(size=(n, n_classes)) + 3 * np.eye(n_classes)[y]
-        top = Z.argmax(axis=1)
-        assert suspect_columns(y, top, n_classes) is None
-        wanted = np.roll(np.arange(n_classes), 1)
-        found = suspect_columns(y, wanted[top], n_classes)
-        assert (found == wanted).mean() > 0.9
-        exchanged = np.arange(n_classes)
-        exchanged[[0, 1]] = 1, 0
-        np.testing.assert_array_equal(suspect_columns(y, exchanged[top], n_classes), exchanged)
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+def test_two_exchanged_columns_and_turned_columns_are_found(n_classes, rng):
+    y = rng.integers(n_classes, size=60 * n_classes)
+    top = np.where(rng.random(len(y)) < 0.7, y, rng.integers(n_classes, size=len(y)))
+    assert suspect_columns(y, top, n_classes) is None
+    exchanged = np.r_[1, 0, 2:n_classes]
+    np.testing.assert_array_equal(suspect_columns(y, exchanged[top], n_classes), exchanged)
+    turned = np.roll(np.arange(n_classes), 1)
+    np.testing.assert_array_equal(suspect_columns(y, turned[top], n_classes), turned)
 
 
 def test_weak_and_biased_models_raise_no_false_alarm(rng):
@@ -254,17 +251,11 @@ def test_pipelines_have_columns_in_the_order_of_the_calibrator():
         assert pipeline.fit(X, labels).score(X, labels) > 0.6
 
 
-def use_report(X, y):
-    report = calibration_report(Uncalibrated().fit(Z3, Y3), X, y, random_state=0)
-    report.to_html()
-    assert len(report.warnings_) == 1
-
-
 @pytest.mark.parametrize(
     "use",
     [
         lambda X, y: compare_calibrators(X, y, calibrators=[BBQ()], cv=3),
-        use_report,
+        lambda X, y: calibration_report(Uncalibrated().fit(Z3, Y3), X, y, random_state=0).to_html(),
         TemperatureSweepDisplay.from_logits,
     ],
     ids=["comparison", "report", "sweep"],
@@ -281,12 +272,3 @@ def test_exchanged_columns_of_a_test_set_are_warned_of_once():
     with pytest.warns(ColumnOrderWarning, match=r"uncalibrated, BBQ: Columns of y_proba") as caught:
         compare_calibrators(Z3, Y3, calibrators=[BBQ()], test=(Z3[:, [1, 0, 2]], Y3))
     assert len(caught) == 1
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
-def test_exchanged_columns_are_found_whatever_the_other_classes_are(n_classes, rng):
-    y = rng.integers(n_classes, size=60 * n_classes)
-    top = np.where(rng.random(len(y)) < 0.7, y, rng.integers(n_classes, size=len(y)))
-    exchanged = np.r_[1, 0, 2:n_classes]
-    np.testing.assert_array_equal(suspect_columns(y, exchanged[top], n_classes), exchanged)
-    assert suspect_columns(y, top, n_classes) is None
