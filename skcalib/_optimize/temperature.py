@@ -223,8 +223,15 @@ def _fit_mixture(
     if best == 0 and plain.outcome != "minimum":
         return plain
     cell = grid[[max(best - 1, 0), min(best + 1, len(grid) - 1)]]
-    minimum = optimize.minimize_scalar(loss, bounds=cell, method="bounded", options={"xatol": 1e-9})
-    return InverseTemperature(float(np.exp(minimum.x)), "minimum")
+    options = {"xatol": 1e-5}
+    minimum = optimize.minimize_scalar(loss, bounds=cell, method="bounded", options=options).x
+    # The loss is flat there, so its values do not show the minimum more closely; its slope does.
+    root = optimize.root_scalar(
+        lambda u: float(rows.sum(partial(mixture_slopes, float(np.exp(u)), smoothing))),
+        x0=minimum, x1=minimum + 1e-5, method="secant", maxiter=10,
+    )  # fmt: skip
+    is_close = root.converged and abs(root.root - minimum) < 1e-3
+    return InverseTemperature(float(np.exp(root.root if is_close else minimum)), "minimum")
 
 
 def mixture_losses(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -237,6 +244,20 @@ def mixture_losses(b: float, share: float, Z: Floats, y: Indices, w: Floats | No
         n_classes = np.count_nonzero(np.isfinite(S), axis=1)
         log_p = np.logaddexp(np.log1p(-share) + log_p, np.log(share) - np.log(n_classes))
     return -xa.weighted_sum(log_p, w)
+
+
+def mixture_slopes(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Summed derivative of :func:`mixture_losses` by the logarithm of ``b``."""
+    Z = xa.both_columns(Z).astype(np.float64, copy=False)
+    S = b * (Z - Z.max(axis=1, keepdims=True))
+    n_classes = np.count_nonzero(np.isfinite(S), axis=1)
+    S = np.maximum(S, LOWEST_SCORE)
+    P = np.exp(S)
+    P /= P.sum(axis=1, keepdims=True)
+    each = np.arange(len(y))
+    scaled = (1 - share) * P[each, y]
+    slopes = scaled / (scaled + share / n_classes) * ((P * S).sum(axis=1) - S[each, y])
+    return xa.weighted_sum(slopes, w)
 
 
 def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
