@@ -352,7 +352,6 @@ class MultiLabelCalibrator(
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
