@@ -156,14 +156,14 @@ class ScoreDecompositionDisplay(drawing.Display):
         if not isinstance(estimator, Mapping):
             estimator = {type(estimator).__name__: estimator}
         _check_names("estimator", estimator)
-        found = {}
+        decompositions = {}
         for name, model in estimator.items():
             P, classes = drawing.predict(model, X, response_method)
-            found[name] = score_decomposition(
+            decompositions[name] = score_decomposition(
                 y, P, score=score, kind=kind, sample_weight=sample_weight,
                 labels=None if kind == "multilabel" else classes, pos_label=pos_label,
             )  # fmt: skip
-        return cls(found, score=score).plot(ax, arrows=arrows, legend=legend)
+        return cls(decompositions, score=score).plot(ax, arrows=arrows, legend=legend)
 
     @classmethod
     def from_predictions(
@@ -219,8 +219,10 @@ default="classwise"
             "score": score, "kind": kind, "sample_weight": sample_weight, "labels": labels,
             "pos_label": pos_label,
         }  # fmt: skip
-        found = {name: score_decomposition(y_true, P, **params) for name, P in y_proba.items()}
-        return cls(found, score=score).plot(ax, arrows=arrows, legend=legend)
+        decompositions = {
+            name: score_decomposition(y_true, P, **params) for name, P in y_proba.items()
+        }
+        return cls(decompositions, score=score).plot(ax, arrows=arrows, legend=legend)
 
     def plot(
         self,
@@ -346,8 +348,8 @@ def _mean(parts: ScoreDecomposition) -> ScoreDecomposition:
 
 
 def _common_uncertainty(decompositions: Mapping[str, ScoreDecomposition]) -> float:
-    found = {name: float(d.uncertainty) for name, d in decompositions.items()}
-    (first, wanted), *others = found.items()
+    uncertainties = {name: float(d.uncertainty) for name, d in decompositions.items()}
+    (first, wanted), *others = uncertainties.items()
     for name, value in others:
         if not np.isclose(value, wanted, rtol=1e-6, atol=0):
             raise ValueError(
