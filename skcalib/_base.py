@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays as xa
+from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays
 from skcalib._rows.arrays import on_host
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.inputs import as_array, as_numpy, checked_rows
@@ -131,7 +131,9 @@ class BaseCalibrator(
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
         else:
-            validate_data(self, collection_row(X) if xa.is_dask(X) else X, skip_check_array=True)
+            validate_data(
+                self, collection_row(X) if arrays.is_dask(X) else X, skip_check_array=True
+            )
         for name, value in {"classes_": classes, **fitted}.items():
             setattr(self, name, value)
         return self
@@ -225,10 +227,10 @@ class BaseCalibrator(
         """Check logits, and apply a method of blocks of logits to them."""
         inputs.check_fitted(self)
         X = as_array(X, n_columns=self.n_features_in_, tensors=True)
-        if xa.is_tensor(X):
+        if arrays.is_tensor(X):
             return self._outputs_of_tensor(method, X)
         labels.check_column_names(X, self.classes_)
-        if xa.is_dask(X):
+        if arrays.is_dask(X):
             # A copy, since lazy outputs must not change when the estimator is fitted again.
             return map_collection(partial(BaseCalibrator._row_outputs, copy(self), method), X)
         return self._row_outputs(method, X)
@@ -253,40 +255,42 @@ class BaseCalibrator(
         self._check_takes_masked(masked=inputs.check_finite(X))
         if X.shape[0] > 1:
             inputs.warn_of_new_probabilities(X)
-        with xa.in_full_precision(X):
+        with arrays.in_full_precision(X):
             return getattr(self._moved_to(X), method)(X)
 
     def _moved_to(self, X: Any) -> Self:
         """Return a copy with fitted arrays in the library and on the device of a tensor."""
         moved = type(self).__new__(type(self))
         for name, value in vars(self).items():
-            setattr(moved, name, xa.following(value, X) if isinstance(value, np.ndarray) else value)
+            setattr(
+                moved, name, arrays.following(value, X) if isinstance(value, np.ndarray) else value
+            )
         return moved
 
     def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
         """Compute outputs for a tensor on the host, and return them where the tensor is."""
-        xa.check_needs_no_gradients(X, "X")
-        return xa.following(self._outputs(on_host(X), method, *more), X)
+        arrays.check_needs_no_gradients(X, "X")
+        return arrays.following(self._outputs(on_host(X), method, *more), X)
 
     def _probabilities(self, Z: Floats) -> Floats:
-        return xa.mixed_probabilities(self._unmixed(Z), self._uniform_share())
+        return arrays.mixed_probabilities(self._unmixed(Z), self._uniform_share())
 
     def _log_probabilities(self, Z: Floats) -> Floats:
-        return xa.log_softmax(self._calibrated(Z))
+        return arrays.log_softmax(self._calibrated(Z))
 
     def _calibrated(self, Z: Floats) -> Floats:
         """Calibrated logits, finite except for masked classes."""
-        return xa.mix_logits(self._unmixed(Z), self._uniform_share())
+        return arrays.mix_logits(self._unmixed(Z), self._uniform_share())
 
     def _most_probable(self, Z: Floats) -> Array:
         # Rounding may lose the order of the scores, and of their mixture, which it does not change.
         kept = self._keeps_order or self._keeps_predictions
         S = Z if kept else self._unmixed(Z)
-        return labels_of(self.classes_, xa.both_columns(S))
+        return labels_of(self.classes_, arrays.both_columns(S))
 
     def _unmixed(self, Z: Floats) -> Floats:
         """Calibrated logits before they are mixed with the uniform distribution."""
-        return xa.finite_unless_masked(self._calibrate, Z)
+        return arrays.finite_unless_masked(self._calibrate, Z)
 
     def _uniform_share(self) -> float:
         """The share of the uniform distribution in all probabilities."""
@@ -317,6 +321,6 @@ def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
 
 def labels_of(classes: Array, S: Floats) -> Any:
     """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
-    best = xa.namespace(S).argmax(S, axis=1)
+    best = arrays.namespace(S).argmax(S, axis=1)
     is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
-    return classes[xa.on_host(best)] if is_text else xa.take(classes, best)
+    return classes[arrays.on_host(best)] if is_text else arrays.take(classes, best)

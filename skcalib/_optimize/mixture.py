@@ -23,7 +23,7 @@ from functools import partial
 import numpy as np
 from scipy import optimize, special
 
-from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
+from skcalib._rows import Floats, Indices, Plan, Rows, arrays
 from skcalib._rows.rows import BlockFunction
 
 MAX_ITERATIONS = 100
@@ -31,8 +31,8 @@ MAX_ITERATIONS = 100
 
 def mixture(L: Floats, weights: Floats) -> Floats:
     """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
-    shifted = L + xa.like(xa.namespace(weights).log(weights)[:, None, None], L, L.dtype)
-    xp = xa.namespace(L)
+    shifted = L + arrays.like(arrays.namespace(weights).log(weights)[:, None, None], L, L.dtype)
+    xp = arrays.namespace(L)
     top = xp.max(shifted, axis=0)
     finite = xp.where(-np.inf == top, 0.0, top)
     with np.errstate(divide="ignore"):
@@ -78,7 +78,7 @@ def _logs_and_products(
     mixed = np.maximum(Q @ x, 1e-100)  # avoid division by zero
     S, logs = Q / mixed[:, None], np.log(mixed)
     products = (S if w is None else S * w[:, None]).T @ S
-    return np.append(xa.weighted_sum(logs, w), products)
+    return np.append(arrays.weighted_sum(logs, w), products)
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
@@ -133,8 +133,8 @@ def fit_intercept(L: Floats, y: Indices, w: Floats | None) -> Floats:
         S = L + b
         log_sums = special.logsumexp(S, axis=1)
         losses = log_sums - S[np.arange(len(y)), y]
-        gradient = xa.weighted_sum(np.exp(S - log_sums[:, None]), w) - counts + 2 * b
-        return float(xa.weighted_sum(losses, w) + b @ b) / total, gradient / total
+        gradient = arrays.weighted_sum(np.exp(S - log_sums[:, None]), w) - counts + 2 * b
+        return float(arrays.weighted_sum(losses, w) + b @ b) / total, gradient / total
 
     options = {"gtol": 1e-3 / total, "ftol": 0.0}
     start = np.zeros(L.shape[1])

@@ -22,7 +22,7 @@ from scipy import optimize
 
 from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import newton, parts_of
-from skcalib._rows import Floats, Indices, Rows, arrays as xa
+from skcalib._rows import Floats, Indices, Rows, arrays
 
 # Largest number of passes over the rows.
 MAX_PASSES = 100
@@ -30,14 +30,14 @@ MAX_PASSES = 100
 
 def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
     """The terms of the function without their slopes, each of the shape of the scores ``L``."""
-    for low, high in pairwise([-np.inf, *xa.on_host(knots).tolist(), np.inf]):
-        yield xa.namespace(L).clip(L, low, high)
+    for low, high in pairwise([-np.inf, *arrays.on_host(knots).tolist(), np.inf]):
+        yield arrays.namespace(L).clip(L, low, high)
 
 
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
     """Values of the function at the scores ``L``."""
-    S = xa.namespace(L).zeros_like(L)
-    for term, slope in zip(terms(L, knots), xa.like(slopes, L, L.dtype), strict=True):
+    S = arrays.namespace(L).zeros_like(L)
+    for term, slope in zip(terms(L, knots), arrays.like(slopes, L, L.dtype), strict=True):
         S = S + term * slope
     return S
 

@@ -35,7 +35,7 @@ from scipy.special import expit, log_expit
 
 from skcalib._optimize.linear import LEAST_REST, NOISE
 from skcalib._optimize.logistic import fit_sigmoids
-from skcalib._rows import Floats, Indices, Plan, Rows, arrays as xa
+from skcalib._rows import Floats, Indices, Plan, Rows, arrays
 from skcalib._rows.arrays import is_event
 
 # Cells between the least and the largest score of each class.
@@ -96,7 +96,7 @@ def smooth_basis(n_knots: int) -> Floats:
 
 def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
     """The functions 1, u, and a cube above each knot except the last, linear outside [0, 1]."""
-    xp = xa.namespace(U)
+    xp = arrays.namespace(U)
     yield xp.ones_like(U)
     yield U
     inside = xp.clip(U, 0.0, 1.0)
@@ -110,9 +110,9 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
 
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
     """Splines with coefficients (J + 1, K) at the points ``U`` (m, K), one for each column."""
-    S = xa.namespace(U).zeros_like(U)
+    S = arrays.namespace(U).zeros_like(U)
     for power, r in zip(powers(U, len(coefficients) - 1), coefficients, strict=True):
-        S = S + power * xa.like(r, U)
+        S = S + power * arrays.like(r, U)
     return S
 
 

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, Rows, arrays as xa
+from skcalib._rows import Floats, Indices, Rows, arrays
 from skcalib._warnings import NoMinimumWarning, warn
 
 # Smallest factor, times the mean range of the logits of a row: all classes are equally probable.
@@ -120,7 +120,7 @@ class RowMeans(NamedTuple):
 
 def _row_means(Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Sums over a block of the five numbers of :class:`RowMeans`."""
-    Z = xa.both_columns(Z)
+    Z = arrays.both_columns(Z)
     distance = Z.max(axis=1, keepdims=True) - Z
     gap = distance[np.arange(len(y)), y]
     possible = np.isfinite(distance)
@@ -128,7 +128,7 @@ def _row_means(Z: Floats, y: Indices, w: Floats | None) -> Floats:
     distance = np.where(possible, distance, 0)
     slope = gap - distance.sum(axis=1) / n
     terms = np.stack([gap == 0, gap, slope, np.log(n), distance.max(axis=1)])
-    return xa.weighted_sum(terms.T, w)
+    return arrays.weighted_sum(terms.T, w)
 
 
 def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -159,7 +159,7 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
         A *= S
         m3 = A.sum(axis=1) / total
         terms = np.stack([m1 - label, m2 - m1**2, m3 - (3 * m2 - 2 * m1**2) * m1])
-    return xa.weighted_sum(terms.T, w)
+    return arrays.weighted_sum(terms.T, w)
 
 
 def _find_root(
@@ -236,19 +236,19 @@ def _fit_mixture(
 
 def mixture_losses(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Summed log loss of ``softmax(b Z)`` mixed with a share of the uniform distribution."""
-    Z = xa.both_columns(Z)
+    Z = arrays.both_columns(Z)
     S = b * (Z - Z.max(axis=1, keepdims=True))
     S = S.astype(np.float64) if share else S  # the search compares losses that differ little
     log_p = S[np.arange(len(y)), y] - np.log(np.exp(S).sum(axis=1))
     if share:
         n_classes = np.count_nonzero(np.isfinite(S), axis=1)
         log_p = np.logaddexp(np.log1p(-share) + log_p, np.log(share) - np.log(n_classes))
-    return -xa.weighted_sum(log_p, w)
+    return -arrays.weighted_sum(log_p, w)
 
 
 def mixture_slopes(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Summed derivative of :func:`mixture_losses` by the logarithm of ``b``."""
-    Z = xa.both_columns(Z).astype(np.float64, copy=False)
+    Z = arrays.both_columns(Z).astype(np.float64, copy=False)
     S = b * (Z - Z.max(axis=1, keepdims=True))
     n_classes = np.count_nonzero(np.isfinite(S), axis=1)
     S = np.maximum(S, LOWEST_SCORE)
@@ -257,7 +257,7 @@ def mixture_slopes(b: float, share: float, Z: Floats, y: Indices, w: Floats | No
     each = np.arange(len(y))
     scaled = (1 - share) * P[each, y]
     slopes = scaled / (scaled + share / n_classes) * ((P * S).sum(axis=1) - S[each, y])
-    return xa.weighted_sum(slopes, w)
+    return arrays.weighted_sum(slopes, w)
 
 
 def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
@@ -265,11 +265,11 @@ def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
 
     Rows in which the two are equal do not count.
     """
-    Z = xa.both_columns(Z).astype(np.float64, copy=False)
+    Z = arrays.both_columns(Z).astype(np.float64, copy=False)
     distance = Z.max(axis=1, keepdims=True) - Z
     gap = np.where(distance > 0, distance, np.inf).min(axis=1)
     counts = np.isfinite(gap)
-    return xa.weighted_sum(np.stack([np.log(np.where(counts, gap, 1)), counts], axis=1), w)
+    return arrays.weighted_sum(np.stack([np.log(np.where(counts, gap, 1)), counts], axis=1), w)
 
 
 def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: object) -> Floats:
@@ -278,11 +278,11 @@ def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: object) ->
     With several columns and smoothing the logits are log-probabilities.
     """
     if Z.shape[1] > 1:  # remove constants of rows before rounding
-        Z = Z - xa.namespace(Z).max(Z, axis=1, keepdims=True)
-    return xa.mix_logits(xa.finite_unless_masked(lambda U: U / temperature, Z), smoothing)
+        Z = Z - arrays.namespace(Z).max(Z, axis=1, keepdims=True)
+    return arrays.mix_logits(arrays.finite_unless_masked(lambda U: U / temperature, Z), smoothing)
 
 
 def log_mixture(temperature: float, smoothing: float, Z: Floats, *_: object) -> Floats:
     """Log-probabilities (m, K) of the mixture that temperature scaling gives."""
     L = mixed_logits(temperature, smoothing, Z)
-    return L if smoothing > 0 and Z.shape[1] > 1 else xa.log_softmax(L)
+    return L if smoothing > 0 and Z.shape[1] > 1 else arrays.log_softmax(L)

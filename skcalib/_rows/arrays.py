@@ -4,7 +4,6 @@ Predictions run in the library of their logits: in NumPy, in the library of a te
 scikit-learn's ``array_api_dispatch`` is on, or with an array that writes a graph of ONNX. They take
 operations from :func:`namespace`, and from here where libraries differ or NumPy has a faster way. A
 tensor is an array of any library except NumPy. Blocks are (m, K): rows of logits or probabilities.
-Other modules call this module ``xa``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays as xa
-from .arrays import Array, on_host
+from .arrays import Array, check_tensor, is_dask, is_tensor, on_host
 from .dask import checked_chunks
 from .rows import MemoryRows, Rows
 
@@ -53,8 +52,8 @@ def as_array(
         raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
     is_series = hasattr(x, "to_frame")
     if type(x) is not np.ndarray:
-        kept = tensors and not xa.is_dask(x) and xa.is_tensor(x)
-        x = xa.check_tensor(x, name) if kept else as_numpy(x, name)
+        kept = tensors and not is_dask(x) and is_tensor(x)
+        x = check_tensor(x, name) if kept else as_numpy(x, name)
     n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "__len__") else 0)
     if n_dimensions > 2:
         raise ValueError(
@@ -116,7 +115,7 @@ def as_numpy(x: Any, name: str) -> Any:
                 "are impossible."
             )
         return x.data
-    if isinstance(x, np.ndarray) or xa.is_dask(x) or hasattr(x, "columns"):
+    if isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns"):
         return x
     try:
         x = on_host(x)
@@ -131,7 +130,7 @@ def as_numpy(x: Any, name: str) -> Any:
 
 def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
     """Raise a ValueError for a Dask collection where all rows are needed in memory."""
-    if any(map(xa.is_dask, inputs)):
+    if any(map(is_dask, inputs)):
         raise ValueError(
             message
             or "All rows must be in memory for this, got a Dask collection. Call compute() on a "
@@ -141,7 +140,7 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
 
 def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
     """Result of ``f(*inputs)``, or the inputs if one is a Dask collection."""
-    return inputs if any(map(xa.is_dask, inputs)) else f(*inputs)
+    return inputs if any(map(is_dask, inputs)) else f(*inputs)
 
 
 def checked_rows(
@@ -152,7 +151,7 @@ def checked_rows(
     The chunks of Dask collections are checked on the workers, and their statistics are added up:
     see :func:`~.dask.checked_chunks`.
     """
-    if any(map(xa.is_dask, inputs.values())):
+    if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
     arrays, statistics = check(*map(on_host, inputs.values()))
     return MemoryRows(*arrays), statistics

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, arrays as xa
+from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, arrays
 from skcalib._rows.rows import PLAIN, T
 
 
@@ -105,17 +105,17 @@ def _lowest_difference(Z: Floats) -> float:
 
     NumPy 1 takes the end of the range of single precision for a number in double precision.
     """
-    return float(xa.namespace(Z).finfo(Z.dtype).min) / 2
+    return float(arrays.namespace(Z).finfo(Z.dtype).min) / 2
 
 
 def _exact_margins(Z: Floats) -> Floats:
     """The same, with the others of the largest logit relative to the second of them."""
-    xp = xa.namespace(Z)
-    is_top = xa.is_event(xp.argmax(Z, axis=1), Z.shape[1])
+    xp = arrays.namespace(Z)
+    is_top = arrays.is_event(xp.argmax(Z, axis=1), Z.shape[1])
     # One of several tied scores is the top, also for gradients, which a maximum would divide.
     M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
-    second = xa.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
+    second = arrays.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
     E = xp.exp(rest - second)
     total = xp.sum(E, axis=1, keepdims=True)
     alone = total == 0
@@ -131,11 +131,11 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
     For logits (m, K), one column per class: arrays of shape (m,), (m,) and (m, K). The last one is
     -inf for the top label. The margin is infinite where all others are masked.
     """
-    xp = xa.namespace(Z)
+    xp = arrays.namespace(Z)
     top = xp.argmax(Z, axis=1)
-    is_top = xa.is_event(top, Z.shape[1])
+    is_top = arrays.is_event(top, Z.shape[1])
     below = xp.where(is_top, -np.inf, Z - xp.max(Z, axis=1, keepdims=True))
-    second = xa.at_least(xp.max(below, axis=1, keepdims=True), _lowest_difference(Z))
+    second = arrays.at_least(xp.max(below, axis=1, keepdims=True), _lowest_difference(Z))
     below = below - second
     with np.errstate(divide="ignore"):
         others = xp.log(xp.sum(xp.exp(below), axis=1))
@@ -146,9 +146,9 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
 def probabilities(Z: Floats) -> Floats:
     """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
     if Z.shape[1] > 2:
-        return xa.softmax(Z)
+        return arrays.softmax(Z)
     M = margins(Z)
-    return expit(M) if isinstance(M, np.ndarray) else xa.softmax(M)[:, 1:]
+    return expit(M) if isinstance(M, np.ndarray) else arrays.softmax(M)[:, 1:]
 
 
 def joined(S: Floats, n_columns: int) -> Floats:
@@ -159,9 +159,9 @@ def joined(S: Floats, n_columns: int) -> Floats:
     """
     if n_columns > 2:
         # That of SciPy takes eight times as long.
-        xp = xa.namespace(S)
-        return xa.at_most(S, 0) - xp.log1p(xp.exp(-xp.abs(S)))
-    return S if n_columns == 1 else xa.both_columns(S)
+        xp = arrays.namespace(S)
+        return arrays.at_most(S, 0) - xp.log1p(xp.exp(-xp.abs(S)))
+    return S if n_columns == 1 else arrays.both_columns(S)
 
 
 def joined_probabilities(P: Floats, n_columns: int) -> Floats:
@@ -170,11 +170,11 @@ def joined_probabilities(P: Floats, n_columns: int) -> Floats:
     The softmax divides rows by their sum, and a row of zeros becomes uniform. Zero probabilities
     are replaced by the smallest positive normal number before the logarithm.
     """
-    xp, tiny = xa.namespace(P), xa.smallest_normal(P)
+    xp, tiny = arrays.namespace(P), arrays.smallest_normal(P)
     if n_columns > 2:
-        return xp.log(xa.at_least(P, tiny))
-    other, event = (xp.log(xa.at_least(p, tiny)) for p in (1 - P, P))
-    return event - other if n_columns == 1 else xa.concat([other, event], axis=1)
+        return xp.log(arrays.at_least(P, tiny))
+    other, event = (xp.log(arrays.at_least(p, tiny)) for p in (1 - P, P))
+    return event - other if n_columns == 1 else arrays.concat([other, event], axis=1)
 
 
 # Probabilities of pairs below this count as this, so that sums of their inverses are finite.
@@ -215,9 +215,9 @@ def coupled(R: Floats, pairs: Indices, masked: Bools) -> Floats:
     ``R`` (m, n_pairs) has the probability of the second class of each pair, and ``masked`` (m, K)
     indicates impossible classes, so that the other class of a pair is certain.
     """
-    K, xp = masked.shape[1], xa.namespace(R)
+    K, xp = masked.shape[1], arrays.namespace(R)
     first, second = pairs.T
     R = xp.where(masked[:, first], 1.0, xp.where(masked[:, second], 0.0, R))
     is_first, is_second = (np.eye(K)[numbers] for numbers in (first, second))
-    inverse = [1 / xa.at_least(r, LEAST) for r in (R, 1 - R)]
+    inverse = [1 / arrays.at_least(r, LEAST) for r in (R, 1 - R)]
     return 1 / (inverse[0] @ is_second + inverse[1] @ is_first - (K - 2))

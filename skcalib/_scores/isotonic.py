@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, Ranked, arrays as xa
+from skcalib._rows import Floats, Indices, Ranked, arrays
 from skcalib._rows.ranking import rounding
 
 
@@ -66,12 +66,12 @@ def interpolated(p: Floats, x: Floats, values: Floats) -> Floats:
         return np.interp(p, x, values)
     if len(x) == 1:
         x, values = np.append(x, np.inf), np.repeat(values, 2)
-    xp, p = xa.namespace(p), xa.double(p)
-    right = xp.clip(xa.searchsorted(x, p), 1, len(x) - 1)
-    low, high = xa.take(x, right - 1), xa.take(x, right)
+    xp, p = arrays.namespace(p), arrays.double(p)
+    right = xp.clip(arrays.searchsorted(x, p), 1, len(x) - 1)
+    low, high = arrays.take(x, right - 1), arrays.take(x, right)
     share = xp.clip((p - low) / (high - low), 0.0, 1.0)
-    left = xa.take(values, right - 1)
-    return left + share * (xa.take(values, right) - left)
+    left = arrays.take(values, right - 1)
+    return left + share * (arrays.take(values, right) - left)
 
 
 # Scores that are farther apart than this, in rounding errors of single precision, are the votes of

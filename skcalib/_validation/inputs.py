@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays as xa, as_numpy
+from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays, as_numpy
 from skcalib._validation.labels import (
     as_labels,
     distinct_labels,
@@ -168,11 +168,11 @@ def check_finite(Z: Floats) -> bool:
     Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, and
     log-odds of -inf.
     """
-    xp = xa.namespace(Z)
+    xp = arrays.namespace(Z)
     largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
     if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
         return False
-    Z = xa.on_host(Z)
+    Z = arrays.on_host(Z)
     masked, nan = np.isneginf(Z), np.isnan(Z)
     counts = {
         "NaN": np.count_nonzero(nan),
@@ -202,7 +202,11 @@ _REMEDY = (
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the class of some label is masked."""
-    n = int(rows.sum(lambda Z, y, _: xa.namespace(Z).count_nonzero(-np.inf == xa.of_labels(Z, y))))
+    n = int(
+        rows.sum(
+            lambda Z, y, _: arrays.namespace(Z).count_nonzero(-np.inf == arrays.of_labels(Z, y))
+        )
+    )
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
@@ -213,7 +217,7 @@ def check_labels_are_not_masked(rows: Rows) -> None:
 
 def are_probabilities(P: Floats) -> bool:
     """Whether rows (n, K) are non-negative and sum to one, or one column is between 0 and 1."""
-    xp = xa.namespace(P)
+    xp = arrays.namespace(P)
     # Logits fail in the first rows, so the full test is rare.
     if xp.min(P[: min(100, P.shape[0]), ...]) < 0 or not xp.min(P) >= 0:
         return False
@@ -226,7 +230,7 @@ def are_probabilities(P: Floats) -> bool:
 def kinds_of_probabilities(X: Floats) -> frozenset[str]:
     """Names of what all rows of logits may be: "probabilities", "percentages", "sigmoids"."""
     first = X[: min(100, X.shape[0]), ...]
-    xp = xa.namespace(X)
+    xp = arrays.namespace(X)
     if xp.min(first) < 0 or not xp.min(X) >= 0:  # logits fail in the first rows
         return frozenset()
     largest = float(xp.max(X))
@@ -243,7 +247,7 @@ def check_probabilities(P: Floats) -> None:
     """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities."""
     if are_probabilities(P):
         return
-    P = xa.on_host(P)
+    P = arrays.on_host(P)
     if P.ndim == 1:
         worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
         hint = "Leave out rows without one" if np.isnan(worst) else "Pass probabilities, not logits"
@@ -302,7 +306,7 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
 def _has_fractions(x: Any, name: str) -> bool:
     """Whether an array in memory holds a number that is not whole."""
     values = as_numpy(x, name)
-    if xa.is_dask(values) or issparse(values):
+    if arrays.is_dask(values) or issparse(values):
         return False
     values = np.asarray(values) if hasattr(values, "columns") else values
     is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
@@ -377,7 +381,7 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
     if w is None or w.all():
         return y, X, w
     kept = np.flatnonzero(w > 0)
-    return y[kept], xa.namespace(X).take(X, xa.like(kept, X), axis=0), w[kept]
+    return y[kept], arrays.namespace(X).take(X, arrays.like(kept, X), axis=0), w[kept]
 
 
 # --------------------------------------------------------------------------------------
@@ -441,7 +445,7 @@ def check_rows(
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)
         labels, X, w = with_weight_only(labels, X, w)
-        masked = masked and bool(xa.namespace(X).any(-np.inf == X))
+        masked = masked and bool(arrays.namespace(X).any(-np.inf == X))
     weight = float(len(labels) if w is None else w.sum())
     statistics = distinct_labels(labels), weight, len(labels), kinds, masked, ordered_categories(y)
     return (X, labels, w), RowStatistics(*statistics)

@@ -23,7 +23,7 @@ from skcalib._rows import (
     Bools,
     Indices,
     Rows,
-    arrays as xa,
+    arrays,
     as_numpy,
     check_in_memory,
 )
@@ -507,8 +507,8 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
 
     Data frames are unchanged.
     """
-    if xa.is_tensor(x):
-        xa.check_needs_no_gradients(xa.check_tensor(x, name), name)
+    if arrays.is_tensor(x):
+        arrays.check_needs_no_gradients(arrays.check_tensor(x, name), name)
     x = as_numpy(x, name)
     if isinstance(x, list | tuple) or getattr(x, "ndim", 2) > 2:
         content = f"shape {x.shape}" if hasattr(x, "shape") else "a list of arrays"
@@ -528,7 +528,7 @@ def of_outputs(P: Any, classes: Any) -> Any:
     if not isinstance(P, list):
         return P
     columns = []
-    for p, known in zip(map(xa.on_host, P), map(list, classes), strict=True):
+    for p, known in zip(map(arrays.on_host, P), map(list, classes), strict=True):
         if not all(label in (0, 1) for label in known):
             raise ValueError(
                 "Each output of the classifier must be an indicator of a label, got one with "

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from skcalib._inverse import IncreasingMap
-from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
@@ -284,14 +284,14 @@ class VennAbersCalibration(_PerClass):
         if not self.pairs_.shape[0]:
             return super()._calibrate(Z)
         if isinstance(Z, np.ndarray):
-            R = self._values(xa.double(columns.pair_scores(Z, self.pairs_)))
+            R = self._values(arrays.double(columns.pair_scores(Z, self.pairs_)))
         else:  # a graph of ONNX
             differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
             steps_of_pairs = self.bin_edges_, self.bin_values_
-            R = xa.namespace(Z).step_values(differences, *steps_of_pairs, log_odds=True)
+            R = arrays.namespace(Z).step_values(differences, *steps_of_pairs, log_odds=True)
         # Masked classes are given the logit that no other class has.
         P = columns.coupled(R, self.pairs_, np.finfo(Z.dtype).min / 4 == Z)
-        return columns.joined_probabilities(xa.astype(P, Z.dtype), Z.shape[1])
+        return columns.joined_probabilities(arrays.astype(P, Z.dtype), Z.shape[1])
 
     def _intervals(self, Z: Floats) -> Floats:
         masked = np.isneginf(Z)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays as xa
+from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays
 from skcalib._scores.bins import bin_index
 from skcalib._scores.columns import (
     ScoreColumns,
@@ -53,16 +53,16 @@ class _PerClass(BaseCalibrator):
         )
 
     def _calibrate(self, Z: Floats) -> Floats:
-        xp = xa.namespace(Z)
+        xp = arrays.namespace(Z)
         if hasattr(xp, "step_values"):  # a graph of ONNX searches the bins in its own way
             scores = Z if Z.shape[1] > 2 else margins(Z)
             calibrated = xp.step_values(scores, self.bin_edges_, self.bin_values_)
         else:
             calibrated = self._values(probabilities(Z))
-        return joined_probabilities(xa.astype(calibrated, Z.dtype), Z.shape[1])
+        return joined_probabilities(arrays.astype(calibrated, Z.dtype), Z.shape[1])
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        xa.check_needs_no_gradients(X, "X")
+        arrays.check_needs_no_gradients(X, "X")
         return super()._outputs_of_tensor(method, X)
 
     def _values(self, P: Floats) -> Floats:
@@ -70,7 +70,7 @@ class _PerClass(BaseCalibrator):
         each = list(zip(self.bin_edges_, self.bin_values_, strict=True))
         if not isinstance(P, np.ndarray):
             columns = [self._value(P[:, k], *arguments) for k, arguments in enumerate(each)]
-            return xa.namespace(P).stack(columns, axis=1)
+            return arrays.namespace(P).stack(columns, axis=1)
         out = np.empty_like(P)
         for k, arguments in enumerate(each):
             out[:, k] = self._value(P[:, k], *arguments)
@@ -78,7 +78,7 @@ class _PerClass(BaseCalibrator):
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
-        return xa.take(values, bin_index(p, edges))
+        return arrays.take(values, bin_index(p, edges))
 
 
 def unit_of(rows: Rows) -> float:
@@ -96,4 +96,4 @@ def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
     if masked.any():
         masked |= np.count_nonzero(~masked, axis=1)[:, None] == 1  # the other class is certain
         P[masked if P.shape[1] > 1 else masked.any(axis=1, keepdims=True)] = np.nan
-    return P, xa.is_event(y, P.shape[1])
+    return P, arrays.is_event(y, P.shape[1])

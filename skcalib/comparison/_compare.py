@@ -23,7 +23,7 @@ from skcalib._rows import (
     Array,
     ArrayLike,
     Rows,
-    arrays as xa,
+    arrays,
     as_numpy,
     check_in_memory,
     checked_rows,
@@ -230,7 +230,7 @@ class _CheckedInput(Uncalibrated):
 
 def _base_rate_log_loss(rows: Sample) -> float:
     """Log loss of the base rates of the labels, NaN for labels of a Dask collection."""
-    if xa.is_dask(rows.y):
+    if arrays.is_dask(rows.y):
         return np.nan
     index = np.unique(rows.y, return_inverse=True)[1]
     return float(entropy(np.bincount(index, rows.w)))

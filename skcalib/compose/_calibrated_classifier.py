@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib import _nested as nested
-from skcalib._rows import Array, ArrayLike, Floats, Indices, arrays as xa, as_numpy
+from skcalib._rows import Array, ArrayLike, Floats, Indices, arrays, as_numpy
 from skcalib._validation.features import named_columns, taken
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
@@ -347,7 +347,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return xa.following(self._probabilities(X, features), X)
+        return arrays.following(self._probabilities(X, features), X)
 
     def _probabilities(self, X: Any, features: Any) -> Floats:
         check_fitted(self)
@@ -362,7 +362,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         for estimator, calibrator in zip(self.estimators_, cycle(self.calibrators_), strict=False):
             P = calibrator.predict_proba(self._logits(estimator, X), **params)
             known = getattr(calibrator, "classes_", None)
-            known = classes_of(estimator) if known is None else np.asarray(xa.on_host(known))
+            known = classes_of(estimator) if known is None else np.asarray(arrays.on_host(known))
             total = total + nested.with_unknown_classes(P, known, self.classes_)
         return total / len(self.estimators_)
 
@@ -382,7 +382,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             As :meth:`predict_proba`.
         """
         P = self._probabilities(X, features)
-        return xa.following(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
+        return arrays.following(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
 
     def predict(self, X: Any, *, features: Any = None) -> Array:
         """The most probable class of each row.
@@ -402,8 +402,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         check_fitted(self)
         P = self._probabilities(X, features)
         if getattr(self, "multilabel_", False):
-            return xa.following((P > 0.5).astype(np.intp), X)
-        return xa.following(self.classes_[P.argmax(axis=1)], X)
+            return arrays.following((P > 0.5).astype(np.intp), X)
+        return arrays.following(self.classes_[P.argmax(axis=1)], X)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which arguments of ``fit`` go to the classifier and which to the splitter.

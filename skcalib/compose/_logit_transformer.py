@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.frozen import FrozenEstimator
 
-from skcalib._rows import Array, ArrayLike, Floats, arrays as xa
+from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._splits import Split
 from skcalib._validation.inputs import check_fitted
 from skcalib._validation.labels import encode, ordered_categories
@@ -191,7 +191,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         self._fit_to_all_rows(arguments, response, y)
         known = self.classes_ if self.multilabel_ else classes_of(self.estimator_)
         Z = averaged(parts, known, len(arguments.y), response)
-        return xa.following(self._in_order(Z, known), X)
+        return arrays.following(self._in_order(Z, known), X)
 
     def _splits(self, arguments: FitArguments) -> list[Split]:
         """Splits that put every row into a test set; none for a frozen classifier."""
@@ -254,7 +254,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Z = self._logits(self.estimator_, X)
         if not self.multilabel_:
             Z = self._in_order(Z, classes_of(self.estimator_))
-        return xa.following(Z, X)
+        return arrays.following(Z, X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Names of the columns of logits, ``logit_`` and the label.

@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._nested import check_classifier, may_have
-from skcalib._rows import Array, Floats, arrays as xa, as_numpy
+from skcalib._rows import Array, Floats, arrays, as_numpy
 from skcalib._splits import checked_groups
 from skcalib._validation import labels
 from skcalib._validation.inputs import check_option, check_real
@@ -102,7 +102,7 @@ def classes_of(estimator: Any) -> Array:
             "A fitted classifier must have an attribute classes_ with the labels of its columns, "
             f"got {estimator!r} without one. Set self.classes_ = np.unique(y) in its fit."
         )
-    return np.asarray(xa.on_host(estimator.classes_))
+    return np.asarray(arrays.on_host(estimator.classes_))
 
 
 def fit_classifier(estimator: Any, X: Any, y: Array, **params: Any) -> Any:
@@ -131,7 +131,7 @@ def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
     outputs = getattr(estimator, response.method)(X)
     if response.multilabel:
         outputs = of_outputs(outputs, estimator.classes_)
-    Z = np.asarray(xa.on_host(outputs))
+    Z = np.asarray(arrays.on_host(outputs))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
     is_proba, name = response.method == "predict_proba", type(estimator).__name__
     invalid = ~np.isfinite(Z) if is_proba else np.isnan(Z) | np.isposinf(Z)
@@ -286,7 +286,11 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
 
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as a classifier takes them: tensors on the host, unless it was fitted by others."""
-    return xa.on_host(X) if xa.is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
+    return (
+        arrays.on_host(X)
+        if arrays.is_tensor(X) and not isinstance(estimator, FrozenEstimator)
+        else X
+    )
 
 
 def _takes_several(estimator: Any, y: Any) -> bool:

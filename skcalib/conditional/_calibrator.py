@@ -12,7 +12,7 @@ from skcalib._base import accuracy, labels_of
 from skcalib._nested import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays as xa, as_array
+from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays, as_array
 from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
 from skcalib._validation.features import FeatureColumns, fitted_columns
@@ -264,7 +264,7 @@ class ConditionalCalibrator(AutoCalibrator):
         # all rows, since a single parameter hardly overfits.
         test, fold, first = first_tests(splits)
         L = held_out_mixture(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
-        L = xa.log_softmax(xa.mix_logits(L, attributes["smoothing_"]))
+        L = arrays.log_softmax(arrays.mix_logits(L, attributes["smoothing_"]))
         smoothing = 1 / (rows.weight + 1)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         scaled = log_mixture(temperature, smoothing, rows.X)
@@ -431,7 +431,7 @@ class ConditionalCalibrator(AutoCalibrator):
                 "or pass features= to fit as well."
             )
         X = as_array(X, n_columns=self.n_features_in_, tensors=True)
-        if xa.is_tensor(X):
+        if arrays.is_tensor(X):
             return self._outputs_of_host(X, method, features)
         F = self._parts.columns.numbers(features, X.shape[0])
         Z = super()._outputs(X, "_unchanged")
@@ -456,7 +456,7 @@ class ConditionalCalibrator(AutoCalibrator):
         if method == "_most_probable":
             return labels_of(self.classes_, L)
         if method == "_calibrated":
-            return xa.in_columns_of(Z, L)
+            return arrays.in_columns_of(Z, L)
         return np.exp(L) if method == "_probabilities" else L
 
     def _summary(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import with_unknown_classes
-from skcalib._rows import Array, Floats, Indices, arrays as xa, with_one_openmp_thread
+from skcalib._rows import Array, Floats, Indices, arrays, with_one_openmp_thread
 from skcalib._validation.features import MISSING, FeatureColumns
 from skcalib.meta._estimator_calibration import boosted_trees
 from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
@@ -79,19 +79,21 @@ class Parts(NamedTuple):
         levels = self.columns.levels_of(F)
         parts = [L[:, 0]]
         for k, effects in enumerate(self.effects):
-            parts.append(xa.log_softmax(effect_scores(effects, L[:, k], levels)))
+            parts.append(arrays.log_softmax(effect_scores(effects, L[:, k], levels)))
         for trees in self.trees:
             T = self.for_trees(L, F)
             P = with_one_openmp_thread(trees.predict_proba, T)
             P = with_unknown_classes(P, trees.classes_, np.arange(L.shape[-1]))
             log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
-            parts.append(xa.log_softmax(np.where(np.isneginf(L[:, 0]), -np.inf, log_p)))
+            parts.append(arrays.log_softmax(np.where(np.isneginf(L[:, 0]), -np.inf, log_p)))
         return np.stack(parts)
 
     def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
         """Log-probabilities; parts with features are mixed with the uniform distribution."""
         first, *others = self.log_probabilities(L, F)
-        return np.stack([first, *(xa.log_softmax(xa.mix_logits(S, smoothing)) for S in others)])
+        return np.stack(
+            [first, *(arrays.log_softmax(arrays.mix_logits(S, smoothing)) for S in others)]
+        )
 
     def for_trees(self, L: Floats, F: Floats) -> Floats:
         """Input of the trees: log-probabilities, or log-odds of two classes, and features."""
@@ -159,8 +161,8 @@ def select_effects(
         )
         Q = np.zeros(len(L))  # log-probabilities of the labels
         for test, effects in zip(tests, fitted, strict=True):
-            log_p = xa.log_softmax(effect_scores(effects, L[test], levels[test]))
-            Q[test] = xa.of_labels(log_p, held.y[test])
+            log_p = arrays.log_softmax(effect_scores(effects, L[test], levels[test]))
+            Q[test] = arrays.of_labels(log_p, held.y[test])
         if selected:
             gain, error = held.mean(Q - Q_before)
             if gain <= LEAST_GAIN_OF_STRENGTH * error:

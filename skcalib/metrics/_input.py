@@ -12,7 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import ScoreColumns, Scored
-from skcalib._validation import inputs, labels as targets
+from skcalib._validation import inputs
+from skcalib._validation.labels import (
+    SEVERAL_LABELS,
+    as_columns,
+    as_indicator,
+    check_column_names,
+    check_column_order,
+    check_labels_of_columns,
+    encode,
+    exact,
+    names_of_labels,
+    resolve_classes,
+    shown,
+)
 
 Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel", "cumulative"]
 
@@ -75,7 +88,7 @@ def check_kind(kind: Any, known: Any) -> None:
     """Raise a ValueError unless the kind is known, with advice for several labels per row."""
     if kind == "multilabel":
         names = ", ".join(map(repr, get_args(known) or known))
-        raise ValueError(f"kind must be one of {names}, got 'multilabel'. {targets.SEVERAL_LABELS}")
+        raise ValueError(f"kind must be one of {names}, got 'multilabel'. {SEVERAL_LABELS}")
     inputs.check_option("kind", kind, known)
 
 
@@ -131,15 +144,15 @@ def check_input(
         check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
-    classes = targets.resolve_classes(
+    classes = resolve_classes(
         statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
     )
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
-    encode = partial(targets.encode, classes=classes)
-    rows = rows.relabelled(encode, classes=classes, weight=statistics.weight)
+    as_indices = partial(encode, classes=classes)
+    rows = rows.relabelled(as_indices, classes=classes, weight=statistics.weight)
     named = labels is not None or pos_label is not None
-    targets.check_column_order(rows, named=named, name="y_proba", param="labels")
+    check_column_order(rows, named=named, name="y_proba", param="labels")
     return rows
 
 
@@ -155,32 +168,31 @@ def position(pos_label: Any, classes: Array) -> int:
     """Index of the column of a class that the user named."""
     known = classes.tolist()
     if pos_label not in known:
-        raise ValueError(f"pos_label must be one of [{targets.shown(known)}], got {pos_label!r}.")
+        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
     return known.index(pos_label)
 
 
 def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
     check_in_memory((y_true, y_proba, sample_weight))
-    P = targets.as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
+    P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
     P, w = inputs.as_floats(P, "y_proba", flat=True), inputs.check_weights(sample_weight, len(P))
-    E = targets.as_indicator(y_true, "y_true", unknown=None if w is None else w[:, None] == 0)
+    E = as_indicator(y_true, "y_true", unknown=None if w is None else w[:, None] == 0)
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
             f"{E.shape} and {P.shape}."
         )
     inputs.check_probabilities(P.ravel())
-    targets.check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
-    names = targets.names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
+    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
+    names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
-        names = np.asarray(targets.exact(labels, "labels"))
+        names = np.asarray(exact(labels, "labels"))
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
             raise ValueError(
-                f"labels must name each of the {P.shape[1]} columns of y_proba, got "
-                f"{targets.shown(names)}."
+                f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
             )
-    targets.check_column_names(y_proba, names, "y_proba", param="labels")
+    check_column_names(y_proba, names, "y_proba", param="labels")
     E, P, w = inputs.with_weight_only(E, P, w)
     return MemoryRows(P, E, w, classes=names)
 

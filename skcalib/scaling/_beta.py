@@ -9,7 +9,7 @@ import numpy as np
 
 from skcalib._inverse import IncreasingMap
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import Floats, Rows, arrays as xa
+from skcalib._rows import Floats, Rows, arrays
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
@@ -140,8 +140,8 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
 
 def _bend(temperature: float, U: Floats) -> Floats:
     r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
-    xp = xa.namespace(U)
-    distance = xp.abs(xa.double(U))
+    xp = arrays.namespace(U)
+    distance = xp.abs(arrays.double(U))
     return xp.log1p(xp.expm1(-temperature * distance) / 2) / temperature + distance / 2
 
 

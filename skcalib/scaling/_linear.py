@@ -19,7 +19,7 @@ from skcalib._optimize.linear import (
     log_features,
 )
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
@@ -124,15 +124,15 @@ class _LinearScaling(BaseCalibrator):
         return objective, choice, solution
 
     def _unmixed(self, Z: Floats) -> Floats:
-        F = xa.both_columns(Z)
+        F = arrays.both_columns(Z)
         if self.normalize_:
             F = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
-        return xa.in_columns_of(Z, super()._unmixed(F))
+        return arrays.in_columns_of(Z, super()._unmixed(F))
 
     def _calibrate(self, F: Floats) -> Floats:
-        coef, intercept = (xa.astype(a, F.dtype) for a in (self.coef_, self.intercept_))
+        coef, intercept = (arrays.astype(a, F.dtype) for a in (self.coef_, self.intercept_))
         if self.normalize_:
-            F = xa.namespace(F).clip(F, LOWEST_FEATURE, None)
+            F = arrays.namespace(F).clip(F, LOWEST_FEATURE, None)
         return (F * coef if coef.ndim == 1 else F @ coef.T) + intercept
 
 
@@ -277,7 +277,7 @@ def _objective(
     """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
 
     def scaled(Z: Floats, *_: Any) -> Floats:
-        F = xa.both_columns(Z) * b
+        F = arrays.both_columns(Z) * b
         lowest = F.max(axis=1, keepdims=True) + LOWEST_FEATURE  # for masked classes
         return np.where(np.isneginf(F), lowest, F)
 

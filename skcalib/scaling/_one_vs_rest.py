@@ -18,7 +18,7 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
@@ -85,13 +85,13 @@ class _OneVsRestScaling(BaseCalibrator):
         return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
     def _unmixed(self, Z: Floats) -> Floats:
-        return xa.finite_unless_masked(lambda _: self._calibrate(Z), Z)
+        return arrays.finite_unless_masked(lambda _: self._calibrate(Z), Z)
 
     def _calibrate(self, Z: Floats) -> Floats:
         """As in the base class, but also for masked classes, which change the mixture."""
-        U = xa.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z))
-        U = xa.namespace(U).clip(U, -FARTHEST, FARTHEST)
-        return joined(xa.astype(self._scores(U), Z.dtype), Z.shape[1])
+        U = arrays.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z))
+        U = arrays.namespace(U).clip(U, -FARTHEST, FARTHEST)
+        return joined(arrays.astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
@@ -101,9 +101,9 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
     else:
         M = margins(Z)
         U = mixed_logits(temperature, smoothing, M)
-    xp = xa.namespace(M)
+    xp = arrays.namespace(M)
     finite, U = xp.isfinite(M), xp.clip(U, -FARTHEST, FARTHEST)
-    return xp.where(finite, U, M) if xa.perhaps(~xp.all(finite)) else U
+    return xp.where(finite, U, M) if arrays.perhaps(~xp.all(finite)) else U
 
 
 def finite_range(U: Floats, *_: Any) -> Floats:

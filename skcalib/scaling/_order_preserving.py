@@ -12,7 +12,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa, with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, with_one_blas_thread
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -189,10 +189,12 @@ class OrderPreservingScaling(BaseCalibrator):
 
     def _unmixed(self, Z: Floats) -> Floats:
         L = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
-        return xa.in_columns_of(Z, super()._unmixed(L))
+        return arrays.in_columns_of(Z, super()._unmixed(L))
 
     def _calibrate(self, L: Floats) -> Floats:
-        return piecewise(xa.namespace(L).clip(L, LOWEST_FEATURE, None), self.knots_, self.slopes_)
+        return piecewise(
+            arrays.namespace(L).clip(L, LOWEST_FEATURE, None), self.knots_, self.slopes_
+        )
 
 
 def _knots(rows: Rows, n_knots: int) -> Floats:

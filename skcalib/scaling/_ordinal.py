@@ -9,7 +9,7 @@ import numpy as np
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.ordinal import LOWEST_LOGIT, fit_ordinal
 from skcalib._optimize.temperature import fit_inverse_temperature
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Floats, Rows, arrays
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -144,15 +144,15 @@ class OrdinalCalibration(BaseCalibrator):
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        U = xa.double(xa.both_columns(Z))
-        xp = xa.namespace(U)
+        U = arrays.double(arrays.both_columns(Z))
+        xp = arrays.namespace(U)
         U = (U - xp.max(U, axis=1, keepdims=True)) / self.temperature_
         E = xp.exp(xp.clip(U, LOWEST_LOGIT, 0.0))
         below, above = _exclusive_sums(E)
         # The outermost cut points are infinite: a large number with a finite logarithm.
         ends = np.zeros((2, U.shape[1]))
         ends[0, 0] = ends[1, -1] = 1.0
-        first, last = xa.like(ends[:1], E, E.dtype), xa.like(ends[1:], E, E.dtype)
+        first, last = arrays.like(ends[:1], E, E.dtype), arrays.like(ends[1:], E, E.dtype)
         log_odds = xp.log((below + E) / (above + last)), xp.log((below + first) / (E + above))
         upper = self.slope_ * log_odds[0] + self.intercept_ + INFINITE * last
         lower = self.slope_ * log_odds[1] + self.intercept_ - INFINITE * first
@@ -160,7 +160,7 @@ class OrdinalCalibration(BaseCalibrator):
         width = self.slope_ * width + INFINITE * (first + last)
         # log(expit(upper) - expit(lower)), accurate for small probabilities.
         L = _log_expit(upper) + _log_expit(-lower) + xp.log(-xp.expm1(-width))
-        return xa.in_columns_of(Z, xa.astype(L, Z.dtype))
+        return arrays.in_columns_of(Z, arrays.astype(L, Z.dtype))
 
 
 def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
@@ -172,10 +172,10 @@ def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
         np.cumsum(E[:, :0:-1], axis=1, out=after[:, -2::-1])
         return before, after
     ones = np.triu(np.ones((n_classes, n_classes)), 1)
-    return E @ xa.like(ones, E, E.dtype), E @ xa.like(ones.T.copy(), E, E.dtype)
+    return E @ arrays.like(ones, E, E.dtype), E @ arrays.like(ones.T.copy(), E, E.dtype)
 
 
 def _log_expit(x: Floats) -> Floats:
     """Logarithm of the logistic function."""
-    xp = xa.namespace(x)
+    xp = arrays.namespace(x)
     return xp.clip(x, None, 0.0) - xp.log1p(xp.exp(-xp.abs(x)))

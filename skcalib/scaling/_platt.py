@@ -13,7 +13,7 @@ from skcalib._inverse import IncreasingMap
 from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn
@@ -181,18 +181,18 @@ def _finite_sums(M: Floats, _: Indices, w: Floats | None) -> Floats:
 
 def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:
     """Margins, infinite if they are beyond a limit on the side of the label."""
-    wrong = (M > 0) != xa.is_event(y, M.shape[1])
+    wrong = (M > 0) != arrays.is_event(y, M.shape[1])
     return np.where((np.abs(M) <= np.float64(limit)) | wrong, M, np.inf)
 
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
     """Calibrated log-odds of margins, in the precision of the margins."""
-    parameters, dtype, xp = (coef, intercept), M.dtype, xa.namespace(coef)
+    parameters, dtype, xp = (coef, intercept), M.dtype, arrays.namespace(coef)
     # Double precision where large terms may cancel.
-    if any(xa.perhaps(xp.max(abs(values)) > 64) for values in parameters):
-        M = xa.double(M)
-    coef, intercept = (xa.astype(values, M.dtype) for values in parameters)
-    return xa.astype(M * coef + intercept, dtype)
+    if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in parameters):
+        M = arrays.double(M)
+    coef, intercept = (arrays.astype(values, M.dtype) for values in parameters)
+    return arrays.astype(M * coef + intercept, dtype)
 
 
 def _warn_of_reversed_order(sigmoids: RowSigmoids, theta: Floats) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import Floats, Rows, arrays as xa
+from skcalib._rows import Floats, Rows, arrays
 
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, finite_range, fit_maps
 
@@ -153,8 +153,8 @@ class QuadraticScaling(_OneVsRestScaling):
 
 def _square(limits: Floats, U: Floats) -> Floats:
     """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
-    limits = xa.like(limits, U)
-    C = xa.namespace(U).clip(U, limits[0, ...], limits[1, ...])
+    limits = arrays.like(limits, U)
+    C = arrays.namespace(U).clip(U, limits[0, ...], limits[1, ...])
     return (2 * U - C) * C
 
 
@@ -172,4 +172,4 @@ def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
     U = np.where(np.isfinite(U), U, FARTHEST)  # without information
     E = np.exp(-np.abs(U))
     Q = E / (1 + E) ** 2
-    return np.stack([xa.weighted_sum(A, w) for A in (Q, Q * U, Q * U * U)])
+    return np.stack([arrays.weighted_sum(A, w) for A in (Q, Q * U, Q * U * U)])

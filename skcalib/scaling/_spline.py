@@ -9,7 +9,7 @@ import numpy as np
 from skcalib._inverse import IncreasingMap
 from skcalib._optimize.linear import ALPHAS, log_prior
 from skcalib._optimize.spline import Splines, evaluate, value_powers
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
 from skcalib._validation.inputs import check_flag, check_integer
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -187,6 +187,6 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         }
 
     def _scores(self, U: Floats) -> Floats:
-        low, high = xa.like(self.knots_[:, 0], U), xa.like(self.knots_[:, -1], U)
-        coefficients = value_powers(self.knots_.shape[1]) @ xa.on_host(self.values_).T
+        low, high = arrays.like(self.knots_[:, 0], U), arrays.like(self.knots_[:, -1], U)
+        coefficients = value_powers(self.knots_.shape[1]) @ arrays.on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)

@@ -12,7 +12,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._inverse import IncreasingMap
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays as xa
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._validation.inputs import check_option, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -250,16 +250,16 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         """Logits of the mixture of the first two members."""
-        xp, weights = xa.namespace(Z), xa.on_host(self.weights_)[:2]
+        xp, weights = arrays.namespace(Z), arrays.on_host(self.weights_)[:2]
         if weights[1] == 0 or weights[0] == 0:
             return Z if weights[1] > 0 else Z / self.temperature_
         # Differences of the logarithms of two probabilities that are nearly equal are small.
-        exact = xa.double(Z) if Z.shape[1] == 1 else Z
+        exact = arrays.double(Z) if Z.shape[1] == 1 else Z
         members = [
             S - xp.log(total)[:, None] for S, _, total in _mixture_terms(self.temperature_, exact)
         ]
         L = mixture.mixture(xp.stack(members), weights / weights.sum())
-        return xa.astype(xa.in_columns_of(Z, L), Z.dtype)
+        return arrays.astype(arrays.in_columns_of(Z, L), Z.dtype)
 
     def _uniform_share(self) -> float:
         return float(self.weights_[2])
@@ -270,8 +270,8 @@ def _mixture_terms(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floa
 
     The largest score of a row is 0, so that scores can overflow to -inf only.
     """
-    U = xa.both_columns(Z)
-    xp = xa.namespace(U)
+    U = arrays.both_columns(Z)
+    xp = arrays.namespace(U)
     with np.errstate(over="ignore"):
         U = U - xp.max(U, axis=1, keepdims=True)
         for S in (U / temperature, U):
@@ -281,7 +281,7 @@ def _mixture_terms(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floa
 
 def _uniform(Z: Floats) -> Floats:
     """Probability (m,) of each class that is not masked, if all are equally probable."""
-    return 1 / np.count_nonzero(~np.isneginf(xa.both_columns(Z)), axis=1)
+    return 1 / np.count_nonzero(~np.isneginf(arrays.both_columns(Z)), axis=1)
 
 
 def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
@@ -323,5 +323,5 @@ def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Fl
     each = np.arange(len(y))
     products = [np.einsum("ij,ij->i", *pair) for pair in ((P, P), (P, Q), (Q, Q))]
     values = np.stack([*products, P[each, y], Q[each, y], _uniform(Z)])
-    pp, pq, qq, p, q, u = xa.weighted_sum(values.T, w)
+    pp, pq, qq, p, q, u = arrays.weighted_sum(values.T, w)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, log_probabilities
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import ArrayLike, Floats, Rows, arrays as xa, as_array, check_in_memory
+from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory
 from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
@@ -260,8 +260,8 @@ class AutoCalibrator(BaseCalibrator):
         # Not in _calibrate, where masked classes have finite logits, which pipelines refuse.
         parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
         weights = np.array([self.weights_[name] for name in self.calibrators_])
-        L = mixture(xa.namespace(Z).stack(parts), weights)
-        return xa.in_columns_of(Z, L + xa.like(self.intercept_, L, L.dtype))
+        L = mixture(arrays.namespace(Z).stack(parts), weights)
+        return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
 
     def _calibrate(self, Z: Floats) -> Floats:
         return self._unmixed(Z)

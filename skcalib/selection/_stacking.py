@@ -11,7 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
-from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays as xa
+from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
@@ -140,7 +140,7 @@ def fit_fold(
 ) -> Fold:
     """Candidates fitted to the training part, and probabilities of the labels of the test part."""
     test = rows.taken(split.test)
-    n_classes = np.count_nonzero(xa.both_columns(test.X) > -np.inf, axis=1)  # not masked
+    n_classes = np.count_nonzero(arrays.both_columns(test.X) > -np.inf, axis=1)  # not masked
     fitted, _, errors = fit_all(candidates, rows.taken(split.train))
     Q = {}
     for name, calibrator in fitted.items():
@@ -229,7 +229,7 @@ def pseudo_rows(
     favored = np.isin(names, simple)
     if favored.any():
         total = float(len(Q) if w is None else w.sum())
-        likelihoods = xa.weighted_sum(np.log(Q[:, favored]), w)
+        likelihoods = arrays.weighted_sum(np.log(Q[:, favored]), w)
         prior[favored] += min(n_classes - 1, max(2, 15 * n_classes / total)) * softmax(likelihoods)
     return prior
 
