@@ -29,8 +29,7 @@ def loss_gradient(
     """Log loss summed over the rows of a block, and its three derivatives: (4,)."""
     log_temperature, log_slope, intercept = parameters
     slope = np.exp(log_slope)
-    if Z.shape[1] == 1:
-        Z = both_columns(Z)
+    Z = both_columns(Z)
     U = Z.astype(np.float64) - Z.max(axis=1, keepdims=True)
     U = np.maximum(U * np.exp(-log_temperature), LOWEST_LOGIT)
     E = np.exp(U)

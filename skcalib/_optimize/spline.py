@@ -146,7 +146,7 @@ def _range(M: Floats, *_: object) -> Floats:
 
 
 def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Weight, positives and summed scores in the cells of each column: (3, K, N_CELLS)."""
+    """Weight, positives and summed scores in the cells of each column: (3, K, N_SCORE_CELLS)."""
     K = M.shape[1]
     there = np.isfinite(M)
     M = np.where(there, M, low).astype(np.float64, copy=False)

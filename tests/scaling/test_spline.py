@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from skcalib import PlattScaling, SplineCalibration, TemperatureScaling
 from skcalib._optimize import spline as module
 from skcalib._optimize.linear import ALPHAS
-from skcalib._optimize.spline import value_slopes
+from skcalib._optimize.spline import CellSigmoids, ScoreCells, value_slopes
 from skcalib.datasets import make_logits
 
 
@@ -264,3 +264,22 @@ def test_the_temperature_and_the_share_match_temperature_scaling():
 def test_one_knot_is_refused():
     with pytest.raises(ValueError, match="n_knots must be an integer of at least 2, got 1"):
         SplineCalibration(n_knots=1).fit(*bent(50))
+
+
+def test_derivatives_of_regressions_on_cells(rng):
+    """Each of two regressions on the same cells has its own ridge penalty."""
+    features = np.column_stack([rng.normal(size=(12, 2)), np.ones(12)])
+    weight, ridge = rng.uniform(1, 3, size=12), rng.uniform(0.1, 2, size=(2, 3))
+    cells = ScoreCells(features[:, 0], weight, 0.4 * weight)
+    sigmoids = CellSigmoids(cells, features, rng.uniform(0, weight), ridge)
+    theta = rng.normal(size=(2, 3))
+    gradient, hessian = sigmoids.derivatives(theta)
+    steps = 1e-6 * np.eye(6).reshape(6, 2, 3)
+    slopes = [(sigmoids.loss(theta + h) - sigmoids.loss(theta - h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(gradient.ravel(), slopes, rtol=1e-5, atol=1e-8)
+    for k in range(2):
+        rows = [
+            (sigmoids.derivatives(theta + h)[0] - sigmoids.derivatives(theta - h)[0])[k] / 2e-6
+            for h in steps[3 * k : 3 * k + 3]
+        ]
+        np.testing.assert_allclose(hessian[k], rows, rtol=1e-5, atol=1e-8)
