@@ -118,11 +118,11 @@ def recorded(*without: type[Warning]) -> Iterator[Messages]:
 
 def give(
     by_fit: Iterable[tuple[Name, Messages]],
-    whose: Callable[[Counter[Name]], str] | None = None,
+    prefix: Callable[[Counter[Name]], str] | None = None,
 ) -> None:
     """Give recorded warnings again, each once.
 
-    ``by_fit`` has the messages of each fit with its name. ``whose`` makes the beginning of a
+    ``by_fit`` has the messages of each fit with its name. ``prefix`` makes the beginning of a
     warning from the names and their counts.
     """
     texts: Messages = {}
@@ -134,4 +134,4 @@ def give(
     for key, counts in names.items():
         category, cause = key
         data = [cause] if issubclass(category, FitWarning) else []
-        warn(f"{whose(counts)}: {texts[key]}" if whose else texts[key], category, *data)
+        warn(f"{prefix(counts)}: {texts[key]}" if prefix else texts[key], category, *data)

@@ -216,8 +216,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         X, y = indexable(_taken_by(self.estimator, X), y)
         classes = labels.distinct_labels(y if w is None else y[w > 0])
         if len(classes) < 2:
-            classes_or_none = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
-            raise ValueError(f"y must hold at least two classes, got {classes_or_none}.")
+            content = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
+            raise ValueError(f"y must hold at least two classes, got {content}.")
         return FitArguments(X, y, response, *self._routed(caller, y, params))
 
     def _store_response(self, estimator: Any, response: Response) -> None:

@@ -22,7 +22,7 @@ from skcalib._validation.inputs import check_integer, check_real, check_weights
 from skcalib.metrics._groups import Random, are_skewed, group_numbers
 from skcalib.metrics._input import Kind, check_draws_labels, check_input, columns_of
 from skcalib.metrics._inversion import p_value, ratio
-from skcalib.metrics._resampling import TIES, labels_at
+from skcalib.metrics._resampling import ROUNDING_ERROR, labels_at
 
 # The ranges of scores: which of the four quarters are in each.
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
@@ -324,7 +324,7 @@ def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
     (low, high), (begin, end) = span(is_new), span(first)
     quarter = np.empty(len(w), np.intp)
     # Rounding must not decide for ranks between two quarters.
-    share = ((low + high) / 2 - begin) / (end - begin) + TIES
+    share = ((low + high) / 2 - begin) / (end - begin) + ROUNDING_ERROR
     quarter[order] = np.minimum(4 * share, 3)
     return quarter
 

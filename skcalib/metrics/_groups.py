@@ -73,7 +73,7 @@ def skewed_interval(
     error, skewness = np.sqrt(squares / (n * (n - 1))), float((deviations**3).sum()) / squares**1.5
     t = estimate / error
     symmetric = t + skewness * (t**2 / 3 + 1 / 6) + skewness**2 * t**3 / 27
-    limit = normal_quantile(level, np.arange(n))
+    limit = float(stdtrit(n - 1, (1 + level) / 2))
     shifted = np.array([limit, -limit]) - skewness / 6
     root = np.cbrt(1 + skewness * shifted)
     low, high = estimate - error * 3 * shifted / (root**2 + root + 1)  # the inverse polynomial

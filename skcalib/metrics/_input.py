@@ -92,12 +92,16 @@ def check_kind(kind: Any, known: Any) -> None:
     inputs.check_option("kind", kind, known)
 
 
-def check_draws_labels(kind: Kind, what: str) -> None:
+def check_draws_labels(kind: Kind, function: str) -> None:
     """Raise a ValueError for several events of a row, which cannot be drawn one by one."""
     if kind in ("multilabel", "cumulative"):
+        columns = "y_true[:, j], y_proba[:, j]"
+        if kind == "cumulative":
+            columns = "y_true <= label, the sum of the probabilities of these labels"
         raise ValueError(
-            f"{what} draws labels from their probabilities, and the events of a row may depend on "
-            f"one another, got kind={kind!r}. Take each event by itself, with kind='binary'."
+            f"{function} draws labels from their probabilities, and the events of a row may depend "
+            f"on one another, got kind={kind!r}. Take each event by itself, with {columns} and "
+            "kind='binary'."
         )
 
 

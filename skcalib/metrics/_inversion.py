@@ -27,7 +27,7 @@ from skcalib._rows import Bools, Floats, Indices
 from ._calibration_error import FORMULAS, HOMOGENEOUS, Formula, noise_square
 from ._curve import effective_rows
 from ._groups import Random, are_skewed, normal_quantile, sums_by_group, uniform_numbers
-from ._resampling import TIES, MeasuredByBins, MeasuredByCall, labels_at
+from ._resampling import ROUNDING_ERROR, MeasuredByBins, MeasuredByCall, labels_at
 
 # Neighbouring bins are pooled to blocks of this many times sqrt(n) of n rows: enough rows to reduce
 # the noise of gaps, and a fraction of all rows that vanishes as n grows.
@@ -169,7 +169,7 @@ def least_true_error(
     true gaps that are ``fractions[k]`` of the observed ones. The result is 0 if and only if noise
     of a calibrated model raises an error of 0 to the estimate.
     """
-    if p_value(estimate, largest[0](0.0)) > 1 - level + TIES:
+    if p_value(estimate, largest[0](0.0)) > 1 - level + ROUNDING_ERROR:
         return 0.0
     places = np.sqrt(fractions)
 
@@ -302,7 +302,7 @@ def vanishes(measured: MeasuredByCall, random: Random) -> bool:
             "measure must be a finite number for labels drawn from y_proba, got "
             f"{draws[~np.isfinite(draws)][:1]}. Use method='percentile', which draws rows."
         )
-    return bool(draws.min() >= -TIES and more <= 0.7 * draws.mean())
+    return bool(draws.min() >= -ROUNDING_ERROR and more <= 0.7 * draws.mean())
 
 
 def null_errors(measured: MeasuredByBins, n_resamples: int, random: Random) -> Floats:
@@ -315,7 +315,7 @@ def null_errors(measured: MeasuredByBins, n_resamples: int, random: Random) -> F
 def p_value(estimate: float, draws: Floats) -> float:
     """Fraction of draws and the estimate itself that are at least as large as the estimate."""
     # Simulated labels that equal the labels of the rows are ties despite rounding.
-    as_large = int(np.count_nonzero(draws >= estimate - TIES * abs(estimate)))
+    as_large = int(np.count_nonzero(draws >= estimate - ROUNDING_ERROR * abs(estimate)))
     return (1 + as_large) / (1 + len(draws))
 
 

@@ -41,7 +41,7 @@ CALLED: dict[str, Callable[..., Any]] = {
 DEFAULTS = {"kind": "auto", "n_bins": 15, "strategy": "uniform", "pos_label": None}
 
 # Relative differences of measures that are smaller than this are treated as ties.
-TIES = 1e-12
+ROUNDING_ERROR = 1e-12
 
 
 class Problem(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +29,15 @@ from ._groups import (
 )
 from ._input import OF_EACH, Kind, scored_rows
 from ._inversion import ends_by_labels, null_errors, p_value, simulated, vanishes
-from ._resampling import CALLED, TIES, Measure, Measured, MeasuredByBins, Method, measured_by
+from ._resampling import (
+    CALLED,
+    ROUNDING_ERROR,
+    Measure,
+    Measured,
+    MeasuredByBins,
+    Method,
+    measured_by,
+)
 
 
 @dataclass(frozen=True)
@@ -167,8 +176,9 @@ def calibration_error_interval(
     method : {"auto", "inversion", "basic", "percentile"}, default="auto"
         Kind of the interval. "inversion" is for calibration errors: measures by name, and functions
         that are near 0 for many rows of a calibrated model, which is tested with simulated labels.
-        "auto" is "inversion" for calibration errors, and "basic" for other functions, such as a
-        log loss.
+        "auto" is "inversion" for calibration errors. For other functions, such as a log loss, it is
+        the t interval of the jackknife, corrected for skewness [3]_, and "basic" for more than
+        ``n_resamples`` rows or groups.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of the resamples.
 
@@ -193,6 +203,8 @@ def calibration_error_interval(
     .. [1] Davison, Hinkley, "Bootstrap Methods and their Application", 1997, chapter 5.
     .. [2] Newcombe, "Two-sided confidence intervals for the single proportion: comparison of seven
        methods", Statistics in Medicine 17, 1998.
+    .. [3] Hall, "On the Removal of Skewness by Transformation", Journal of the Royal Statistical
+       Society B 54, 1992.
 
     Examples
     --------
@@ -220,6 +232,10 @@ def calibration_error_interval(
             f"calibrated model, got measure={measure!r}. Use 'basic'."
         )
     n, numbers = measured.problem.rows.n_rows, measured.problem.groups
+    units = np.arange(n) if numbers is None else numbers
+    if method == "auto" and units.max() < n_resamples:
+        ends = jackknifed(measured.of_rows, units, confidence_level)[1:3]
+        return IntervalEstimate(estimate, *ends, confidence_level)
     draws = np.array([measured.of_rows(draw_rows(n, random, numbers)) for _ in range(n_resamples)])
     low, high = np.quantile(draws, [(1 - confidence_level) / 2, (1 + confidence_level) / 2])
     if method != "percentile":
@@ -227,6 +243,20 @@ def calibration_error_interval(
     least = 0.0 if isinstance(measure, str) else -np.inf  # calibration errors are non-negative
     low, high = max(float(low), least), max(float(high), least)
     return IntervalEstimate(estimate, low, high, confidence_level)
+
+
+def jackknifed(
+    value: Callable[..., float], groups: Indices, level: float
+) -> tuple[float, float, float, float]:
+    """A value of all rows, its interval, and the p-value of the value 0, by leaving out groups.
+
+    ``value(times)`` is the value if row i is repeated ``times[i]`` times, by default once.
+    """
+    estimate, n_groups = value(), int(groups.max()) + 1
+    kept = ((groups != group).astype(np.intp) for group in range(n_groups))
+    without = np.array([value(times) for times in kept])
+    deviations = (n_groups - 1) * (without.mean() - without)
+    return estimate, *skewed_interval(estimate, deviations, level)
 
 
 def is_error(measured: Measured, measure: Measure, random: Random) -> bool:
@@ -486,37 +516,31 @@ def calibration_difference(
     except ValueError as error:  # the message blames y_proba, which is valid
         raise ValueError(str(error).replace("y_proba", "other_proba")) from None
     models, random = (first, second), check_random_state(random_state)
+    # Each generator is as for the interval of a single model.
+    generators = [check_random_state(random_state) for _ in models]
+    are_errors = [is_error(model, measure, r) for model, r in zip(models, generators, strict=True)]
+
     n, numbers = first.problem.rows.n_rows, first.problem.groups
     units = np.arange(n) if numbers is None else numbers
-    if units.max() < n_resamples:
-        seeded = check_random_state(random_state)
-        if not any(is_error(model, measure, seeded) for model in models):
-            return _difference_of_means(models, units, confidence_level)
+    if not any(are_errors) and units.max() < n_resamples:
+
+        def difference(times: Indices | None = None) -> float:
+            return first.of_rows(times) - second.of_rows(times)
+
+        return CalibrationDifference(*jackknifed(difference, units, confidence_level))
+
     samples = (draw_rows(n, random, numbers) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     intervals = []
-    for model in models:
+    for model, generator, is_one in zip(models, generators, are_errors, strict=True):
         estimate = model.of_rows()
-        seeded = check_random_state(random_state)  # as for the interval of a single model
         ends = (estimate, estimate)
-        if is_error(model, measure, seeded):
-            ends = inverted_ends(model, estimate, n_resamples, seeded, confidence_level)
+        if is_one:
+            ends = inverted_ends(model, estimate, n_resamples, generator, confidence_level)
         intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
     one, other = intervals
     differences = draws[:, 0] - draws[:, 1]
     return difference_of(one, other, differences, confidence_level, numbers)
-
-
-def _difference_of_means(
-    models: tuple[Measured, Measured], groups: Indices, level: float
-) -> CalibrationDifference:
-    """The difference of a measure that is no calibration error, by the jackknife of groups."""
-    first, second = models
-    estimate, n_groups = first.of_rows() - second.of_rows(), int(groups.max()) + 1
-    kept = [(groups != group).astype(np.intp) for group in range(n_groups)]
-    without = np.array([first.of_rows(times) - second.of_rows(times) for times in kept])
-    deviations = (n_groups - 1) * (without.mean() - without)
-    return CalibrationDifference(estimate, *skewed_interval(estimate, deviations, level))
 
 
 def difference_of(
@@ -543,7 +567,7 @@ def difference_of(
     down = np.hypot(first.estimate - first.low, second.high - second.estimate)
     up = np.hypot(first.high - first.estimate, second.estimate - second.low)
     low, high = estimate - max(float(down), half), estimate + max(float(up), half)
-    if pvalue > 1 - level + TIES:
+    if pvalue > 1 - level + ROUNDING_ERROR:
         return CalibrationDifference(estimate, min(low, 0.0), max(high, 0.0), pvalue)
     low, high = (estimate - half, high) if estimate > 0 else (low, estimate + half)
     return CalibrationDifference(estimate, low, high, pvalue)

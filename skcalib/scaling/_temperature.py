@@ -80,7 +80,8 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
 
     A few rows with a wrong label and logits of thousands may determine T. ``fit`` concludes this if
     the log loss exceeds the log loss of one confidence for all predictions. With smoothing, T then
-    minimises the log loss of the mixture, by :func:`scipy.optimize.minimize_scalar`.
+    minimises the log loss of the mixture, by :func:`scipy.optimize.minimize_scalar` and a root of
+    the slope nearby.
 
     The K of the mixture is the number of classes of the row that are not masked. ``transform``
     returns logarithms of the mixture, or its log-odds for a single column.

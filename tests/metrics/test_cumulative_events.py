@@ -60,6 +60,13 @@ def test_brier_scores_of_cumulative_events_sum_to_the_ranked_probability_score()
     assert parts.score.sum() == pytest.approx(ranked_probability_score(y, P, sample_weight=w))
 
 
+def test_equal_sums_of_probabilities_are_in_one_bin():
+    """0.1 + 0.2 is a little more than 0.3 in floating point."""
+    P = [[0.1, 0.2, 0.7], [0.3, 0.0, 0.7], [0.2, 0.1, 0.7]]
+    curve = reliability_curve([0, 1, 2], P, kind="cumulative", n_bins=[0, 0.3, 1])
+    assert curve.upper[curve.label == 1].tolist() == [0.3]
+
+
 def test_rows_that_sum_to_a_little_more_than_one_have_probabilities_up_to_one():
     P = np.array([[0.502, 0.502, 0.0]] * 3)
     curve = reliability_curve([0, 1, 2], P, kind="cumulative")

@@ -285,6 +285,31 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
     assert min(pvalues) >= 1 / 40
 
 
+def test_different_models_are_distinguished():
+    y, P = sample(1000, 2.0)
+    Q = softmax(np.log(P) / 2, axis=1)
+    given = {"n_resamples": 199, "random_state": 0}
+    found = metrics.calibration_difference(y, P, Q, **given)
+    assert found.estimate > 0
+    assert found.pvalue < 0.01
+    assert 0 < found.low < found.estimate < found.high
+    back = metrics.calibration_difference(y, Q, P, **given)
+    assert back.estimate == -found.estimate
+    same = metrics.calibration_difference(y, P, P, **given)
+    assert (same.estimate, same.pvalue) == (0, 1)
+
+
+def test_p_values_of_differences_of_errors_are_shares_of_bootstrap_samples():
+    """Also with more samples than rows, where scores have the jackknife."""
+    y, P = sample(60, 2.0)
+    found = metrics.calibration_difference(
+        y, P, softmax(np.log(P) / 1.5, axis=1), measure="expected_calibration_error",
+        n_resamples=99, random_state=0,
+    )  # fmt: skip
+    assert 100 * found.pvalue == pytest.approx(round(100 * found.pvalue))
+    assert 100 * found.pvalue < 100
+
+
 def test_no_error_at_all():
     """The upper limit is 0.5 for two rows and nearly 0 for two thousand."""
     for n, high in [(1, 0.5), (1000, 0.003)]:

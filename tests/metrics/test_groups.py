@@ -24,6 +24,7 @@ from skcalib.metrics import (
     reliability_curve,
 )
 from skcalib.metrics._groups import skewed_interval
+from skcalib.metrics._uncertainty import jackknifed
 
 SIX = np.repeat(np.arange(60), 6)
 
@@ -424,22 +425,22 @@ def test_differences_of_groups_cover():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_groups", [20, 50])
-def test_skewed_differences_of_few_groups_cover(n_groups):
-    """Intervals without a correction cover 85 and 91 %."""
+def test_skewed_scores_and_differences_of_few_groups_cover(n_groups):
+    """Differences without a correction cover 85 and 91 %."""
     rng, n_draws = np.random.default_rng(0), 400
     p = rng.uniform(size=100_000)
     q = expit(1.5 * logit(p))
     true = np.mean(p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)))
-    groups, covered = np.repeat(np.arange(n_groups), 2), 0
+    loss = np.mean(-p * np.log(q) - (1 - p) * np.log(1 - q))
+    groups, covered = np.repeat(np.arange(n_groups), 2), np.zeros(2)
+    given = {"groups": groups, "measure": log_loss, "n_resamples": 99, "labels": [0, 1]}
     for _ in range(n_draws):
         p = rng.uniform(size=n_groups)[groups]
-        y = (rng.uniform(size=n_groups)[groups] < p).astype(int)
-        found = calibration_difference(
-            y, expit(1.5 * logit(p)), p, groups=groups, measure=log_loss, n_resamples=99,
-            labels=[0, 1],
-        )  # fmt: skip
-        covered += found.low <= true <= found.high
-    assert covered >= binom.ppf(1e-3, n_draws, 0.935)
+        y, q = (rng.uniform(size=n_groups)[groups] < p).astype(int), expit(1.5 * logit(p))
+        difference = calibration_difference(y, q, p, **given)
+        single = calibration_error_interval(y, q, **given)
+        covered += difference.low <= true <= difference.high, single.low <= loss <= single.high
+    assert (covered >= binom.ppf(1e-3, n_draws, 0.935)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
@@ -451,6 +452,17 @@ def test_the_corrected_interval_of_a_mean_holds_zero_unless_the_test_rejects(sca
         low, high, pvalue = skewed_interval(mean, terms - mean, 0.9)
         assert low < mean < high
         assert (low <= 0 <= high) == (pvalue >= 0.1)
+
+
+def test_the_jackknife_of_a_mean_is_the_interval_of_its_terms():
+    rng = np.random.default_rng(0)
+    terms, groups = rng.exponential(size=9), np.repeat(np.arange(9), 2)
+
+    def mean(times=None):
+        return float(np.average(terms[groups], weights=times))
+
+    expected = skewed_interval(terms.mean(), terms - terms.mean(), 0.9)
+    assert jackknifed(mean, groups, 0.9) == pytest.approx((terms.mean(), *expected))
 
 
 def test_the_interval_of_symmetric_terms_is_the_t_interval():

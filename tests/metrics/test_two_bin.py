@@ -105,7 +105,7 @@ def test_interval_covers_the_error_without_noise(rng):
     raw = expit(1.5 * logit(p))
     truth = averaged_two_bin_calibration_error(rng.uniform(size=len(p)) < p, raw)
     covered = {True: 0, False: 0}
-    for seed in range(60):
+    for seed in range(100):
         rows = rng.integers(len(p), size=300)
         y = rng.uniform(size=300) < p[rows]
         for is_calibrated, report, value in ((True, p, 0), (False, raw, truth)):
@@ -114,8 +114,8 @@ def test_interval_covers_the_error_without_noise(rng):
                 random_state=seed,
             )  # fmt: skip
             covered[is_calibrated] += found.low <= value <= found.high
-    assert covered[True] >= binom.ppf(1e-3, 60, 0.93)
-    assert covered[False] >= binom.ppf(1e-3, 60, 0.95)
+    assert covered[True] >= binom.ppf(1e-3, 100, 0.93)
+    assert covered[False] >= binom.ppf(1e-3, 100, 0.95)
 
 
 def test_difference_of_two_models_has_the_sign_of_the_worse_model(rng):

@@ -358,13 +358,15 @@ SCORES = {
 }
 
 
+@pytest.mark.parametrize("n_resamples", [200, 400])
 @pytest.mark.parametrize("name", SCORES)
-def test_differences_of_scores_have_the_interval_of_paired_rows(name):
-    """Each row has a score of its own, so the difference is a mean over rows."""
+def test_differences_of_scores_have_the_interval_of_paired_rows(name, n_resamples):
+    """Each row has a score of its own. The jackknife of 400 rows, or fewer bootstrap samples."""
     rng = np.random.default_rng(0)
     p = rng.uniform(0.01, 0.99, size=400)
     y, other = (rng.uniform(size=400) < p).astype(int), np.clip(0.8 * p, 0.01, 0.99)
-    given = {"measure": SCORES[name], "n_resamples": 200, "random_state": 0, "labels": [0, 1]}
+    given = {"measure": SCORES[name], "n_resamples": n_resamples, "random_state": 0}
+    given["labels"] = [0, 1]
     found = calibration_difference(y, p, other, **given)
     if name == "net benefit":
         gain = np.where(y == 1, 1, -0.3 / 0.7)

@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from skcalib import PlattScaling, calibration_report, clinical, metrics
 from skcalib._rows.arrays import both_columns
 from skcalib.datasets import make_logits
+from skcalib.metrics._groups import skewed_interval
 from skcalib.report._numbers import mean_difference, mean_interval, proportion_interval
 
 pytestmark = pytest.mark.slow
@@ -163,6 +164,18 @@ def test_intervals_of_means_have_their_coverage(n_rows, groups, rng):
         interval = mean_interval(values, w, groups)
         covered += interval.low <= 1 <= interval.high
     assert 920 <= covered <= 970
+
+
+def test_the_interval_of_a_mean_is_the_interval_of_its_terms(rng):
+    """Rows of weight 0 are no rows, and a single row has no interval."""
+    values = rng.exponential(size=12)
+    found = mean_interval(values, np.full(12, 2.0))
+    low, high, pvalue = skewed_interval(values.mean(), values - values.mean(), 0.95)
+    assert (found.estimate, found.low, found.high) == pytest.approx((values.mean(), low, high))
+    assert mean_difference(values, np.ones(12)).pvalue == pytest.approx(pvalue)
+    more = mean_interval(np.append(values, 9.0), np.append(np.ones(12), 0.0))
+    assert (more.low, more.high) == pytest.approx((low, high))
+    assert np.isnan(mean_interval(values[:1], np.ones(1)).low)
 
 
 def test_wilson_interval_without_weights():

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 from families import CALIBRATORS, quick
+from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
@@ -91,3 +92,25 @@ def test_logits_no_better_than_chance_warn():
     Z[::2] = 10 * np.roll(Z[::2], 1, axis=1)
     with pytest.warns(ConvergenceWarning, match="no better than chance"):
         TemperatureScaling().fit(Z, y)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_temperature_is_the_root_of_the_slope_of_the_mixture(masked, rng):
+    """Values of the loss, which is flat at its minimum, do not show the root as closely."""
+    Z, y = saturated(200, 3, n_wrong=2, size=1e5)
+    if masked:
+        rows = np.arange(2, 60)
+        Z[rows, (y[rows] + 1) % 3] = -np.inf
+    w, each = rng.integers(1, 4, size=200), np.arange(200)
+    n_classes = np.isfinite(Z).sum(axis=1)
+    X = np.maximum(Z - Z.max(axis=1, keepdims=True), -1e6)
+    eps = 1 / (w.sum() + 1)
+
+    def slope(b):
+        P = softmax(b * X, axis=1)
+        p = (1 - eps) * P[each, y]
+        return w @ (p / (p + eps / n_classes) * (X[each, y] - (P * X).sum(axis=1)))
+
+    fitted = TemperatureScaling().fit(Z, y, sample_weight=w)
+    b = 1 / fitted.temperature_
+    assert b == pytest.approx(brentq(slope, 0.8 * b, 1.2 * b, xtol=1e-14), rel=1e-11)
