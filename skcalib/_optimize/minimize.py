@@ -27,13 +27,13 @@ method, in coordinates in which the preconditioner at the start is the unit matr
 rows, classes  in use    "trust-exact", whole    "L-BFGS-B" of SciPy
                          Hessian
 =============  ========  ======================  ===================
-200 x 2        newton    1.1 and 1.1             1.8 and 2.1
-1000 x 2       newton    1.1 and 1.1             1.7 and 1.6
-300 000 x 2    L-BFGS    0.9 and 1.1             1.7 and 0.7
-1000 x 10      L-BFGS    1.4 and 3.9             1.5 and 3.3
-5000 x 10      L-BFGS    1.8 and 6.8             1.7 and 2.0
-300 000 x 10   L-BFGS    2.1 and 8.9             1.4 and 1.5
-5000 x 100     L-BFGS    4.0 and not tried       1.9 and not tried
+200 x 2        newton    1.2 and 1.0             1.7 and 1.7
+1000 x 2       newton    1.1 and 1.2             1.7 and 1.6
+300 000 x 2    L-BFGS    1.0 and 1.4             2.6 and 1.4
+1000 x 10      L-BFGS    1.3 and 2.2             1.4 and 3.0
+5000 x 10      L-BFGS    3.2 and 5.2             1.7 and 2.3
+300 000 x 10   L-BFGS    2.2 and 6.2             2.0 and 2.3
+5000 x 100     L-BFGS    3.1 and not tried       2.1 and not tried
 =============  ========  ======================  ===================
 
 Sigmoids of all classes at once by ``newton``, beside methods of SciPy class by class, which are
@@ -42,12 +42,12 @@ given gradients, and "trust-exact" Hessians as well:
 =============  =============  ======  ==========
 rows, classes  "trust-exact"  "BFGS"  "L-BFGS-B"
 =============  =============  ======  ==========
-200 x 2        2.2            2.9     1.7
-1000 x 10      5.8            9.4     6.3
-5000 x 10      2.4            4.0     3.3
-5000 x 100     3.0            7.4     4.6
-300 000 x 10   1.4            2.9     3.0
-300 000 x 2    4.7            9.9     8.8
+200 x 2        2.1            2.9     2.0
+1000 x 10      6.8            11.1    8.1
+5000 x 10      3.3            5.1     4.5
+5000 x 100     4.1            9.1     6.1
+300 000 x 10   1.7            3.7     3.4
+300 000 x 2    2.2            4.7     4.3
 =============  =============  ======  ==========
 
 An inexact Newton method with MINRES and the same preconditioner took 1.1 to 2.1 times as long

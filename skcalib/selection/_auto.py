@@ -97,7 +97,7 @@ class AutoCalibrator(BaseCalibrator):
     :class:`VennAbersCalibration`; more classes add :class:`OrderPreservingScaling`,
     :class:`MatrixScaling`, and trees for up to 20 classes.
 
-    *Prior.* The weights have a Dirichlet prior of 0.15 rows for each candidate except the uniform
+    *Prior.* The weights have a Dirichlet prior of 0.1 rows for each candidate except the uniform
     distribution, and :math:`\min(K - 1, \max(2, 15 K / N))` rows shared by temperature scaling and
     the uncalibrated logits, or given to the first of your candidates.
 

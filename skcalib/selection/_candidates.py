@@ -36,9 +36,6 @@ MOST_CLASSES_OF_TREES = 20
 class Uniform(BaseCalibrator):
     """Equal probabilities for all classes that are not masked."""
 
-    def _weights_are_relative(self) -> bool:
-        return True
-
     def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
         return {}
 

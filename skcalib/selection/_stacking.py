@@ -15,14 +15,12 @@ from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
-from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out, after the first fold if it has enough rows.
-# Classifiers such as trees take most of the time, and need more weight on this fold.
-NEGLIGIBLE, LEAST_OF_CLASSIFIERS = 0.01, 0.1
+NEGLIGIBLE = 0.01
 
 # Pseudo-rows of each candidate in the prior of the weights.
-EACH = 0.15
+EACH = 0.1
 
 
 class Fits(NamedTuple):
@@ -188,9 +186,7 @@ def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> di
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
     weights = lowest_loss(Q, w, (np.arange(len(names)) == 0) * 1.0)
-    is_classifier = [isinstance(candidates[name], EstimatorCalibration) for name in names]
-    least = np.where(is_classifier, LEAST_OF_CLASSIFIERS, NEGLIGIBLE)
-    out = np.array(names[1:])[weights[1:] < least[1:]]
+    out = np.array(names[1:])[weights[1:] < NEGLIGIBLE]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 

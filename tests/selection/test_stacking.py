@@ -56,15 +56,15 @@ def test_no_direction_lowers_the_objective(problem):
     [(2, 20, 1), (3, 5, 2), (20, 1000, 2), (20, 50, 6), (20, 10, 19)],
 )
 def test_simple_candidates_share_pseudo_rows_by_their_likelihoods(n_classes, n_rows, total, rng):
-    """The number grows if there are few rows per class, and each candidate has 0.15 more."""
+    """The number grows if there are few rows per class, and each candidate has 0.1 more."""
     names, Q = ["a", "better", "b", "uniform"], rng.uniform(0.5, 1, size=(n_rows, 4))
     prior = pseudo_rows(Q, None, names, ["a", "b", "left out"], n_classes)
-    assert prior.sum() == pytest.approx(0.45 + total)
-    assert_array_equal(prior[[1, 3]], [0.15, 0])
-    a, b = prior[[0, 2]] - 0.15
+    assert prior.sum() == pytest.approx(0.3 + total)
+    assert_array_equal(prior[[1, 3]], [0.1, 0])
+    a, b = prior[[0, 2]] - 0.1
     assert a / b == pytest.approx(np.prod(Q[:, 0] / Q[:, 2]))
     alone = pseudo_rows(Q, None, names, ["left out"], n_classes)
-    assert_array_equal(alone, [0.15, 0.15, 0.15, 0])
+    assert_array_equal(alone, [0.1, 0.1, 0.1, 0])
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(5, False), (50, True)])
