@@ -15,9 +15,14 @@ from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
+from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out, after the first fold if it has enough rows.
 NEGLIGIBLE = 0.01
+
+# Classifiers such as trees take most of the time. After the first fold they are kept only if they
+# lower the loss by this share: chance gives useless trees some weight, but no such gain.
+LEAST_GAIN = 5e-4
 
 # Pseudo-rows of each candidate in the prior of the weights.
 EACH = 0.1
@@ -179,13 +184,21 @@ def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> di
 
     ``w`` are weights of the test rows or None. All candidates are kept if there are few test rows,
     where the weights depend on chance. The prior is one row for the first candidate, which stays,
-    since a prior for all candidates would keep similar ones.
+    since a prior for all candidates would keep similar ones. Classifiers are left out together.
     """
     names = list(fold.Q)
     if len(fold.test) < 500:
         return dict(candidates)
     Q = np.column_stack([*fold.Q.values()])
-    weights = lowest_loss(Q, w, (np.arange(len(names)) == 0) * 1.0)
+    prior = (np.arange(len(names)) == 0) * 1.0
+    weights = lowest_loss(Q, w, prior)
+    fast = np.array([not isinstance(candidates[name], EstimatorCalibration) for name in names])
+    if weights[~fast].any():
+        others = np.zeros(len(names))
+        others[fast] = lowest_loss(Q[:, fast], w, prior[fast])
+        loss, loss_of_others = (-np.average(np.log(Q @ x), weights=w) for x in (weights, others))
+        if loss_of_others - loss < LEAST_GAIN * loss:
+            weights = others
     out = np.array(names[1:])[weights[1:] < NEGLIGIBLE]
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 

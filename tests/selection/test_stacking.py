@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skcalib import AutoCalibrator
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.mixture import fit_intercept
+from skcalib.experimental import EstimatorCalibration
 from skcalib.selection._stacking import Fold, lowest_loss, promising, pseudo_rows
 
 
@@ -90,6 +91,17 @@ def test_candidates_with_little_weight_on_a_large_first_fold_are_dropped(n_rows)
     heavy = np.where(who == 1, 9.0, 1.0)
     fold = Fold(np.arange(n_rows), {}, Q, {})
     assert set(promising(shares, fold, heavy)) == set(shares)
+
+
+@pytest.mark.parametrize(("n_better", "kept"), [(5050, False), (5500, True)])
+def test_trees_are_kept_after_the_first_fold_if_they_lower_the_loss(n_better, kept):
+    """The trees predict more than the map for some of the rows, and less for the others."""
+    candidates = {"map": None, "trees": EstimatorCalibration()}
+    trees = np.where(np.arange(10_000) < n_better, 0.65, 0.55)
+    fold = Fold(np.arange(10_000), {}, {"map": np.full(10_000, 0.6), "trees": trees}, {})
+    assert set(promising(candidates, fold, None)) == {"map", *(["trees"] if kept else [])}
+    # A map with the same probabilities has enough weight to be kept.
+    assert set(promising({"map": None, "trees": None}, fold, None)) == {"map", "trees"}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
