@@ -33,7 +33,7 @@ OPTIONS = (
     ("--label-column", "NAME", "column of labels, by default in the file of logits"),
     ("--columns", "NAME ...", "columns of logits, in the order of the classes"),
     ("--classes", "LABEL ...", "all labels in the order of the columns; by default sorted"),
-    ("--probabilities", "", "the files hold probabilities, whose logarithms are the logits"),
+    ("--probabilities", "", "files hold probabilities or percentages; their logarithms are logits"),
     ("--output", "FILE", "diagrams (.png, .pdf, .svg); with --apply, probabilities"),
     ("--report", "FILE", "report on the best calibrator (.html)"),
     ("--save", "FILE", "best calibrator (.json, .skops, .joblib, .onnx)"),

@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 
 from skcalib._output import replacing
 from skcalib._rows import Array
+from skcalib._validation.inputs import kinds_of_probabilities
 from skcalib._validation.labels import shown
 from skcalib._warnings import warn
 from skcalib.comparison import compare_calibrators
@@ -134,10 +135,12 @@ def _as_logits(rows: FileRows, args: argparse.Namespace) -> FileRows:
     if not args.probabilities:
         return rows
     P = np.asarray(rows.X, dtype=np.float64)
+    if "percentages" in kinds_of_probabilities(P):
+        P = P / 100
     if not (P.min() >= 0 and P.max() <= 1.001):
         raise ValueError(
             f"{args.logits} must hold probabilities, got numbers from {P.min():g} to {P.max():g}. "
-            "Leave out --probabilities if the numbers are logits."
+            "Leave out --probabilities if the numbers are logits; divide percentages by 100."
         )
     tiny = np.finfo(np.float64).tiny
     Z = np.log(np.maximum(P, tiny))

@@ -261,12 +261,19 @@ def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
     sep = "," if "," in header or ";" not in header else ";"
     if Path(file).suffix.lower() == ".tsv":
         sep = "\t"
+    fields = pd.read_csv(file, sep=sep, header=None, nrows=1, dtype=str, encoding="utf-8-sig")
+    if (repeated := fields.iloc[0].dropna()).duplicated().any():
+        raise ValueError(
+            f"names of columns must differ, got {repeated[repeated.duplicated()].iloc[0]!r} twice"
+        )
     frame = pd.read_csv(
         file,
         sep=sep,
         decimal="," if sep != "," and "," in second else ".",
         dtype=str if text_columns is None else dict.fromkeys(text_columns, str),
         encoding="utf-8-sig",
+        keep_default_na=False,  # "NA" and "None" may be classes
+        na_values=["", "nan", "NaN", "<NA>"],
     )
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first columns as an index
         raise ValueError(

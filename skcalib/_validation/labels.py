@@ -313,10 +313,14 @@ def _check_classes(
 def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
     """Raise a ValueError for a data frame with columns named by the labels in another order.
 
-    Names may share a prefix and a suffix, as "logit_a" and "logit_b". Names without the labels are
-    ignored, and so are the numbers 0, 1, 2, ... of data frames without names.
+    Names may share a prefix and a suffix, as "logit_a" and "logit_b", or the first levels of a
+    MultiIndex. Names without the labels are ignored, and so are the numbers 0, 1, 2, ... of data
+    frames without names.
     """
-    names = column_names(X)
+    names = [
+        "_".join(map(_as_name, name)) if isinstance(name, tuple) else name
+        for name in column_names(X)
+    ]
     if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
         return
     numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))

@@ -11,6 +11,8 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
+from scipy.special import softmax
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from tables import NAMES, frame
 
@@ -88,6 +90,18 @@ def test_probabilities_and_test_files(folder, run):
     assert "warning" not in err
     calibrator = from_json((folder / "c.json").read_text())
     assert calibrator.classes_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.slow
+def test_percentages(folder, run):
+    Z, y = make_logits(300, 3, random_state=1)
+    P = 100 * softmax(Z, axis=1)
+    np.save("p.npy", P)
+    np.save("y.npy", y)
+    run("--logits p.npy --labels y.npy --probabilities --save c.json")
+    run("--apply c.json --logits p.npy --probabilities --output q.npy")
+    fitted = from_json((folder / "c.json").read_text())
+    assert_allclose(np.load("q.npy"), fitted.predict_proba(np.log(P / 100)))
 
 
 @pytest.mark.slow

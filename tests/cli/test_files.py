@@ -112,6 +112,12 @@ def test_labels_are_integers_if_all_are_whole_numbers(folder, labels, expected):
         assert rows.y.tolist() == expected
 
 
+def test_words_for_missing_values_may_be_classes(folder):
+    table = pd.DataFrame(LOGITS[:4], columns=["NA", "None", "null"]).drop(index=3)
+    table.assign(label=table.columns).to_csv("rows.csv", index=False)
+    assert read_rows("rows.csv", None, LABELLED).y.tolist() == ["NA", "None", "null"]
+
+
 def test_a_column_of_labels_in_a_file_of_their_own(folder):
     TABLE.to_csv("y.csv")  # with the index
     np.save("z.npy", LOGITS)
@@ -174,6 +180,7 @@ TEXTS = {
     "a space": ("a,b,label\n1,2,x\n1,2,x \n", "label 'x ' in row 2 (line 3 of text) begins or"),
     "no column": ("a,b\n1,2\n", "it must have one column 'label', got the columns 'a', 'b'"),
     "nothing": ("", "No columns to parse from file"),
+    "a name twice": ("a,b,b,label\n1,2,3,x\n", "names of columns must differ, got 'b' twice"),
     "labels only": ("label\nx\n", "it has no columns of logits"),
 }
 

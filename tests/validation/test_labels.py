@@ -288,6 +288,18 @@ def test_columns_named_by_labels_in_another_order_are_refused(kind):
             without_names.predict(other)
 
 
+@pytest.mark.parametrize("levels", [("score", ""), ("", "model 1", "")])
+def test_levels_of_names_in_another_order_are_refused(levels):
+    """The labels are one level of a MultiIndex, the others are equal for all columns."""
+    y = np.array(NAMES)[Y3]
+    for place in range(len(levels)):
+        names = [(*levels[:place], name, *levels[place:]) for name in NAMES]
+        X = pd.DataFrame(Z3, columns=pd.MultiIndex.from_tuples(names))
+        with pytest.raises(ValueError, match="Columns of X must be in the order of the classes"):
+            skcalib.TemperatureScaling().fit(X, y)
+        skcalib.TemperatureScaling(classes=NAMES).fit(X, y)
+
+
 @pytest.mark.slow
 def test_names_of_the_columns_of_dask_data_frames():
     dd, y = pytest.importorskip("dask.dataframe"), np.array(NAMES)[Y3]
