@@ -438,6 +438,10 @@ BAD_ROWS = {
     "too large": (changed(1e308), r"logits of at most 1e\+100"),
     "complex": (X3 + 0j, "Complex data not supported"),
     "text": (np.full((1, 3), "a"), "could not convert string"),
+    "dates": (X3.astype("M8[s]"), r"must hold numbers, got datetime64\[s\]"),
+    "durations": (pd.DataFrame(X3.astype("m8[s]")), r"must hold numbers, got timedelta64\[s\]"),
+    "a dictionary": ({"a": X3}, "list of rows, got dict without rows"),
+    "a list in each row": (pd.Series(X3.tolist()), r"rows that hold a list each.*np.stack\(X\)"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,16 +54,23 @@ def as_array(
     if type(x) is not np.ndarray:
         kept = tensors and not is_dask(x) and is_tensor(x)
         x = check_tensor(x, name) if kept else as_numpy(x, name)
-    n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "__len__") else 0)
+    has_rows = isinstance(x, Sequence) or hasattr(x, "shape") or is_dask(x)
+    n_dimensions = getattr(x, "ndim", 2 if has_rows else 0)
     if n_dimensions > 2:
         raise ValueError(
             f"{name} must have two dimensions, one row for each label and one column for each "
             f"class, got shape {tuple(x.shape)}. Move the K classes to the last axis, by moveaxis, "
             f"and pass {name}.reshape(-1, K) and y.ravel()."
         )
-    if n_dimensions == 0 and flat:
+    if n_dimensions == 0:
         raise ValueError(
-            f"{name} must have one or two dimensions, got none. Pass a list, also for one row."
+            f"{name} must be an array, a data frame or a list of rows, got {type(x).__name__} "
+            "without rows. Pass a list, also for one row."
+        )
+    if n_dimensions == 1 and x.dtype == object and len(x) and np.ndim(x[0]) == 1:
+        raise ValueError(
+            f"{name} must hold a number in each place, got {len(x)} rows that hold a "
+            f"{type(x[0]).__name__} each. Pass np.stack({name})."
         )
     if n_dimensions == 1 and not flat:
         if n_columns in {None, 1}:  # log-odds of two classes
@@ -109,10 +116,9 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
             n_masked = int(np.ma.getmaskarray(x).sum())
+            fill = ", or call X.filled(-np.inf) if they are impossible classes" * (name == "X")
             raise ValueError(
-                f"{name} must have no masked entries, got {n_masked}. Leave out their "
-                f"rows, or fill them in, as in {name}.filled(-np.inf) for logits of classes that "
-                "are impossible."
+                f"{name} must have no masked entries, got {n_masked}. Leave out their rows{fill}."
             )
         return x.data
     if isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns"):

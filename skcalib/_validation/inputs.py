@@ -135,6 +135,7 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
     dimensions = (1, 2) if flat else (2,)
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
+    _check_no_dates(x, name)
     values: Floats = check_array(
         x,
         dtype=FLOATS,
@@ -144,6 +145,14 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
         estimator=estimator,
     )
     return values
+
+
+def _check_no_dates(x: Any, name: str) -> None:
+    """Raise a ValueError for dates and durations, which scikit-learn converts to numbers."""
+    dtypes = [x.dtype] if hasattr(x, "dtype") else getattr(x, "dtypes", ())
+    wrong = [dtype for dtype in dtypes if getattr(dtype, "kind", None) in ("m", "M")]
+    if wrong:
+        raise ValueError(f"{name} must hold numbers, got {wrong[0]}. Leave out its columns.")
 
 
 def check_fitted(estimator: Any) -> None:
@@ -157,6 +166,7 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
     if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
         return as_floats(X, "X", estimator=type(estimator).__name__)
+    _check_no_dates(X, "X")
     options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
     Z: Floats = validate_data(estimator, X, reset=False, **options)
     return Z

@@ -110,6 +110,8 @@ def exact(values: Any, name: str) -> Labels:
             f"parts of different lengths. Concatenate batches, as in np.concatenate({name})."
         )
     labels = np.asarray(array)
+    if labels.ndim == 0:
+        raise ValueError(f"{name} must be a list or an array of labels, got {values!s:.100}.")
     # NumPy converts numbers and NaN in a list of strings to strings.
     became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
     if became_text and not all(isinstance(value, str) for value in values):

@@ -194,11 +194,11 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ------
         ValueError
             If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, or
-            takes one label per row where there are several, if ``calibrator`` is not one, if ``y``
-            holds fewer than two classes or fewer rows of each class than there are folds, if the
-            splitter needs ``groups`` and there are none, if the training rows of a split hold a
-            single class, if the test rows hold a single class (with ``ensemble=True``, the test
-            rows of each split), or if ``ensemble`` has another value.
+            takes one label per row where there are several or the reverse, if ``calibrator`` is not
+            one, if ``y`` holds fewer than two classes or fewer rows of each class than there are
+            folds, if the splitter needs ``groups`` and there are none, if the training rows of a
+            split hold a single class, if the test rows hold a single class (with ``ensemble=True``,
+            the test rows of each split), or if ``ensemble`` has another value.
         """
         y = as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])

@@ -211,6 +211,11 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             X, E = indexable(_taken_by(self.estimator, X), as_indicator(y).astype(np.intp))
             response = response._replace(multilabel=True)
             return FitArguments(X, E, response, *self._routed(caller, E, params))
+        if not get_tags(self.estimator).target_tags.single_output:
+            raise ValueError(
+                f"{type(self.estimator).__name__} takes several labels per row, got y of shape "
+                f"{np.shape(y)}. Pass the classifier inside it for one label per row."
+            )
         y = labels.as_labels(y, warns=True)
         check_classification_targets(y)
         X, y = indexable(_taken_by(self.estimator, X), y)

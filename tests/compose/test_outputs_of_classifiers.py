@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, StratifiedGroupKFold
-from sklearn.multioutput import MultiOutputClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
@@ -349,3 +349,12 @@ def test_passthrough_of_several_labels():
     assert_allclose(model.predict_proba(X), wanted)
     Z = np.log(wanted) - np.log1p(-wanted)
     assert_allclose(MultiLabelCalibrator("passthrough").fit(Z, Y).predict_proba(Z), wanted)
+
+
+@pytest.mark.parametrize("kind", [MultiOutputClassifier, ClassifierChain])
+def test_classifiers_of_several_labels_refuse_a_single_label(kind):
+    model = CalibratedClassifier(kind(LogisticRegression()))
+    for y, shape in ((Y3 > 0, r"\(.*,\)"), (Y3[:, None] > 0, r"\(.*, 1\)")):
+        message = f"^{kind.__name__} takes several labels per row, got y of shape {shape}. Pass the"
+        with pytest.raises(ValueError, match=message):
+            model.fit(X3, y)

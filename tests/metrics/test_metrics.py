@@ -340,7 +340,7 @@ BAD = {
     ),
     "rows of nan": ({"y_proba": [[0.5, 0.5], [np.nan, 0.6], [0.9, 0.1]]}, "minimum nan"),
     "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
-    "scalar": ({"y_proba": 0.5}, "y_proba must have one or two dimensions, got none. Pass a list"),
+    "scalar": ({"y_proba": 0.5}, "y_proba must be an array, .* got float without rows"),
     "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
     "swapped": (
         {"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]},
