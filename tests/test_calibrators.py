@@ -25,6 +25,7 @@ from skcalib import OrdinalCalibration, TemperatureScaling
 from skcalib._rows import rows
 from skcalib._warnings import ProbabilitiesWarning
 from skcalib.datasets import make_logits
+from skcalib.experimental import NoisyLabelCalibration
 
 every = pytest.mark.parametrize("kind", CALIBRATORS)
 few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
@@ -147,6 +148,20 @@ def test_weight_two_is_the_row_twice(kind, logits3):
     w = np.random.default_rng(0).integers(1, 4, size=len(y))
     weighted = kind().fit(X, y, sample_weight=w)
     assert_same_fit(weighted, kind().fit(np.repeat(X, w, axis=0), np.repeat(y, w)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [k for k in WITHOUT_FOLDS if k is not NoisyLabelCalibration])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_large_weight_is_many_rows(kind, n_classes):
+    """Some fits compute features of many rows in each pass instead of storing them."""
+    X, y = make_logits(300, n_classes, temperature=2.0, random_state=0)
+    if getattr(kind(), "_takes_masked", True):
+        X[np.arange(300) % 5 == y, (y[np.arange(300) % 5 == y] + 1) % n_classes] = -np.inf
+    count = (1 << 22) // X.size + 1
+    many = kind().fit(np.tile(X, (count, 1)), np.tile(y, count))
+    heavy = kind().fit(X, y, sample_weight=np.full(300, count))
+    np.testing.assert_allclose(many.predict_proba(X), heavy.predict_proba(X), atol=1e-4)
 
 
 @every

@@ -129,12 +129,13 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
         def centred(Z: Floats) -> Floats:
             return to_margins(Z).astype(np.float64) - centre
 
-        features: Callable[[Floats], Floats] = centred
+        to_odds: Callable[[Floats], Floats] | None = centred
         if not is_large:
-            stored, features = _with_margins(stored, centred), _same
+            stored, to_odds = _with_margins(stored, centred), None
         sigmoids, solution = fit_maps(
             stored,
-            lambda M: [features(M)],
+            lambda U: [U],
+            to_odds=to_odds,
             smooth_targets=self.smooth_targets,
             separator="a threshold",
             remedy="smooth_targets=True",
