@@ -161,17 +161,12 @@ class Rows(ABC):
         """
         return self.in_memory().ranked(f, n_columns, then, events=events)
 
-    def sample(
-        self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS, *, or_all: bool = False
-    ) -> Any:
-        """``f`` of every k-th row, of at least ``at_least`` rows.
-
-        If these would be all rows, or too many, None unless ``or_all``.
-        """
+    def sample(self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS) -> T | None:
+        """``f`` of every k-th row, at least ``at_least``; None if these are all or too many."""
         step = max(SAMPLE_EVERY, self.n_rows * self._width // SAMPLE_ELEMENTS)
         step = max(min(step, self.n_rows // at_least), 1)
         few = step > 1 and at_least * self._width <= SAMPLE_ELEMENTS
-        return f(self.thinned(step)) if few or or_all else None
+        return f(self.thinned(step)) if few else None
 
 
 class MemoryRows(Rows):

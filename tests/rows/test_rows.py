@@ -40,7 +40,7 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
     lambda rows: rows.thinned(2),
     lambda rows: rows.taken(np.array([4, 0])),
     lambda rows: rows.in_memory(),
-    lambda rows: rows.sample(lambda some: some, 1, or_all=True),
+    lambda rows: rows.sample(lambda some: some, 5),
 ])  # fmt: skip
 def test_derived_rows_have_their_classes_and_groups(derive):
     """The group of a row is the name of its label here."""
