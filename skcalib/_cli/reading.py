@@ -110,6 +110,8 @@ def _read_labels(file: str, column: str | None) -> Array:
 
 def _split_columns(frame: Any, columns: FileColumns) -> FileRows:
     """Logits, labels and kept columns of a table."""
+    if not len(frame):
+        raise ValueError("it has no rows")
     names = list(frame.columns)
     for name in (*columns.text(), *columns.logits):
         if names.count(name) != 1:
@@ -249,7 +251,7 @@ def _dask_frame(file: str) -> Any:
 def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
     """Data frame of a .csv or .tsv file, with a header in the first line.
 
-    Fields are separated by commas, or by semicolons if the header has no comma. Labels and kept
+    Fields are separated by commas, or if the header has none by semicolons or tabs. Labels and kept
     columns stay text, because numbers would lose zeros in front.
     """
     import pandas as pd
@@ -258,9 +260,8 @@ def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
         header, second = stream.readline(), stream.readline()
     if header.startswith("sep="):
         raise ValueError(f"line 1 must be a header, got {header.strip()!r}. Delete this line")
-    sep = "," if "," in header or ";" not in header else ";"
-    if Path(file).suffix.lower() == ".tsv":
-        sep = "\t"
+    seps = "\t" if Path(file).suffix.lower() == ".tsv" else ",;\t"
+    sep = next((sep for sep in seps if sep in header), ",")
     fields = pd.read_csv(file, sep=sep, header=None, nrows=1, dtype=str, encoding="utf-8-sig")
     if (repeated := fields.iloc[0].dropna()).duplicated().any():
         raise ValueError(

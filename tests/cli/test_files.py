@@ -60,9 +60,10 @@ def test_log_odds_in_one_column(folder):
     assert read_rows("z.npy", "y.npy", FileColumns()).X.shape == (60, 1)
 
 
-def test_semicolons_and_decimal_commas(folder):
+@pytest.mark.parametrize("sep", [";", "\t"])
+def test_other_separators_and_decimal_commas(folder, sep):
     for decimal in (",", "."):
-        TABLE.to_csv("rows.csv", index=False, sep=";", decimal=decimal)
+        TABLE.to_csv("rows.csv", index=False, sep=sep, decimal=decimal)
         rows = read_rows("rows.csv", None, LABELLED)
         assert_allclose(rows.X, LOGITS)
         assert_array_equal(rows.y, NAMES[Y])
@@ -179,6 +180,7 @@ TEXTS = {
     "no label": ("a,b,label\n1,2,x\n1,2,\n", "column 'label' has no label in row 2 (line 3"),
     "a space": ("a,b,label\n1,2,x\n1,2,x \n", "label 'x ' in row 2 (line 3 of text) begins or"),
     "no column": ("a,b\n1,2\n", "it must have one column 'label', got the columns 'a', 'b'"),
+    "no rows": ("a,b,label\n", "it has no rows"),
     "nothing": ("", "No columns to parse from file"),
     "a name twice": ("a,b,b,label\n1,2,3,x\n", "names of columns must differ, got 'b' twice"),
     "labels only": ("label\nx\n", "it has no columns of logits"),
