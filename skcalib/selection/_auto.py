@@ -31,8 +31,8 @@ class AutoCalibrator(BaseCalibrator):
         b + \log \sum_m \pi_m\, q_m(y \mid z)\Bigr)
 
     with candidates :math:`q_m`, weights :math:`\pi` on the simplex that minimize the out-of-fold
-    log loss, and an intercept :math:`b` that corrects the class frequencies. Candidates of
-    negligible weight are left out, and the other candidates are fitted to all rows.
+    log loss, and for two classes an intercept :math:`b` that corrects the frequency of the event.
+    Candidates of negligible weight are left out, and the others are fitted to all rows.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ class AutoCalibrator(BaseCalibrator):
     calibrators_ : dict of str to calibrator
         The candidates of positive weight, fitted to all rows.
     intercept_ : ndarray of shape (n_classes,)
-        The intercept :math:`b`; zero with ``combine="best"`` or without folds.
+        The intercept :math:`b`; zero for more than two classes, with ``combine="best"``, or without
+        folds.
     cv_log_loss_ : dict of str to float
         Mean out-of-fold log loss of each candidate in nats; empty without folds. For candidates
         that are left out after the first fold it is the loss on this fold.
