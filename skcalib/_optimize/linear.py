@@ -81,14 +81,12 @@ class Objective:
 
     .. math:: L(\theta) + \sum_j \text{ridge}_j (\theta_j - \text{identity}_j)^2
 
-    The rows hold the features, or logits from which ``make_features`` makes the features of a block
-    in each pass. ``masks`` tells that some features may belong to masked classes.
+    The rows hold the features. ``masks`` tells that some features may belong to masked classes.
     """
 
     map_: VectorMap | MatrixMap
     rows: Rows
     regularization: Regularization = NO_RIDGE
-    make_features: Callable[..., Floats] | None = None
     masks: bool = False
 
     def __post_init__(self) -> None:
@@ -110,10 +108,9 @@ class Objective:
 
     def mean(self, f: Callable[..., Floats], dtype: Any = np.float64, plan: Plan = PLAIN) -> Floats:
         """Sum over the rows of ``f(F, y, w)`` for features in a precision, over their weight."""
-        make = self.make_features  # the block must not hold the rows
 
-        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            return f((Z if make is None else make(Z)).astype(dtype, copy=False), y, w)
+        def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
+            return f(F.astype(dtype, copy=False), y, w)
 
         mean: Floats = self.rows.sum(block, plan) / self.rows.weight
         return mean

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class DaskRows(Rows):
     ``X``, ``y`` and ``w`` are arrays without rows, which have the dtypes and the columns.
     """
 
-    is_local: ClassVar[bool] = False
+    is_local = False
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DaskRows(Rows):
         """The rows with another array in the place k."""
         every, likes = list(self.tasks), list(self.arrays)
         every[k], likes[k] = tasks, like
-        return type(self)(every, self.lengths, likes, **self._about | about)
+        return type(self)(every, self.lengths, likes, **self.about | about)
 
     def _chunks(self) -> Iterable[tuple[Any, ...]]:
         """Tasks of the chunks of the same rows, with None for arrays that are None."""

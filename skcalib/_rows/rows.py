@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ BLOCK_ELEMENTS = 1 << 16
 NARROW_COLUMNS = 128
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
+# Largest number of logits for which a function of them is stored; otherwise each pass computes it.
+MOST_STORED = 1 << 22
 # Largest number of scores stored at a time, by columns: more scores take more passes.
 AT_A_TIME = 1 << 25
 
@@ -73,7 +75,7 @@ class Rows(ABC):
     """
 
     # Whether a pass costs no more than its arithmetic: no round trip to workers.
-    is_local: ClassVar[bool]
+    is_local: bool
 
     X: Any  #: logits or probabilities (n, ...)
     y: Any  #: labels or class indices (n,)
@@ -95,18 +97,18 @@ class Rows(ABC):
         self.n_columns = self.X.shape[1] if self.X.ndim > 1 else 1
         self.dtype = self.X.dtype
         # Facts that hold for derived rows as well.
-        self._about = {"weight": weight, "classes": classes, "groups": groups, "masked": masked}
+        self.about = {"weight": weight, "classes": classes, "groups": groups, "masked": masked}
         #: number of elements in a row of the widest array
         self._width = max(math.prod(a.shape[1:]) for a in arrays if a is not None)
 
     @property
     def weight(self) -> float:
         """Sum of the weights."""
-        if self._about["weight"] is None:
+        if self.about["weight"] is None:
             with np.errstate(over="ignore"):
                 total = self.n_rows if self.w is None else self.sum(lambda _, __, w, *___: w.sum())
-            self._about["weight"] = float(total)
-        return float(self._about["weight"])
+            self.about["weight"] = float(total)
+        return float(self.about["weight"])
 
     @property
     def least_weight(self) -> float:
@@ -134,7 +136,7 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def with_logits(self, X: Any) -> Self:
+    def with_logits(self, X: Any) -> Rows:
         """The rows with other logits, a result of :meth:`map`."""
 
     @abstractmethod
@@ -151,6 +153,12 @@ class Rows(ABC):
     @abstractmethod
     def thinned(self, step: int) -> MemoryRows:
         """Every k-th row, in the memory of this process."""
+
+    def mapped(self, f: BlockFunction) -> Rows:
+        """The rows with ``f(*blocks)`` in place of the logits, stored unless there are too many."""
+        if self.n_rows * self.n_columns > MOST_STORED:
+            return LazyRows(self, f)
+        return self.with_logits(self.map(f, order="F"))
 
     def ranked(
         self, f: BlockFunction, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
@@ -172,7 +180,7 @@ class Rows(ABC):
 class MemoryRows(Rows):
     """Rows in memory, which are divided among threads."""
 
-    is_local: ClassVar[bool] = True
+    is_local = True
 
     _only_block: list[Any] | None = None  # kept for the next pass
 
@@ -231,18 +239,18 @@ class MemoryRows(Rows):
         return results
 
     def with_logits(self, X: Any) -> Self:
-        return type(self)(X, *self.arrays[1:], **self._about)
+        return type(self)(X, *self.arrays[1:], **self.about)
 
     def extended(self, array: Any) -> Self:
         """The rows with another array."""
-        return type(self)(*self.arrays, array, **self._about)
+        return type(self)(*self.arrays, array, **self.about)
 
     def grouped(self, groups: Array) -> Self:
         """The rows with the group of each row."""
-        return type(self)(*self.arrays, **self._about | {"groups": groups})
+        return type(self)(*self.arrays, **self.about | {"groups": groups})
 
     def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
-        return type(self)(self.X, f(self.y), *self.arrays[2:], **self._about | about)
+        return type(self)(self.X, f(self.y), *self.arrays[2:], **self.about | about)
 
     def in_memory(self) -> Self:
         return self
@@ -299,6 +307,46 @@ class MemoryRows(Rows):
         n_threads = _n_threads(self.n_rows, self.n_rows * self._width)
         ends = np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist()
         return share(lambda span: work(*span), pairwise(ends), n_threads)
+
+
+class LazyRows(Rows):
+    """Rows with a function of their blocks in place of the logits, which each pass computes."""
+
+    def __init__(self, rows: Rows, f: BlockFunction) -> None:
+        one_row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in rows.arrays)
+        like = f(*one_row)[:0]  # has the dtype and the columns
+        super().__init__(like, *rows.arrays[1:], n_rows=rows.n_rows, **rows.about)
+        self.is_local = rows.is_local
+        self._rows, self._f = rows, f
+
+    def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Reduction = add) -> Any:
+        return self._rows.sum(partial(_after, self._f, f), plan, merge)
+
+    def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+        return self._rows.map(partial(_after, self._f, f), plan, order)
+
+    def mapped(self, f: BlockFunction) -> LazyRows:
+        return LazyRows(self, f)
+
+    def with_logits(self, X: Any) -> Rows:
+        return self._rows.with_logits(X)
+
+    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
+        return type(self)(self._rows.relabelled(f, **about), self._f)
+
+    def in_memory(self) -> MemoryRows:
+        return self._stored(self._rows.in_memory())
+
+    def thinned(self, step: int) -> MemoryRows:
+        return self._stored(self._rows.thinned(step))
+
+    def _stored(self, rows: MemoryRows) -> MemoryRows:
+        return rows.with_logits(rows.map(self._f, order="F"))
+
+
+def _after(first: BlockFunction, then: BlockFunction, *arrays: Any) -> Any:
+    """``then`` of a block with the result of ``first`` in place of its logits."""
+    return then(first(*arrays), *arrays[1:])
 
 
 def _is_narrow(a: Any) -> bool:

@@ -23,9 +23,6 @@ from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
-# Largest number of features that are stored; above it each pass computes them.
-MOST_STORED = 1 << 22
-
 
 class _LinearScaling(BaseCalibrator):
     """Common part of vector, matrix and Dirichlet scaling: a linear map after temperature scaling.
@@ -281,11 +278,8 @@ def _objective(
         lowest = F.max(axis=1, keepdims=True) + LOWEST_FEATURE  # for masked classes
         return np.where(np.isneginf(F), lowest, F)
 
-    make = partial(log_features, 1 / b, smoothing) if normalize else scaled
-    masks = rows.masked and normalize
-    if rows.n_rows * rows.n_columns > MOST_STORED:
-        return Objective(map_, rows, make_features=make, masks=masks)
-    return Objective(map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
+    features = partial(log_features, 1 / b, smoothing) if normalize else scaled
+    return Objective(map_, rows.mapped(features), masks=rows.masked and normalize)
 
 
 def _warn_unless_optimal(
