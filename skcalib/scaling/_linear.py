@@ -60,16 +60,14 @@ class _LinearScaling(BaseCalibrator):
         plain = not any(strengths)
         smoothing = inputs.fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
-        if plain or scale.outcome != "separable":  # a ridge gives separable rows a minimum
-            temperature.warn_of_no_minimum(scale)
+        temperature.warn_of_no_minimum(scale, penalized=not plain)
         b = scale.value
         if plain and scale.outcome == "no_better_than_chance":
             b /= temperature.SMALLEST_SCALE  # the map may reverse logits: gradients must not vanish
         map_ = self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
         objective = _objective(map_, rows, b, smoothing, normalize=self.normalize)
-        if (
-            plain and scale.outcome == "separable"
-        ):  # slopes, or offsets that break ties, would diverge
+        if plain and scale.outcome == "separable":
+            # Slopes, or offsets that break ties, would diverge.
             x, choice = objective.identity, Choice(0.0)
             solution = OptimizeResult(x=x, fun=objective.value_gradient(x)[0], nit=0)
         else:

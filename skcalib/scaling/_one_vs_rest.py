@@ -75,8 +75,7 @@ class _OneVsRestScaling(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = fit_inverse_temperature(rows, smoothing)
-        if scale.outcome != "separable":
-            warn_of_no_minimum(scale)
+        warn_of_no_minimum(scale, penalized=True)
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
         unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
