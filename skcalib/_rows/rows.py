@@ -66,12 +66,11 @@ PLAIN = Plan()
 class Rows(ABC):
     """Arrays with one entry for each row: ``X``, ``y`` and ``w``, and others.
 
-    ``classes`` are the labels of the columns, if ``y`` holds class indices, ``groups`` (n,) has the
-    group of each row, and ``masked`` says whether some logits are -inf, which masks the class in
-    the row. Rows that are derived from these have them too, and passes do not see them.
+    ``classes`` are the labels of the columns, if ``y`` holds class indices. ``groups`` (n,) has the
+    group of each row. ``masked`` says whether some logits are -inf, which masks the class in the
+    row. Derived rows keep all three. Passes do not hand them to functions of blocks.
 
-    The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
-    the rows.
+    The functions that a pass applies to blocks are pure, can be pickled and must not hold the rows.
     """
 
     # Whether a pass costs no more than its arithmetic: no round trip to workers.
@@ -91,7 +90,7 @@ class Rows(ABC):
         masked: bool = False,
     ) -> None:
         self.arrays = arrays
-        self.X, self.y, self.w, *_ = *arrays, None, None
+        self.X, self.y, self.w, *_ = *arrays, None, None  # missing arrays are None
         self.classes, self.groups, self.masked = classes, groups, masked
         self.n_rows = len(self.X) if n_rows is None else n_rows
         self.n_columns = self.X.shape[1] if self.X.ndim > 1 else 1
@@ -120,19 +119,19 @@ class Rows(ABC):
 
     @abstractmethod
     def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Reduction = add) -> Any:
-        """Sum over the blocks of ``f(*blocks)``, added in row order.
+        """Sum over the blocks of ``f(*block)``, added in row order.
 
         ``f`` returns a float64 array for rows of any dtype, with a shape that does not depend on
-        the block. The number of threads and the block size change the sum by rounding
-        only. ``merge`` is another associative operation in place of addition, such as
-        ``np.maximum``.
+        the block. The number of threads and the block size change the sum by rounding only.
+        ``merge`` is another associative operation in place of addition, such as ``np.maximum``.
         """
 
     @abstractmethod
     def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        """Concatenation of ``f(*blocks)``, for :meth:`with_logits`.
+        """``f(*block)`` of all blocks, concatenated into one array, for :meth:`with_logits`.
 
-        ``order`` is the memory layout of an array in memory.
+        In memory ``f`` may also return a tuple of arrays, for a tuple of arrays in ``order``, their
+        memory layout.
         """
 
     @abstractmethod
@@ -155,7 +154,7 @@ class Rows(ABC):
         """Every k-th row, in the memory of this process."""
 
     def mapped(self, f: BlockFunction) -> Rows:
-        """The rows with ``f(*blocks)`` in place of the logits, stored unless there are too many."""
+        """The rows with ``f(*block)`` in place of the logits, stored unless there are too many."""
         if self.n_rows * self.n_columns > MOST_STORED:
             return LazyRows(self, f)
         return self.with_logits(self.map(f, order="F"))
@@ -170,7 +169,10 @@ class Rows(ABC):
         return self.in_memory().ranked(f, n_columns, then, events=events)
 
     def sample(self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS) -> T | None:
-        """``f`` of every k-th row, at least ``at_least``; None if these are all or too many."""
+        """``f`` of every k-th row, at least ``at_least`` rows.
+
+        None if a sample would have all rows, or too many elements.
+        """
         step = max(SAMPLE_EVERY, self.n_rows * self._width // SAMPLE_ELEMENTS)
         step = max(min(step, self.n_rows // at_least), 1)
         few = step > 1 and at_least * self._width <= SAMPLE_ELEMENTS
@@ -194,30 +196,27 @@ class MemoryRows(Rows):
         return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
 
     def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        """``f`` of every block, concatenated into one array or a tuple of arrays.
-
-        ``order`` is the memory layout of the arrays.
-        """
         if block := self._one_block(plan):
             values = f(*block)
             if isinstance(values, tuple):
                 return tuple(np.array(value, order=order) for value in values)
             return np.array(values, order=order)
-        first = f(*next(self._blocks(0, 1, plan))[1])  # a row tells the shapes of the results
-        several = isinstance(first, tuple)
+        _, first_row = next(self._blocks(0, 1, plan))
+        like = f(*first_row)  # shapes and dtypes of the results
+        is_tuple = isinstance(like, tuple)
         out = tuple(
             np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
-            for one in (first if several else (first,))
+            for one in (like if is_tuple else (like,))
         )
 
         def fill(start: int, stop: int) -> None:
             for rows, block in self._blocks(start, stop, plan):
                 values = f(*block)
-                for target, value in zip(out, values if several else (values,), strict=True):
+                for target, value in zip(out, values if is_tuple else (values,), strict=True):
                     target[rows] = value
 
         self._in_threads(fill)
-        return out if several else out[0]
+        return out if is_tuple else out[0]
 
     def ranked(
         self, f: BlockFunction, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
@@ -260,7 +259,7 @@ class MemoryRows(Rows):
 
     def taken(self, numbers: Any) -> Self:
         """Some of the rows, by their numbers."""
-        *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
+        *arrays, groups = (a if a is None else a[numbers] for a in (*self.arrays, self.groups))
         return type(self)(*arrays, classes=self.classes, groups=groups, masked=self.masked)
 
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
@@ -275,7 +274,7 @@ class MemoryRows(Rows):
                 if _is_narrow(a):
                     block[k] = np.array(a, order="F")
                     block[k].flags.writeable = False  # functions of blocks are pure
-            self._only_block = block  # whole, for other threads
+            self._only_block = block  # set last: other threads must not see a part of it
         return self._only_block
 
     def _blocks(
@@ -283,7 +282,7 @@ class MemoryRows(Rows):
     ) -> Iterator[tuple[slice, list[Array | None]]]:
         """Slices of rows with the block of each array."""
         step = self._step(stop - start, plan)
-        # Copies of narrow arrays are used again, unless their columns are contiguous.
+        # Narrow arrays are copied to have contiguous columns. All blocks share the memory.
         copies = {
             k: np.empty((step, a.shape[1]), a.dtype, order="F")
             for k, a in enumerate(self.arrays)
