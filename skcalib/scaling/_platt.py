@@ -154,11 +154,11 @@ def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
     """Calibrated log-odds of margins, in the precision of the margins."""
-    parameters, dtype, xp = (coef, intercept), M.dtype, arrays.namespace(coef)
-    # Double precision where large terms may cancel.
-    if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in parameters):
+    dtype, xp = M.dtype, arrays.namespace(coef)
+    # Large terms may cancel: double precision.
+    if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in (coef, intercept)):
         M = arrays.double(M)
-    coef, intercept = (arrays.astype(values, M.dtype) for values in parameters)
+    coef, intercept = (arrays.astype(values, M.dtype) for values in (coef, intercept))
     return arrays.astype(M * coef + intercept, dtype)
 
 
