@@ -1,8 +1,8 @@
 """Rows: arrays with one entry per row, and passes over them.
 
-The interface has two implementations: rows in memory or in memory-mapped files, here, and
-row-chunked Dask collections (:class:`~.dask.DaskRows`). Modules outside this package use the
-interface only.
+The interface has three implementations: rows in memory or in memory-mapped files, row-chunked Dask
+collections (:class:`~.dask.DaskRows`), and rows of either kind with a function of their logits that
+each pass computes. Modules outside this package use the interface only.
 
 Rows in memory are passed block by block. A block is small enough that it and the temporaries of a
 function of it stay in the cache, so plain array expressions run at the speed of a fused loop.
