@@ -76,10 +76,6 @@ def trust_exact(objective: Objective, tol: float) -> None:
     minimize(value, x0, jac=gradient, hess=hessian, method="trust-exact", options=options)
 
 
-def of_margins(Z: np.ndarray, _: np.ndarray) -> tuple[list[np.ndarray], None]:
-    return [margins(Z)], None
-
-
 def loss_of(one: RowSigmoids, theta: np.ndarray) -> float:
     """Mean log loss of one sigmoid, for methods of scipy, which ask for it."""
     rows = one.rows
@@ -106,11 +102,14 @@ def of_sigmoids(n: int, n_columns: int, tol: float) -> dict[str, Callable[[], ob
     """Fits of Platt's sigmoids of all classes: at once, and class by class."""
     Z, y = logits(n, n_columns)
     M, K = margins(Z), 1 if n_columns == 2 else n_columns
-    every = RowSigmoids.of(MemoryRows(Z, y, None), of_margins, K, smooth=True)
+
+    def fit_of(rows: MemoryRows) -> RowSigmoids:
+        return RowSigmoids.of(rows, lambda U: ([U], None), smooth=True)
+
     # Rows of one class: its margin as log-odds, and whether it is the label.
     labels = [(y == k + (K == 1)).astype(int) for k in range(K)]
     rows = [MemoryRows(M[:, [k]], labels[k], None) for k in range(K)]
-    single = [RowSigmoids.of(of_one, of_margins, 1, smooth=True) for of_one in rows]
+    every, single = fit_of(MemoryRows(M, y, None)), list(map(fit_of, rows))
     return {
         "choice": lambda: fit_sigmoids(every, every.constant),
         **{

@@ -59,7 +59,8 @@ class BaseCalibrator(
     def _calibrate(self, Z: Floats) -> Floats:
         """Calibrated logits of a block of finite logits, of the same shape and dtype.
 
-        Where there is a fitted ``smoothing_`` the base mixes them with the uniform distribution.
+        If there is a fitted ``smoothing_``, the base class mixes their probabilities with the
+        uniform distribution.
         """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -232,10 +233,12 @@ class BaseCalibrator(
         labels.check_column_names(X, self.classes_)
         if arrays.is_dask(X):
             # A copy, since lazy outputs must not change when the estimator is fitted again.
-            return map_collection(partial(BaseCalibrator._row_outputs, copy(self), method), X)
-        return self._row_outputs(method, X)
+            f = copy(self)._outputs_in_memory  # noqa: SLF001
+            return map_collection(partial(f, method), X)
+        return self._outputs_in_memory(method, X)
 
-    def _row_outputs(self, method: str, X: Any) -> Any:
+    def _outputs_in_memory(self, method: str, X: Any) -> Any:
+        """Apply a method to logits in an array, a data frame or a chunk of Dask."""
         Z = inputs.logits_for(self, X)
         if not len(Z):  # no rows have outputs of the same type as one row
             return getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
@@ -260,11 +263,10 @@ class BaseCalibrator(
 
     def _moved_to(self, X: Any) -> Self:
         """Return a copy with fitted arrays in the library and on the device of a tensor."""
-        moved = type(self).__new__(type(self))
+        moved = type(self).__new__(type(self))  # copy would convert attributes as for a pickle
         for name, value in vars(self).items():
-            setattr(
-                moved, name, arrays.following(value, X) if isinstance(value, np.ndarray) else value
-            )
+            is_array = isinstance(value, np.ndarray)
+            setattr(moved, name, arrays.following(value, X) if is_array else value)
         return moved
 
     def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
@@ -283,7 +285,8 @@ class BaseCalibrator(
         return arrays.mix_logits(self._unmixed(Z), self._uniform_share())
 
     def _most_probable(self, Z: Floats) -> Array:
-        # Rounding may lose the order of the scores, and of their mixture, which it does not change.
+        # Calibrated logits may be equal by rounding where raw logits are not. Mixing with the
+        # uniform distribution does not change the order.
         kept = self._keeps_order or self._keeps_predictions
         S = Z if kept else self._unmixed(Z)
         return labels_of(self.classes_, arrays.both_columns(S))
@@ -310,7 +313,7 @@ class BaseCalibrator(
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     """Weighted share of right predictions, from labels and weights of any kind."""
-    # Collections of Dask are loaded.
+    # Dask collections are loaded.
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
         known = np.unique(predicted)

@@ -27,7 +27,7 @@ METHODS = {
 
 
 def check_classifier(estimator: Any, name: str) -> None:
-    """Raise a ValueError unless it is a classifier, fitted if it is frozen."""
+    """Raise a ValueError unless ``estimator`` is a classifier, fitted if it is frozen."""
     is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
     if not (is_instance and is_classifier(estimator)):
         raise ValueError(
@@ -51,7 +51,7 @@ def check_classifier(estimator: Any, name: str) -> None:
 def may_have(estimator: Any, method: str) -> bool:
     """Whether a classifier has a method, or may have it once it is fitted.
 
-    A ``StackingClassifier``, or a pipeline that ends in one, has no method before.
+    A ``StackingClassifier``, or a pipeline that ends in one, has no output methods before ``fit``.
     """
     known = ("decision_function", "predict_logits", "predict_proba")
     fitted_first = not any(hasattr(estimator, name) for name in known)
@@ -59,7 +59,7 @@ def may_have(estimator: Any, method: str) -> bool:
 
 
 def check_calibrator(calibrator: Any, w: Floats | None) -> None:
-    """Raise a ValueError unless it is a calibrator, which takes weights if there are any."""
+    """Raise a ValueError unless ``calibrator`` is one, and takes weights if there are any."""
     needs = ("fit", "predict_proba", "get_params")
     if isinstance(calibrator, type) or not all(may_have(calibrator, name) for name in needs):
         raise ValueError(
@@ -71,7 +71,7 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
 
 
 def check_takes_logits(calibrator: Any) -> None:
-    """Raise a ValueError unless it is a calibrator, which if fitted was fitted to logits."""
+    """Raise a ValueError unless ``calibrator`` is one that is fitted to logits, or not fitted."""
     check_calibrator(calibrator, None)
     if takes_several_labels(calibrator):
         raise ValueError(
@@ -93,7 +93,7 @@ def check_takes_logits(calibrator: Any) -> None:
 
 
 def takes_several_labels(calibrator: Any) -> bool:
-    """Whether it takes several labels per row, as the last step of a pipeline may do."""
+    """Whether a calibrator, or the last step of a pipeline, takes several labels per row."""
     last = calibrator[-1] if isinstance(calibrator, Pipeline) else calibrator
     return hasattr(last, "__sklearn_tags__") and not get_tags(last).target_tags.single_output
 
@@ -108,13 +108,13 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
     if has_fit_parameter(estimator, "sample_weight"):
         return {"sample_weight": w}
     steps: Sequence[tuple[str, Any]] = estimator.steps if isinstance(estimator, Pipeline) else []
-    taking = [name for name, step in steps if has_fit_parameter(step, "sample_weight")]
-    if not taking:
+    weighted = [key for key, step in steps if has_fit_parameter(step, "sample_weight")]
+    if not weighted:
         raise ValueError(
             f"{name} takes no sample_weight, got weights and {estimator!r}. Choose one that does, "
             "or leave the weights out."
         )
-    return {f"{step}__sample_weight": w for step in taking}
+    return {f"{key}__sample_weight": w for key in weighted}
 
 
 def check_order(calibrator: Any, classes: Array) -> None:
@@ -131,19 +131,24 @@ def check_order(calibrator: Any, classes: Array) -> None:
 
 
 def _classes_params(estimator: Any) -> dict[str, Any]:
-    """Parameters ``classes`` of an estimator and of the steps inside, by name.
+    """Parameters ``classes`` of an estimator and of its steps, by name.
 
-    Calibrators set the classes of the estimators inside themselves.
+    Parameters of estimators inside a calibrator are left out: the calibrator sets them itself.
     """
     params = estimator.get_params()
-    held = [f"{name}__" for name, value in params.items() if isinstance(value, BaseCalibrator)]
+    calibrators = [
+        f"{name}__" for name, value in params.items() if isinstance(value, BaseCalibrator)
+    ]
     if isinstance(estimator, BaseCalibrator):
-        held.append("")
+        calibrators.append("")
+
+    def is_inside_calibrator(name: str) -> bool:
+        return any("__" in name.removeprefix(c) for c in calibrators if name.startswith(c))
+
     return {
         name: value
         for name, value in params.items()
-        if name.split("__")[-1] == "classes"
-        and not any(name.startswith(of) and "__" in name[len(of) :] for of in held)
+        if name.split("__")[-1] == "classes" and not is_inside_calibrator(name)
     }
 
 
@@ -157,8 +162,8 @@ def fit_calibrator(
     return fitted.fit(Z, y, **weight_params(fitted, w), **arguments)
 
 
-def given_for(calibrator: Any, features: Any) -> dict[str, Any]:
-    """Features, if any, as an argument of a calibrator with predictions that depend on them."""
+def features_argument(calibrator: Any, features: Any) -> dict[str, Any]:
+    """Argument with the features, for calibrators whose ``predict_proba`` takes features."""
     takes_features = "features" in signature(calibrator.predict_proba).parameters
     return {"features": features} if takes_features and features is not None else {}
 
@@ -166,19 +171,20 @@ def given_for(calibrator: Any, features: Any) -> dict[str, Any]:
 def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
     """A copy of the calibrator, fitted to checked rows of logits and class indices.
 
-    Calibrators of skcalib pass over the rows; others, and those with a ``fit`` of their own, are
-    given those in memory, or some of many rows of Dask.
+    Calibrators that inherit ``fit`` from BaseCalibrator pass over the rows. Other calibrators are
+    fitted to the rows in memory, or to a sample of many rows of Dask.
     """
-    if not _has_own(calibrator, "fit"):
-        held = rows.in_memory()
-        return fit_calibrator(calibrator, held.X, rows.classes[held.y], held.w, rows.classes)
-    return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
+    if _inherits(calibrator, "fit"):
+        return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
+    held = rows.in_memory()
+    return fit_calibrator(calibrator, held.X, rows.classes[held.y], held.w, rows.classes)
 
 
-def _has_own(calibrator: Any, method: str) -> bool:
-    """Return whether a calibrator of skcalib inherits a method of BaseCalibrator."""
-    own = getattr(BaseCalibrator, method)
-    return isinstance(calibrator, BaseCalibrator) and getattr(type(calibrator), method) is own
+def _inherits(calibrator: Any, method: str) -> bool:
+    """Whether a calibrator inherits a method of BaseCalibrator, and does not replace it."""
+    if not isinstance(calibrator, BaseCalibrator):
+        return False
+    return getattr(type(calibrator), method) is getattr(BaseCalibrator, method)
 
 
 def with_fitted(
@@ -195,11 +201,11 @@ def with_fitted(
 def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
     """Logarithms (m, K) of the probabilities of a fitted calibrator, for checked logits.
 
-    Those of masked classes are -inf, the others finite.
+    The logarithms are -inf for masked classes, and finite for other classes.
     """
     if not isinstance(Z, np.ndarray):  # a graph that is built, or a tensor in a module
         return output_of(calibrator, "_log_probabilities", Z)
-    if _has_own(calibrator, "predict_proba"):
+    if _inherits(calibrator, "predict_proba"):
         calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
         return calibrator._log_probabilities(Z)  # noqa: SLF001
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
@@ -215,9 +221,10 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
 
 
 def blockwise(calibrator: Any) -> list[BaseCalibrator]:
-    """The calibrator, or the calibrators of a pipeline, if they only compute functions of blocks.
+    """The calibrator, or the calibrators of a pipeline; a TypeError for other estimators.
 
-    These are calibrators of skcalib, and subclasses that do not replace public methods.
+    Only calibrators of skcalib, and subclasses that do not replace public methods, compute all
+    outputs by functions of blocks.
     """
     if isinstance(calibrator, Pipeline):
         steps = [step for _, step in calibrator.steps if step not in (None, "passthrough")]
@@ -240,9 +247,10 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
 
 
 def output_of(calibrator: Any, method: str, Z: Any) -> Any:
-    """A function of blocks of a calibrator, or of the last one of a pipeline, for logits ``Z``.
+    """Output of a calibrator, or of a pipeline of calibrators, for a block of logits ``Z``.
 
-    Outputs are NaN where the calibrator would raise an error for masked classes.
+    ``method`` is a method of blocks of BaseCalibrator. Outputs are NaN where a calibrator would
+    raise an error for masked classes.
     """
     xp, members = namespace(Z), blockwise(calibrator)
     for i, member in enumerate(members):
@@ -253,7 +261,7 @@ def output_of(calibrator: Any, method: str, Z: Any) -> Any:
 
 
 def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
-    """Probabilities of some classes in the columns of all."""
+    """Probabilities with one column for each of the ``classes``: 0 for those not ``known``."""
     if np.array_equal(known, classes):
         return P
     if not isinstance(P, np.ndarray):
@@ -266,7 +274,7 @@ def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
 def warn_of_groups(
     kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
 ) -> None:
-    """Give each warning once, with the names of the groups that it is of."""
+    """Give each recorded warning once, with the names of the groups that caused it."""
     named = (
         (names[k] if isinstance(k, int) else k, messages)
         for k, messages in messages_by_group.items()

@@ -81,14 +81,12 @@ class Objective:
 
     .. math:: L(\theta) + \sum_j \text{ridge}_j (\theta_j - \text{identity}_j)^2
 
-    The rows hold the features, or logits from which ``make_features`` makes the features of a block
-    in each pass. ``masks`` tells that some features may belong to masked classes.
+    The rows hold the features. ``masks`` tells that some features may belong to masked classes.
     """
 
     map_: VectorMap | MatrixMap
     rows: Rows
     regularization: Regularization = NO_RIDGE
-    make_features: Callable[..., Floats] | None = None
     masks: bool = False
 
     def __post_init__(self) -> None:
@@ -110,10 +108,9 @@ class Objective:
 
     def mean(self, f: Callable[..., Floats], dtype: Any = np.float64, plan: Plan = PLAIN) -> Floats:
         """Sum over the rows of ``f(F, y, w)`` for features in a precision, over their weight."""
-        make = self.make_features  # the block must not hold the rows
 
-        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            return f((Z if make is None else make(Z)).astype(dtype, copy=False), y, w)
+        def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
+            return f(F.astype(dtype, copy=False), y, w)
 
         mean: Floats = self.rows.sum(block, plan) / self.rows.weight
         return mean
@@ -219,8 +216,8 @@ class Objective:
             return self._newton(x, tol, max_iter)
         method = PreconditionedLBFGS(partial(self.map_.blocks, self), blocks)
         nit = 0
-        may_change = self.ridge.all() and len(x) <= MANY_PARAMETERS
-        limit = min(PATIENCE, max_iter) if may_change else max_iter
+        may_switch = self.ridge.all() and len(x) <= MANY_PARAMETERS  # to Newton's method
+        limit = min(PATIENCE, max_iter) if may_switch else max_iter
         for dtype in dict.fromkeys([self.dtype, np.dtype(np.float64)]):
             solution = optimize.minimize(
                 self.value_gradient,
@@ -238,7 +235,7 @@ class Objective:
             x, nit = solution.x, nit + solution.nit
             if solution.success and tol >= 1e-4:  # exact enough in single precision
                 break
-        if may_change and not solution.success:
+        if may_switch and not solution.success:
             solution = self._newton(x, tol, max_iter - nit)
             nit += solution.nit
         solution.nit = nit
@@ -263,8 +260,8 @@ class Objective:
     def leave_one_out_loss(self, theta: Floats, blocks: Blocks | None = None) -> float:
         """Approximate leave-one-out log loss at the minimum ``theta`` of an objective with a ridge.
 
-        With few classes a Newton step leads there from a point nearby. With more classes ``blocks``
-        are the blocks of the Hessian, if they are known.
+        With up to MANY_CLASSES classes ``theta`` may be near the minimum, since a Newton step leads
+        to it. With more classes ``blocks`` are the blocks of the Hessian, if they are known.
         """
         weight, K = self.rows.weight, self.n_classes
         if K > MANY_CLASSES:
@@ -358,15 +355,16 @@ class Fit(NamedTuple):
 
     @classmethod
     def of(cls, objective: Objective, tol: float, max_iter: int, near: Fit | None = None) -> Fit:
-        """The minimum, perhaps from a fit with another strength."""
-        x = blocks = None
+        """The fit to an objective, started from the fit ``near`` with another strength if given."""
+        start = start_blocks = None
         if near is not None:
-            x = near.x
+            start = near.x
             if near.blocks is not None:  # a step without a pass leads near the new minimum
-                blocks, before = near.blocks.under(objective), near.solution
+                before, start_blocks = near.solution, near.blocks.under(objective)
                 change = 2 * (objective.ridge - near.objective.ridge)
-                x = before.x - blocks.solve(before.jac + change * (before.x - objective.identity))
-        solution = objective.minimize(tol, max_iter, x, blocks)
+                gradient = before.jac + change * (before.x - objective.identity)
+                start = before.x - start_blocks.solve(gradient)
+        solution = objective.minimize(tol, max_iter, start, start_blocks)
         x, blocks = solution.x, None
         if objective.n_classes > MANY_CLASSES:
             blocks = objective.map_.blocks(objective, x)

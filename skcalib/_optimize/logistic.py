@@ -27,14 +27,14 @@ from skcalib._rows.arrays import is_event, weighted_sum
 TOLERANCE = 1e-10
 
 # Largest number of passes, including the pass that sums the weights of the classes.
-MAX_NEWTON_STEPS = 100
+MAX_PASSES = 100
 
 # Weight of a class without rows: penalties divided by it are finite.
 NO_WEIGHT = 1e-200
 
-# Function of scores (m, K) and labels (m,). It returns the features except for the constant one,
-# each (m, K) in double precision, and which rows count for each class (m, K), or None if all do.
-FeaturesOf = Callable[[Floats, Indices], tuple[list[Floats], Bools | None]]
+# Function of scores (m, K). It returns the features except for the constant one, each (m, K) in
+# double precision, and which rows count for each class (m, K), or None if all do.
+FeaturesOf = Callable[[Floats], tuple[list[Floats], Bools | None]]
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,7 @@ class Sigmoids(Protocol):
 
 
 def fit_sigmoids(
-    sigmoids: Sigmoids,
-    start: Floats,
-    low: Floats | None = None,
-    *,
-    tol: float = TOLERANCE,
-    max_iter: int | None = None,
+    sigmoids: Sigmoids, start: Floats, low: Floats | None = None
 ) -> optimize.OptimizeResult:
     """Parameters ``x`` (K, d) of least loss, at least ``low`` (K, d) if given.
 
@@ -91,8 +86,8 @@ def fit_sigmoids(
         bounds=None if low is None else [(least, np.inf) for least in low.ravel().tolist()],
         method=newton,
         options={
-            "tol": tol * rate * (1 - rate),
-            "maxiter": MAX_NEWTON_STEPS - 1 if max_iter is None else max_iter + 1,
+            "tol": TOLERANCE * rate * (1 - rate),
+            "maxiter": MAX_PASSES - 1,  # one pass has summed the weights
             "first_length": None if start[:, :-1].any() else lengthened,
         },
     )
@@ -114,12 +109,13 @@ class RowSigmoids:
 
     @classmethod
     def of(
-        cls, rows: Rows, features: FeaturesOf, K: int, prior: Prior | None = None, *, smooth: bool
+        cls, rows: Rows, features: FeaturesOf, prior: Prior | None = None, *, smooth: bool
     ) -> RowSigmoids:
         """Regressions with targets 1 and 0, or with the targets of Platt (1999) if ``smooth``."""
+        K = rows.n_columns
 
-        def count(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            counts = features(Z, y)[1]
+        def count(U: Floats, y: Indices, w: Floats | None) -> Floats:
+            counts = features(U)[1]
             w = np.ones(len(y)) if w is None else w
             if counts is None:
                 events = np.bincount(y, w, max(K, 2))[-K:]
@@ -147,8 +143,8 @@ class RowSigmoids:
         """Sum of the objectives at ``theta`` (K, d)."""
         features, high, low = self.features, self.high, self.low  # blocks must not hold the rows
 
-        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            F, counts = features(Z, y)
+        def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
+            F, counts = features(U)
             S = _scores(theta, F)
             target = np.where(is_event(y, len(theta)), high, low)
             losses = np.logaddexp(0, S) - target * S  # minus t log p + (1 - t) log(1 - p)
@@ -165,8 +161,8 @@ class RowSigmoids:
         """Gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
         d, features, high, low = theta.shape[1], self.features, self.high, self.low
 
-        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            F, counts = features(Z, y)
+        def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
+            F, counts = features(U)
             with np.errstate(over="ignore"):  # scipy.special.expit takes four times as long
                 P = 1 / (1 + np.exp(_scores(-theta, F)))
             Q = P * (1 - P)
@@ -196,8 +192,8 @@ class RowSigmoids:
         """
         features = self.features
 
-        def block(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-            F, counts = features(Z, y)
+        def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
+            F, counts = features(U)
             S = _scores(theta, F)
             wrong = np.where(is_event(y, len(theta)), S <= 0, S >= 0)
             wrong = wrong if counts is None else wrong & counts

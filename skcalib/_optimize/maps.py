@@ -30,7 +30,7 @@ import numpy as np
 
 from skcalib._rows import Floats, Indices
 
-# Curvature that is added to all, relative to the largest, and at least.
+# Curvature that is added to each block: a share of the largest curvature, plus a constant.
 SMALL_CURVATURE, TINY_CURVATURE = 1e-6, 1e-12
 
 
@@ -117,7 +117,7 @@ class ClassBlocks:
         return cls(moments, share, inverse, [(gain_e, v_e), change_m], t, inverse_offset)
 
     def under(self, objective: Any) -> ClassBlocks:
-        """Those of the same curvatures under the ridge of another objective."""
+        """Blocks of the same curvatures under the ridge of another objective."""
         return ClassBlocks.of(self.moments, objective.regularization)
 
     def solve(self, g: Floats) -> Floats:

@@ -144,7 +144,7 @@ class PreconditionedLBFGS:
         step = self.blocks.solve(step)
         for s, y, sy in self.pairs:
             step += (shares.pop() - float(y @ step) / sy) * s
-        if here.jac @ step >= 0 and self.pairs:  # rounding has spoilt the differences: start anew
+        if here.jac @ step >= 0 and self.pairs:  # no descent, by rounding of the pairs: start anew
             self.pairs.clear()
             self.blocks = None
             return self._direction(here)
@@ -157,7 +157,7 @@ def _line_search(
     step: Floats,
     precision: str,
 ) -> OptimizeResult | None:
-    """The end of the step, or of the largest tried share that is accepted, or None."""
+    """The point after the step, or after the first share of it that is accepted, or None."""
     slope, noise = float(here.jac @ step), ROUNDING_NOISE[precision] * abs(here.fun)
     short = SHORTER * np.linalg.norm(here.jac)
     share = 1.0 if slope < 0 else 0.0

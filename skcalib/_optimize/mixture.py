@@ -30,9 +30,9 @@ MAX_ITERATIONS = 100
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:
-    """Logarithms (n, K) of the mixture of probabilities with logarithms ``L`` (M, n, K)."""
-    shifted = L + arrays.like(arrays.namespace(weights).log(weights)[:, None, None], L, L.dtype)
+    """Log-probabilities (n, K) of the mixture of candidates with log-probabilities (M, n, K)."""
     xp = arrays.namespace(L)
+    shifted = L + arrays.like(np.log(weights)[:, None, None], L, L.dtype)
     top = xp.max(shifted, axis=0)
     finite = xp.where(-np.inf == top, 0.0, top)
     with np.errstate(divide="ignore"):

@@ -30,7 +30,9 @@ def parts_of(
 ) -> list[Callable[[Floats], Any]]:
     """Functions of flat parameters for the value, the gradient and so on, from one call of ``at``.
 
-    ``at`` takes parameters of a shape and returns ``n_parts`` results.
+    ``at`` takes parameters of a shape and returns ``n_parts`` results. SciPy asks for the value and
+    the derivatives one by one: results are stored by the bytes of the parameters, so that ``at``
+    passes over the rows once.
     """
     latest = lru_cache(maxsize=4)(lambda x: at(np.frombuffer(x).reshape(shape)))
 
@@ -41,7 +43,7 @@ def parts_of(
 
 
 def newton(
-    fun: Callable[[Floats], float],  # noqa: ARG001
+    fun: Callable[[Floats], float],  # noqa: ARG001 (an argument of every method of SciPy)
     x0: Floats,
     args: tuple[()] = (),  # noqa: ARG001
     *,

@@ -68,11 +68,15 @@ class InverseTemperature(NamedTuple):
     outcome: Literal["minimum", "separable", "no_better_than_chance", "constant"]
 
 
-def warn_of_no_minimum(scale: InverseTemperature) -> None:
-    """Warn if the log loss has no minimum, and name the temperature that is used instead."""
-    if scale.outcome != "minimum":
-        message = NO_MINIMUM[scale.outcome].format(T=1 / scale.value)
-        warn(message, NoMinimumWarning, scale.outcome)
+def warn_of_no_minimum(scale: InverseTemperature, *, penalized: bool = False) -> None:
+    """Warn if the log loss has no minimum, and name the temperature that is used instead.
+
+    Separable rows get no warning if a ``penalized`` map follows: its penalty ensures a minimum.
+    """
+    if scale.outcome == "minimum" or (penalized and scale.outcome == "separable"):
+        return
+    message = NO_MINIMUM[scale.outcome].format(T=1 / scale.value)
+    warn(message, NoMinimumWarning, scale.outcome)
 
 
 def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemperature:
@@ -81,6 +85,7 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
     With many rows the search starts from the factor of a sample and takes about two passes. With
     ``smoothing`` the factor minimizes the loss of the mixture if a few rows determine it otherwise.
     """
+    # From the factor of a sample a few steps are enough.
     sample = rows.sample(partial(fit_inverse_temperature, smoothing=smoothing))
     if sample is not None and sample.outcome == "minimum":
         value = _find_root(rows, sample.value)
@@ -93,19 +98,28 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
         return InverseTemperature(1.0, "constant")
     least, distance = SMALLEST_SCALE / means.range, means.gap - means.slope
     if means.gap == 0:
-        penalty = rows.weight * distance / (rows.weight + 1)
-        high = 2 * means.entropy * rows.weight / penalty
-        start = min(float(np.log1p(2 * rows.weight)) / distance, high / 8)
-        value = _find_root(rows, start, (least, high), penalty)
-        return InverseTemperature(value or least, "separable")
-    value = None
+        return InverseTemperature(_fit_separable(rows, means.entropy, distance, least), "separable")
+    plain = InverseTemperature(least, "no_better_than_chance")
     if means.slope < -1e-13 * means.range:  # not by rounding
         # The loss is at least b times the gap, and log K at b = 0, which bounds the minimum. The
         # start is the minimum of a line and an exponential with the slopes at 0 and far from it.
         start = means.entropy / distance * float(np.log(distance / means.gap))
         value = _find_root(rows, start, (least, 2 * means.entropy / means.gap))
-    plain = InverseTemperature(value or least, "minimum" if value else "no_better_than_chance")
+        if value is not None:
+            plain = InverseTemperature(value, "minimum")
     return plain if smoothing == 0 else _fit_mixture(rows, smoothing, means, plain)
+
+
+def _fit_separable(rows: Rows, entropy: float, distance: float, least: float) -> float:
+    """Factor of least log loss for smoothed labels, if each label has the largest logit.
+
+    Smoothing adds the ``distance`` times ``1 / (N + 1)`` to the slope of the mean loss.
+    """
+    penalty = rows.weight * distance / (rows.weight + 1)
+    high = 2 * entropy * rows.weight / penalty
+    start = min(float(np.log1p(2 * rows.weight)) / distance, high / 8)
+    value = _find_root(rows, start, (least, high), penalty)
+    return least if value is None else value
 
 
 class RowMeans(NamedTuple):
@@ -272,7 +286,7 @@ def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
     return arrays.weighted_sum(np.stack([np.log(np.where(counts, gap, 1)), counts], axis=1), w)
 
 
-def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: object) -> Floats:
+def mixed_logits(temperature: float, smoothing: float, Z: Floats) -> Floats:
     """Logits of the mixture that temperature scaling gives, -inf for masked classes.
 
     With several columns and smoothing the logits are log-probabilities.
@@ -282,7 +296,7 @@ def mixed_logits(temperature: float, smoothing: float, Z: Floats, *_: object) ->
     return arrays.mix_logits(arrays.finite_unless_masked(lambda U: U / temperature, Z), smoothing)
 
 
-def log_mixture(temperature: float, smoothing: float, Z: Floats, *_: object) -> Floats:
+def log_mixture(temperature: float, smoothing: float, Z: Floats) -> Floats:
     """Log-probabilities (m, K) of the mixture that temperature scaling gives."""
     L = mixed_logits(temperature, smoothing, Z)
     return L if smoothing > 0 and Z.shape[1] > 1 else arrays.log_softmax(L)

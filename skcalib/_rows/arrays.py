@@ -28,19 +28,19 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def is_dask(x: Any) -> bool:
-    """Whether it is a Dask collection."""
+    """Whether an object is a Dask collection."""
     return hasattr(x, "__dask_graph__")
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether it is an array of another library that is not to be converted to NumPy."""
+    """Whether an object is an array of another library that stays in its library."""
     if isinstance(x, np.ndarray):
         return False
     return _is_foreign(x) and get_config()["array_api_dispatch"]
 
 
 def _is_foreign(x: Any) -> bool:
-    """Whether it is an array with a device, of another library than NumPy and Dask."""
+    """Whether an object is an array with a device, of a library other than NumPy and Dask."""
     if isinstance(x, np.ndarray | np.generic) or not hasattr(x, "device"):
         return False
     return hasattr(x, "__array_namespace__") or hasattr(x, "__dlpack__")
@@ -74,10 +74,10 @@ def _name(xp: Any) -> str:
 
 
 def like(value: Any, x: Any, dtype: Any = None) -> Any:
-    """A number or an array of NumPy in the library and on the device of the array ``x``.
+    """A number or a NumPy array, in the library and on the device of the array ``x``.
 
-    Arrays of that library stay where they are. ``dtype`` is a type of the library, by default that
-    of the value.
+    Arrays of that library stay where they are. ``dtype`` is a type of that library, by default the
+    type of the value.
     """
     if isinstance(x, np.ndarray):
         return np.asarray(value, dtype)
@@ -88,7 +88,7 @@ def like(value: Any, x: Any, dtype: Any = None) -> Any:
 
 
 def following(value: Array, x: Any) -> Any:
-    """An array of NumPy in the library of ``x``, except for text, which no other has."""
+    """A NumPy array in the library of ``x``, if ``x`` is a tensor and the array is not text."""
     return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
@@ -106,14 +106,14 @@ def on_host(x: Any) -> Any:
 
 
 def at_least(x: Any, low: float) -> Any:
-    """Entries, or the number ``low`` where they are less."""
+    """Entries of ``x``, or ``low`` where they are less."""
     if isinstance(x, np.ndarray):
         return np.maximum(x, low)
     return namespace(x).clip(x, low, None)  # maximum of torch takes no number
 
 
 def at_most(x: Any, high: float) -> Any:
-    """Entries, or the number ``high`` where they are larger."""
+    """Entries of ``x``, or ``high`` where they are larger."""
     return np.minimum(x, high) if isinstance(x, np.ndarray) else namespace(x).clip(x, None, high)
 
 
@@ -124,7 +124,7 @@ def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 
 def take(values: Any, index: Any) -> Any:
-    """Entries of an array along its first axis, where the indices (m,) are."""
+    """``values[index]`` along the first axis, in the library of the indices (m,)."""
     if isinstance(index, np.ndarray):
         return values[index]
     return namespace(index).take(like(values, index), index, axis=0)
@@ -163,7 +163,7 @@ def in_full_precision(x: Any) -> AbstractContextManager[Any]:
 def check_tensor(x: Any, name: str) -> Any:
     """The tensor, with a ValueError if its type is not a supported one."""
     xp = namespace(x)
-    # Types of JAX are equal to others that have another hash.
+    # Not a set: types of JAX are equal to types with another hash.
     if x.dtype not in (xp.float32, xp.float64):
         raise ValueError(
             f"{name} must be float32 or float64 to stay in {_name(xp)}, got {x.dtype}. Convert it, "
@@ -194,7 +194,7 @@ def both_columns(Z: Array) -> Array:
 
 
 def in_columns_of(Z: Array, L: Array) -> Array:
-    """Logits of all classes in as many columns as ``Z`` has, after :func:`both_columns`."""
+    """Logits ``L`` of all classes, as log-odds (m, 1) if ``Z`` has a single column."""
     return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
 
@@ -313,13 +313,13 @@ def searchsorted(edges: Floats, x: Array) -> Array:
 
 
 def bincount(index: Array, values: Any, n: int) -> Floats:
-    """Sum of the values at each index below ``n``, or their number if there are none: float64 (n,).
+    """Sum of the values at each index below ``n``: float64 (n,). For no values, their number.
 
     Values have the shape of the indices, or are broadcast to it.
     """
     if values is not None:
         values = np.broadcast_to(np.asarray(values, np.float64), index.shape)
-    if index.flags.f_contiguous:  # saves copies of both
+    if index.flags.f_contiguous:  # ravel then copies neither array
         index, values = index.T, None if values is None else values.T
     values = None if values is None else values.ravel()
     return np.bincount(index.ravel(), values, n).astype(np.float64, copy=False)

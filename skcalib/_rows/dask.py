@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class DaskRows(Rows):
     ``X``, ``y`` and ``w`` are arrays without rows, which have the dtypes and the columns.
     """
 
-    is_local: ClassVar[bool] = False
+    is_local = False
 
     def __init__(
         self,
@@ -47,19 +47,19 @@ class DaskRows(Rows):
         self.tasks, self.lengths = tasks, lengths
 
     def _derived(self, k: int, tasks: list[Any], like: Array, **about: Any) -> Self:
-        """The rows with another array in the place k."""
-        every, likes = list(self.tasks), list(self.arrays)
-        every[k], likes[k] = tasks, like
-        return type(self)(every, self.lengths, likes, **self._about | about)
+        """The rows with another array in place of array k."""
+        tasks_of_all, like_of_all = list(self.tasks), list(self.arrays)
+        tasks_of_all[k], like_of_all[k] = tasks, like
+        return type(self)(tasks_of_all, self.lengths, like_of_all, **self.about | about)
 
     def _chunks(self) -> Iterable[tuple[Any, ...]]:
         """Tasks of the chunks of the same rows, with None for arrays that are None."""
-        n = len(self.lengths)
-        return zip(*([None] * n if a is None else a for a in self.tasks), strict=True)
+        none = [None] * len(self.lengths)
+        return zip(*(none if tasks is None else tasks for tasks in self.tasks), strict=True)
 
     def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Callable[..., Any] = add) -> Any:
         def reduced(*arrays: Array | None) -> Any:
-            """In one thread: Dask runs one task per core, and the order of operations is fixed."""
+            # In one thread: Dask runs one task per core, and the order of operations is fixed.
             rows = MemoryRows(*arrays)
             return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
 

@@ -20,7 +20,7 @@ def as_array(
     flat: bool = False,
     tensors: bool = False,
 ) -> Any:
-    """Logits or probabilities as an array; data frames and Dask collections are not converted.
+    """Logits or probabilities as an array; data frames and Dask collections stay as they are.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def as_array(
 
 
 def column_names(x: Any) -> list[Any]:
-    """Names of the columns of a data frame or a pyarrow table; none of other objects."""
+    """Names of the columns of a data frame or a pyarrow table; an empty list for other objects."""
     names = getattr(x, "column_names", None)
     return list(getattr(x, "columns", ()) if names is None else names)
 
@@ -152,10 +152,10 @@ def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, 
 def checked_rows(
     check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
 ) -> tuple[Rows, Any]:
-    """Rows of the arrays that ``check`` returns for the inputs, and its statistics of them.
+    """Rows of the arrays, and the statistics, that ``check`` returns for the inputs.
 
-    The chunks of Dask collections are checked on the workers, and their statistics are added up:
-    see :func:`~.dask.checked_chunks`.
+    Dask collections are checked chunk by chunk on the workers, and the statistics of the chunks are
+    added: see :func:`~.dask.checked_chunks`.
     """
     if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)

@@ -1,8 +1,8 @@
 """Rows: arrays with one entry per row, and passes over them.
 
-The interface has two implementations: rows in memory or in memory-mapped files, here, and
-row-chunked Dask collections (:class:`~.dask.DaskRows`). Modules outside this package use the
-interface only.
+The interface has three implementations: rows in memory or in memory-mapped files, row-chunked Dask
+collections (:class:`~.dask.DaskRows`), and rows of either kind with a function of their logits that
+each pass computes. Modules outside this package use the interface only.
 
 Rows in memory are passed block by block. A block is small enough that it and the temporaries of a
 function of it stay in the cache, so plain array expressions run at the speed of a fused loop.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ BLOCK_ELEMENTS = 1 << 16
 NARROW_COLUMNS = 128
 # Least number of elements per thread: for fewer, the overhead exceeds the gain.
 THREAD_ELEMENTS = 1 << 17
+# Largest number of logits for which a function of them is stored; otherwise each pass computes it.
+MOST_STORED = 1 << 22
 # Largest number of scores stored at a time, by columns: more scores take more passes.
 AT_A_TIME = 1 << 25
 
@@ -64,16 +66,15 @@ PLAIN = Plan()
 class Rows(ABC):
     """Arrays with one entry for each row: ``X``, ``y`` and ``w``, and others.
 
-    ``classes`` are the labels of the columns, if ``y`` holds class indices, ``groups`` (n,) has the
-    group of each row, and ``masked`` says whether some logits are -inf, which masks the class in
-    the row. Rows that are derived from these have them too, and passes do not see them.
+    ``classes`` are the labels of the columns, if ``y`` holds class indices. ``groups`` (n,) has the
+    group of each row. ``masked`` says whether some logits are -inf, which masks the class in the
+    row. Derived rows keep all three. Passes do not hand them to functions of blocks.
 
-    The functions that a pass applies to blocks are pure and can be pickled, and do not refer to
-    the rows.
+    The functions that a pass applies to blocks are pure, can be pickled and must not hold the rows.
     """
 
     # Whether a pass costs no more than its arithmetic: no round trip to workers.
-    is_local: ClassVar[bool]
+    is_local: bool
 
     X: Any  #: logits or probabilities (n, ...)
     y: Any  #: labels or class indices (n,)
@@ -89,24 +90,24 @@ class Rows(ABC):
         masked: bool = False,
     ) -> None:
         self.arrays = arrays
-        self.X, self.y, self.w, *_ = *arrays, None, None
+        self.X, self.y, self.w, *_ = *arrays, None, None  # missing arrays are None
         self.classes, self.groups, self.masked = classes, groups, masked
         self.n_rows = len(self.X) if n_rows is None else n_rows
         self.n_columns = self.X.shape[1] if self.X.ndim > 1 else 1
         self.dtype = self.X.dtype
         # Facts that hold for derived rows as well.
-        self._about = {"weight": weight, "classes": classes, "groups": groups, "masked": masked}
+        self.about = {"weight": weight, "classes": classes, "groups": groups, "masked": masked}
         #: number of elements in a row of the widest array
         self._width = max(math.prod(a.shape[1:]) for a in arrays if a is not None)
 
     @property
     def weight(self) -> float:
         """Sum of the weights."""
-        if self._about["weight"] is None:
+        if self.about["weight"] is None:
             with np.errstate(over="ignore"):
                 total = self.n_rows if self.w is None else self.sum(lambda _, __, w, *___: w.sum())
-            self._about["weight"] = float(total)
-        return float(self._about["weight"])
+            self.about["weight"] = float(total)
+        return float(self.about["weight"])
 
     @property
     def least_weight(self) -> float:
@@ -118,23 +119,23 @@ class Rows(ABC):
 
     @abstractmethod
     def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Reduction = add) -> Any:
-        """Sum over the blocks of ``f(*blocks)``, added in row order.
+        """Sum over the blocks of ``f(*block)``, added in row order.
 
         ``f`` returns a float64 array for rows of any dtype, with a shape that does not depend on
-        the block. The number of threads and the block size change the sum by rounding
-        only. ``merge`` is another associative operation in place of addition, such as
-        ``np.maximum``.
+        the block. The number of threads and the block size change the sum by rounding only.
+        ``merge`` is another associative operation in place of addition, such as ``np.maximum``.
         """
 
     @abstractmethod
     def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        """Concatenation of ``f(*blocks)``, for :meth:`with_logits`.
+        """``f(*block)`` of all blocks, concatenated into one array, for :meth:`with_logits`.
 
-        ``order`` is the memory layout of an array in memory.
+        In memory ``f`` may also return a tuple of arrays, for a tuple of arrays in ``order``, their
+        memory layout.
         """
 
     @abstractmethod
-    def with_logits(self, X: Any) -> Self:
+    def with_logits(self, X: Any) -> Rows:
         """The rows with other logits, a result of :meth:`map`."""
 
     @abstractmethod
@@ -152,6 +153,12 @@ class Rows(ABC):
     def thinned(self, step: int) -> MemoryRows:
         """Every k-th row, in the memory of this process."""
 
+    def mapped(self, f: BlockFunction) -> Rows:
+        """The rows with ``f(*block)`` in place of the logits, stored unless there are too many."""
+        if self.n_rows * self.n_columns > MOST_STORED:
+            return LazyRows(self, f)
+        return self.with_logits(self.map(f, order="F"))
+
     def ranked(
         self, f: BlockFunction, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
@@ -162,7 +169,10 @@ class Rows(ABC):
         return self.in_memory().ranked(f, n_columns, then, events=events)
 
     def sample(self, f: Callable[[Rows], T], at_least: int = SAMPLE_ROWS) -> T | None:
-        """``f`` of every k-th row, at least ``at_least``; None if these are all or too many."""
+        """``f`` of every k-th row, at least ``at_least`` rows.
+
+        None if a sample would have all rows, or too many elements.
+        """
         step = max(SAMPLE_EVERY, self.n_rows * self._width // SAMPLE_ELEMENTS)
         step = max(min(step, self.n_rows // at_least), 1)
         few = step > 1 and at_least * self._width <= SAMPLE_ELEMENTS
@@ -172,7 +182,7 @@ class Rows(ABC):
 class MemoryRows(Rows):
     """Rows in memory, which are divided among threads."""
 
-    is_local: ClassVar[bool] = True
+    is_local = True
 
     _only_block: list[Any] | None = None  # kept for the next pass
 
@@ -186,30 +196,27 @@ class MemoryRows(Rows):
         return reduce(merge, (f(*block) for _, block in self._blocks(start, stop, plan)))
 
     def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
-        """``f`` of every block, concatenated into one array or a tuple of arrays.
-
-        ``order`` is the memory layout of the arrays.
-        """
         if block := self._one_block(plan):
             values = f(*block)
             if isinstance(values, tuple):
                 return tuple(np.array(value, order=order) for value in values)
             return np.array(values, order=order)
-        first = f(*next(self._blocks(0, 1, plan))[1])  # a row tells the shapes of the results
-        several = isinstance(first, tuple)
+        _, first_row = next(self._blocks(0, 1, plan))
+        like = f(*first_row)  # shapes and dtypes of the results
+        is_tuple = isinstance(like, tuple)
         out = tuple(
             np.empty((self.n_rows, *one.shape[1:]), one.dtype, order)
-            for one in (first if several else (first,))
+            for one in (like if is_tuple else (like,))
         )
 
         def fill(start: int, stop: int) -> None:
             for rows, block in self._blocks(start, stop, plan):
                 values = f(*block)
-                for target, value in zip(out, values if several else (values,), strict=True):
+                for target, value in zip(out, values if is_tuple else (values,), strict=True):
                     target[rows] = value
 
         self._in_threads(fill)
-        return out if several else out[0]
+        return out if is_tuple else out[0]
 
     def ranked(
         self, f: BlockFunction, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
@@ -231,18 +238,18 @@ class MemoryRows(Rows):
         return results
 
     def with_logits(self, X: Any) -> Self:
-        return type(self)(X, *self.arrays[1:], **self._about)
+        return type(self)(X, *self.arrays[1:], **self.about)
 
     def extended(self, array: Any) -> Self:
         """The rows with another array."""
-        return type(self)(*self.arrays, array, **self._about)
+        return type(self)(*self.arrays, array, **self.about)
 
     def grouped(self, groups: Array) -> Self:
         """The rows with the group of each row."""
-        return type(self)(*self.arrays, **self._about | {"groups": groups})
+        return type(self)(*self.arrays, **self.about | {"groups": groups})
 
     def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
-        return type(self)(self.X, f(self.y), *self.arrays[2:], **self._about | about)
+        return type(self)(self.X, f(self.y), *self.arrays[2:], **self.about | about)
 
     def in_memory(self) -> Self:
         return self
@@ -252,7 +259,7 @@ class MemoryRows(Rows):
 
     def taken(self, numbers: Any) -> Self:
         """Some of the rows, by their numbers."""
-        *arrays, groups = (None if a is None else a[numbers] for a in (*self.arrays, self.groups))
+        *arrays, groups = (a if a is None else a[numbers] for a in (*self.arrays, self.groups))
         return type(self)(*arrays, classes=self.classes, groups=groups, masked=self.masked)
 
     def _one_block(self, plan: Plan) -> list[Array | None] | None:
@@ -267,7 +274,7 @@ class MemoryRows(Rows):
                 if _is_narrow(a):
                     block[k] = np.array(a, order="F")
                     block[k].flags.writeable = False  # functions of blocks are pure
-            self._only_block = block  # whole, for other threads
+            self._only_block = block  # set last: other threads must not see a part of it
         return self._only_block
 
     def _blocks(
@@ -275,7 +282,7 @@ class MemoryRows(Rows):
     ) -> Iterator[tuple[slice, list[Array | None]]]:
         """Slices of rows with the block of each array."""
         step = self._step(stop - start, plan)
-        # Copies of narrow arrays are used again, unless their columns are contiguous.
+        # Narrow arrays are copied to have contiguous columns. All blocks share the memory.
         copies = {
             k: np.empty((step, a.shape[1]), a.dtype, order="F")
             for k, a in enumerate(self.arrays)
@@ -299,6 +306,46 @@ class MemoryRows(Rows):
         n_threads = _n_threads(self.n_rows, self.n_rows * self._width)
         ends = np.linspace(0, self.n_rows, n_threads + 1).astype(int).tolist()
         return share(lambda span: work(*span), pairwise(ends), n_threads)
+
+
+class LazyRows(Rows):
+    """Rows with a function of their blocks in place of the logits, which each pass computes."""
+
+    def __init__(self, rows: Rows, f: BlockFunction) -> None:
+        one_row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in rows.arrays)
+        like = f(*one_row)[:0]  # has the dtype and the columns
+        super().__init__(like, *rows.arrays[1:], n_rows=rows.n_rows, **rows.about)
+        self.is_local = rows.is_local
+        self._rows, self._f = rows, f
+
+    def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Reduction = add) -> Any:
+        return self._rows.sum(partial(_after, self._f, f), plan, merge)
+
+    def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> Any:
+        return self._rows.map(partial(_after, self._f, f), plan, order)
+
+    def mapped(self, f: BlockFunction) -> LazyRows:
+        return LazyRows(self, f)
+
+    def with_logits(self, X: Any) -> Rows:
+        return self._rows.with_logits(X)
+
+    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
+        return type(self)(self._rows.relabelled(f, **about), self._f)
+
+    def in_memory(self) -> MemoryRows:
+        return self._stored(self._rows.in_memory())
+
+    def thinned(self, step: int) -> MemoryRows:
+        return self._stored(self._rows.thinned(step))
+
+    def _stored(self, rows: MemoryRows) -> MemoryRows:
+        return rows.with_logits(rows.map(self._f, order="F"))
+
+
+def _after(first: BlockFunction, then: BlockFunction, *arrays: Any) -> Any:
+    """``then`` of a block with the result of ``first`` in place of its logits."""
+    return then(first(*arrays), *arrays[1:])
 
 
 def _is_narrow(a: Any) -> bool:

@@ -49,7 +49,7 @@ class ScoreColumns:
     labels: list[Any]  #: the class of each column, or None
     score_block: Callable[..., tuple[Floats, Bools]]
     rows: Rows
-    kind: Any = "binary"  #: the score and the event, by their name
+    kind: Any = "binary"  #: name of the score and the event, as in the measures
 
     def sums(
         self, f: Callable[[Floats, Bools, Floats | None], Floats], plan: Plan = PLAIN
@@ -101,18 +101,21 @@ def margins(Z: Floats) -> Floats:
 
 
 def _lowest_difference(Z: Floats) -> float:
-    """A number that no difference of two logits is below: half of the range of their precision.
+    """Lower bound of the differences of two logits: half of the smallest number of their dtype.
 
-    NumPy 1 takes the end of the range of single precision for a number in double precision.
+    NumPy 1 would convert float32 logits to float64 to compare them with the smallest number itself.
     """
     return float(arrays.namespace(Z).finfo(Z.dtype).min) / 2
 
 
 def _exact_margins(Z: Floats) -> Floats:
-    """The same, with the others of the largest logit relative to the second of them."""
+    """Margins that are accurate however far the largest logit is above the others.
+
+    The logits of the other classes are relative to the second largest logit.
+    """
     xp = arrays.namespace(Z)
     is_top = arrays.is_event(xp.argmax(Z, axis=1), Z.shape[1])
-    # One of several tied scores is the top, also for gradients, which a maximum would divide.
+    # The sum selects one of several tied logits. A maximum would divide gradients among them.
     M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
     second = arrays.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
@@ -126,10 +129,10 @@ def _exact_margins(Z: Floats) -> Floats:
 
 
 def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
-    """The top label, its margin, and log-probabilities of the other classes if it is none of them.
+    """Top label (m,), its margin (m,), and log-probabilities (m, K) given that it is wrong.
 
-    For logits (m, K), one column per class: arrays of shape (m,), (m,) and (m, K). The last one is
-    -inf for the top label. The margin is infinite where all others are masked.
+    ``Z`` are logits (m, K), one column per class. The log-probability of the top label is -inf. The
+    margin is infinite where all other classes are masked.
     """
     xp = arrays.namespace(Z)
     top = xp.argmax(Z, axis=1)
@@ -152,13 +155,13 @@ def probabilities(Z: Floats) -> Floats:
 
 
 def joined(S: Floats, n_columns: int) -> Floats:
-    r"""Logits (m, n_columns) of normalized probabilities, from their log-odds ``S`` before.
+    r"""Logits (m, n_columns) of normalized probabilities, from one-vs-rest log-odds ``S``.
 
-    The softmax of log-probabilities divides the probabilities of several classes by their sum,
-    also where all of them underflow.
+    For several classes they are log-probabilities. Their softmax divides the probabilities by their
+    sum, also where all of them underflow.
     """
     if n_columns > 2:
-        # That of SciPy takes eight times as long.
+        # scipy.special.log_expit takes eight times as long.
         xp = arrays.namespace(S)
         return arrays.at_most(S, 0) - xp.log1p(xp.exp(-xp.abs(S)))
     return S if n_columns == 1 else arrays.both_columns(S)
@@ -192,7 +195,7 @@ def pair_scores(Z: Floats, pairs: Indices) -> Floats:
 
 
 def events_of_pairs(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
-    """Scores of pairs, NaN for rows of other classes, and whether the label is the second one.
+    """Scores of pairs, NaN in rows of other classes, and whether the label is the second class.
 
     A row where one of the two classes is masked carries no information about the pair.
     """

@@ -101,17 +101,18 @@ def values_at_scores(rows: Ranked) -> tuple[Floats, Floats]:
         return rows.weight, rows.weight
     mirrored = Ranked(-rows.scores[::-1], rows.weight[::-1], (rows.weight - rows.hits)[::-1])
     p0, p1 = 1 - _label_values(mirrored)[::-1], _label_values(rows)
-    return np.minimum(p0, p1), p1  # equal up to rounding beside very large weights
+    return np.minimum(p0, p1), p1  # with very large weights they differ by rounding only
 
 
 def _label_values(rows: Ranked) -> Floats:
+    """Values p1 at the scores of the rows, by the formula at the top of this module."""
     points = np.array([np.append(0.0, np.cumsum(values)) for values in (rows.weight, rows.hits)])
     blocks = isotonic_blocks(rows)
     at = np.append(0, blocks.end + 1)
     corners, edges = points[:, at], np.append(blocks.value, np.inf)
     after = np.repeat(np.arange(1, len(at)), np.diff(at))  # the next corner of each point
-    # Few points can have the maximum: it is at least the slope from the corner before, and the
-    # slope from a point at most that to the corner after.
+    # Few points can attain the maximum. The maximum is at least the tangent slope of the corner
+    # before a point. The tangent slope of the point is at most its slope to the corner after it.
     from_corner = _tangents(corners[:, :-1], np.arange(1, len(at)), corners, edges)
     kept = np.flatnonzero(_slopes(points[:, :-1], corners[:, after]) >= from_corner[after - 1])
     slopes = np.zeros(len(rows.scores))
@@ -133,7 +134,8 @@ def _tangents(points: Floats, first: Indices, corners: Floats, edges: Floats) ->
 
 
 def _slopes(points: Floats, corners: Floats) -> Floats:
-    width, rise = corners - points + 1  # the difference first, beside large sums
+    """Slopes from points, moved by (-1, -1), to corners: both have weights and hits as rows."""
+    width, rise = corners - points + 1  # the difference first, since sums of weights may be large
     return rise / width
 
 

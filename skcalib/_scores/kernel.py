@@ -123,7 +123,7 @@ def smooth_curve(rows: Scored) -> SmoothCurve:
     bandwidth = max(error, NARROWEST)
     above, density, squares = N_CELLS * smoothed(np.array([residuals, *others]), bandwidth)
     t = midpoints()
-    # Elsewhere, rounding errors are all there is.
+    # Elsewhere the density is a rounding error.
     reached = (density > 1e-9 * density.max()) & (squares > 0)
     density = np.where(reached, density, 0.0)
     value, n_rows = t.copy(), np.zeros_like(t)

@@ -1,8 +1,8 @@
-"""Features of rows: columns of numbers or of categories, checked, and as levels.
+"""Features of rows: checks of columns of numbers or categories, and their levels.
 
-A column of categories has a level for each category that enough rows are of; a column of numbers
-one for each of ten intervals with about as many rows each, and one for missing numbers. Rows of
-other categories, and of missing ones, are in no level.
+A column of categories has a level for each frequent category. Rows of rare, new and missing
+categories are in no level. A column of numbers has a level for each of ten intervals with about as
+many rows each, and a level for missing numbers.
 """
 
 from __future__ import annotations
@@ -35,8 +35,12 @@ class FeatureColumns(NamedTuple):
     @property
     def first(self) -> Indices:
         """Number of the first level of each column, and of all levels: (d + 1,)."""
-        sizes = [len(of) + (0 if c else 2) for of, c in zip(*self[1:], strict=True)]
-        return np.cumsum([0, *sizes])
+        # Numbers have one interval more than edges, and a level for missing numbers.
+        n_levels = [
+            len(levels) + (0 if categorical else 2)
+            for levels, categorical in zip(self.levels, self.is_categorical, strict=True)
+        ]
+        return np.cumsum([0, *n_levels])
 
     def level_names(self) -> list[str]:
         """Names of all levels, such as "subject = law", "length in (12, 30]", "length missing"."""
@@ -45,6 +49,7 @@ class FeatureColumns(NamedTuple):
             if categorical:
                 names_of_all += [f"{name} = {level}" for level in levels]
                 continue
+            # As few digits as distinguish the edges.
             texts = ([f"{edge:.{digits}g}" for edge in levels] for digits in (4, 6, 9, 17))
             edges = next(text for text in texts if len(set(text)) == len(levels))
             inner = [f"{name} in ({a}, {b}]" for a, b in pairwise(edges)]
@@ -65,10 +70,11 @@ class FeatureColumns(NamedTuple):
                 f"features must have the columns that they had in fit, [{shown(self.names)}], got "
                 f"[{shown(names)}]. Pass these columns."
             )
+        columns = zip(names, values, self.levels, self.is_categorical, strict=True)
         return np.column_stack(
             [
                 _level_numbers(name, x, levels) if categorical else _floats(name, x)
-                for name, x, levels, categorical in zip(names, values, *self[1:], strict=True)
+                for name, x, levels, categorical in columns
             ]
         )
 
@@ -76,9 +82,9 @@ class FeatureColumns(NamedTuple):
         """Return levels (n, d) as rows of a table of effects; the last row is for no level."""
         rows_of_levels = np.empty(numbers.shape, np.intp)
         *first, last = self.first
-        for j, (levels, categorical) in enumerate(zip(*self[1:], strict=True)):
+        for j, levels in enumerate(self.levels):
             x = numbers[:, j]
-            if categorical:
+            if self.is_categorical[j]:
                 rows_of_levels[:, j] = np.where(x < 0, last, first[j] + x)
             else:
                 interval = np.searchsorted(levels, x)
@@ -129,8 +135,11 @@ def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
         values = [np.asarray(features[name]) for name in columns]
     else:
         # Lists of rows of text and numbers become arrays of objects, so numbers stay numbers.
-        rows = isinstance(features, list | tuple) and len(features) and np.ndim(features[0]) == 1
-        array = np.array(features, object) if rows else np.asarray(as_numpy(features, "features"))
+        is_list = isinstance(features, list | tuple) and len(features) > 0
+        if is_list and np.ndim(features[0]) == 1:
+            array = np.array(features, object)
+        else:
+            array = np.asarray(as_numpy(features, "features"))
         array = array[:, None] if array.ndim == 1 else array
         if array.ndim != 2:
             raise ValueError(
@@ -165,18 +174,16 @@ def _which_are_categorical(
         columns = [features[name] for name in column_names(features)] or [features] * len(names)
         pairs = zip(columns, values, strict=True)
         return np.array([_has_categories(c) or not _holds_numbers(x) for c, x in pairs])
-    listed = isinstance(categorical, Sequence | np.ndarray) and not isinstance(categorical, str)
-    chosen: list[Any] = [None]
-    if listed:
-        chosen = [names.index(c) if c in names else c for c in categorical]
     d = len(names)
-    if not all(isinstance(c, int | np.integer) and -d <= c < d for c in chosen):
+    is_list = isinstance(categorical, Sequence | np.ndarray) and not isinstance(categorical, str)
+    chosen = [names.index(c) if c in names else c for c in categorical] if is_list else []
+    if not is_list or not all(isinstance(c, int | np.integer) and -d <= c < d for c in chosen):
         raise ValueError(
             "categorical_features must be 'from_dtype' or a list of names or numbers of the "
             f"columns [{shown(names)}], got {categorical!r}."
         )
     is_categorical = np.zeros(d, bool)
-    is_categorical[chosen] = True
+    is_categorical[np.array(chosen, np.intp)] = True
     return is_categorical
 
 

@@ -49,7 +49,7 @@ def check_real(
 ) -> None:
     """Raise a ValueError for a value that is not a finite real number between 0 and ``high``.
 
-    ``closed`` allows 0, and ``option`` is a string, or several strings, that are allowed too.
+    ``closed`` allows 0. ``option`` names one string, or several strings, that are allowed too.
     """
     options = (option,) if isinstance(option, str) else option
     is_number = isinstance(value, Real) and not isinstance(value, bool)
@@ -60,7 +60,8 @@ def check_real(
     wanted = f"a finite number {'of at least' if closed else 'above'} 0"
     if high < inf:
         wanted = f"a number {'of at least 0 and below' if closed else 'between 0 and'} {high}"
-    wanted = " or ".join([*filter(None, [", ".join(map(repr, options))]), wanted])
+    if options:
+        wanted = f"{', '.join(map(repr, options))} or {wanted}"
     raise ValueError(f"{name} must be {wanted}, got {value!r}. {remedy}".rstrip())
 
 
@@ -71,7 +72,7 @@ def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
 
 
 def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
-    """Raise a ValueError for a value that is not among some strings, or in a Literal type."""
+    """Raise a ValueError for a value that is not one of the strings, or not of a Literal type."""
     known = get_args(options) or tuple(options)
     if not (isinstance(value, str) and value in known):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
@@ -84,7 +85,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_priors(priors: Any, present: Bools) -> Floats:
-    """Priors (K,) that sum to one; a ValueError unless they are a distribution over the classes.
+    """Priors (K,) that sum to one; a ValueError for numbers that are not a distribution.
 
     ``present`` (K,) says which classes have rows. The prior of other classes must be 0.
     """
@@ -128,6 +129,12 @@ FEW_LOG_ODDS, SMALLEST_RATE = 10, 1e-3
 
 # Upper bound of the size of logits and of weights; the largest weight is at least its inverse.
 LARGEST = 1e100
+
+# Advice in messages about logits that are not finite.
+CLIP_FIRST = (
+    "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
+    "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+)
 
 
 def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = None) -> Floats:
@@ -193,43 +200,32 @@ def check_finite(Z: Floats) -> bool:
         invalid = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
         raise ValueError(
             f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
-            f"for masked classes, got {invalid}. {_REMEDY}"
+            f"for masked classes, got {invalid}. {CLIP_FIRST}"
         )
     n_rows = np.count_nonzero(masked.all(axis=1))
     if n_rows:
         raise ValueError(
             f"Each row of X must have a finite logit, got {n_rows} of {len(Z)} rows of nothing but "
-            f"-inf. {_REMEDY}"
+            f"-inf. {CLIP_FIRST}"
         )
     return True
 
 
-_REMEDY = (
-    "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
-    "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
-)
-
-
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the class of some label is masked."""
-    n = int(
-        rows.sum(
-            lambda Z, y, _: arrays.namespace(Z).count_nonzero(-np.inf == arrays.of_labels(Z, y))
-        )
-    )
+    n = int(rows.sum(lambda Z, y, _: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
             "which it is -inf: a masked class is impossible. Check that the columns of X are in "
-            f"the order of the classes. {_REMEDY}"
+            f"the order of the classes. {CLIP_FIRST}"
         )
 
 
 def are_probabilities(P: Floats) -> bool:
     """Whether rows (n, K) are non-negative and sum to one, or one column is between 0 and 1."""
     xp = arrays.namespace(P)
-    # Logits fail in the first rows, so the full test is rare.
-    if xp.min(P[: min(100, P.shape[0]), ...]) < 0 or not xp.min(P) >= 0:
+    if _has_negative(P):
         return False
     if P.ndim == 1 or P.shape[1] == 1:
         return bool(xp.max(P) <= 1 + ROUNDING)
@@ -237,11 +233,17 @@ def are_probabilities(P: Floats) -> bool:
     return bool(xp.max(sums) <= 1 + SUM_TOLERANCE and xp.min(sums) >= 1 - SUM_TOLERANCE)
 
 
-def kinds_of_probabilities(X: Floats) -> frozenset[str]:
-    """Names of what all rows of logits may be: "probabilities", "percentages", "sigmoids"."""
-    first = X[: min(100, X.shape[0]), ...]
+def _has_negative(X: Floats) -> bool:
+    """Whether some number is negative, or NaN."""
     xp = arrays.namespace(X)
-    if xp.min(first) < 0 or not xp.min(X) >= 0:  # logits fail in the first rows
+    # Logits are usually negative in some of the first rows, so few calls look at all rows.
+    return bool(xp.min(X[: min(100, X.shape[0]), ...]) < 0 or not xp.min(X) >= 0)
+
+
+def kinds_of_probabilities(X: Floats) -> frozenset[str]:
+    """Kinds that all rows of logits may be of: "probabilities", "percentages", "sigmoids"."""
+    xp = arrays.namespace(X)
+    if _has_negative(X):
         return frozenset()
     largest = float(xp.max(X))
     if X.shape[1] == 1:
@@ -456,9 +458,15 @@ def check_rows(
         w = check_weights(sample_weight, len(labels), part=True)
         labels, X, w = with_weight_only(labels, X, w)
         masked = masked and bool(arrays.namespace(X).any(-np.inf == X))
-    weight = float(len(labels) if w is None else w.sum())
-    statistics = distinct_labels(labels), weight, len(labels), kinds, masked, ordered_categories(y)
-    return (X, labels, w), RowStatistics(*statistics)
+    statistics = RowStatistics(
+        labels=distinct_labels(labels),
+        weight=float(len(labels) if w is None else w.sum()),
+        n_rows=len(labels),
+        like_probabilities=kinds,
+        masked=masked,
+        categories=ordered_categories(y),
+    )
+    return (X, labels, w), statistics
 
 
 def check_unlabelled(
@@ -468,5 +476,11 @@ def check_unlabelled(
     Z = logits_for(estimator, X, least_rows=1)
     masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
     w = check_weights(sample_weight, len(Z), part=True)
-    weight = float(len(Z) if w is None else w.sum())
-    return (Z, None, w), RowStatistics(np.zeros(0, np.intp), weight, len(Z), kinds, masked)
+    statistics = RowStatistics(
+        labels=np.zeros(0, np.intp),
+        weight=float(len(Z) if w is None else w.sum()),
+        n_rows=len(Z),
+        like_probabilities=kinds,
+        masked=masked,
+    )
+    return (Z, None, w), statistics

@@ -9,7 +9,6 @@ labels per row are an indicator, a matrix of zeros and ones with a column for ea
 from __future__ import annotations
 
 from numbers import Integral, Real
-from operator import eq, ne
 from typing import Any, NoReturn
 
 import numpy as np
@@ -149,7 +148,7 @@ def are_missing(x: Array) -> Bools:
 
 def _is_missing(value: Any) -> bool:
     try:
-        return value is None or bool(ne(value, value))
+        return value is None or bool(value != value)  # noqa: PLR0124 (NaN is not equal to itself)
     except TypeError:  # pandas.NA is neither true nor false
         return True
 
@@ -171,7 +170,7 @@ def shown(labels: Any) -> str:
 
 
 def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
-    """Both arrays, as objects if NumPy would convert integers to floats or numbers to strings."""
+    """Both arrays; as objects if NumPy would convert integers to floats, or numbers to strings."""
     kinds = {a.dtype.kind, b.dtype.kind}
     kind = np.result_type(a, b).kind
     if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
@@ -298,6 +297,7 @@ def resolve_classes(
 def _check_classes(
     classes: Labels, present: Labels, n_classes: int, columns: str, name: str
 ) -> Labels:
+    """The classes that the user named; a ValueError unless each column has one of its own."""
     if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
         raise ValueError(
             f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
@@ -344,7 +344,8 @@ def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
         names, labels = without_shared_ends(names), without_shared_ends(labels)
     if names == labels or set(names) != set(labels):
         return None
-    return list(map(eq, names, labels)).index(False)
+    pairs = enumerate(zip(names, labels, strict=True))
+    return next(k for k, (name, label) in pairs if name != label)
 
 
 def _as_name(label: Any) -> str:
@@ -454,7 +455,7 @@ def takes_indicator(estimator: Any) -> bool:
 
 
 def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bools:
-    """Indicator matrix (n, n_labels) as booleans; a ValueError if it is none.
+    """Indicator matrix (n, n_labels) as booleans; a ValueError for other labels.
 
     Entries that are ``unknown``, (n, 1) or (n, n_labels), may have any value, and become False.
     """

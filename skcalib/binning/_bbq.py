@@ -120,9 +120,11 @@ class BBQ(_PerClass):
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002
         # As published, but at most as many bins as distinct scores, however large the weight.
         weight = rows.weight.sum()
-        root = np.cbrt(weight).round(9)  # of 27 000 it may be just below 30
+        root = np.cbrt(weight).round(9)  # without rounding, of 27 000 it may be just below 30
         high = max(1, int(min(np.ceil(weight / 5), np.ceil(10 * root), len(rows.scores))))
-        low, high = self.bin_range or (min(max(1, int(root / 10)), high), high)
+        low = min(max(1, int(root / 10)), high)
+        if self.bin_range is not None:
+            low, high = self.bin_range
         n_bins = np.arange(low, high + 1)
         bins = equal_mass_bins(rows, n_bins)
         log_evidence, values = _binning_evidence(bins, len(n_bins))

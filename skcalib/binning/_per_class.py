@@ -18,7 +18,7 @@ from skcalib._scores.columns import (
     probabilities,
 )
 
-# Stands for the rows of a class that is masked in all rows: one row of another class.
+# Replaces the rows of a class that is masked in all rows: one row of another class.
 ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
 
 
@@ -34,7 +34,7 @@ class _PerClass(BaseCalibrator):
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
         """Fitted attributes of one class, from its ranked probabilities with their hits.
 
-        ``unit`` is the weight of one pseudo-row.
+        ``unit`` is the weight of one pseudo-row, for methods that add pseudo-rows.
         """
 
     def _check(self) -> None:
@@ -82,15 +82,15 @@ class _PerClass(BaseCalibrator):
 
 
 def unit_of(rows: Rows) -> float:
-    """Weight of a pseudo-row: 1, or the mean weight of the rows if these are lighter."""
+    """Weight of a pseudo-row: 1, or the mean weight of the rows if that is less."""
     return min(1.0, rows.weight / rows.n_rows)
 
 
 def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
     """Probability of each class, or of the second of two, and whether the label is that class.
 
-    In rows where a class is masked, or is the only one that is not, its probability is NaN: such
-    rows carry no information about it.
+    The probability is NaN in rows that carry no information about the class: rows in which the
+    class, or every other class, is masked.
     """
     P, masked = probabilities(Z), np.isneginf(Z)
     if masked.any():

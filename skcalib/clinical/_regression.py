@@ -118,7 +118,7 @@ def calibration_slope(
             "that a threshold separates, for which the likelihood has no maximum. Pass more rows."
         )
     rows = MemoryRows(z[:, None], event.astype(np.intp), w)
-    sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=False)
+    sigmoids = RowSigmoids.of(rows, lambda U: ([U], None), smooth=False)
     theta = fit_sigmoids(sigmoids, sigmoids.constant).x
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
         p = expit(theta[0, 0] * z + theta[0, 1])

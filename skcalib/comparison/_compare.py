@@ -282,13 +282,13 @@ def _outcome(
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        arguments = nested.given_for(calibrator, train.features)
+        arguments = nested.features_argument(calibrator, train.features)
         if groups is not None and "groups" in signature(calibrator.fit).parameters:
             arguments = {**arguments, "groups": groups}
         fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **arguments)
         seconds = time.perf_counter() - start
         known = np.asarray(getattr(fitted, "classes_", classes))
-        arguments = nested.given_for(fitted, test.features)
+        arguments = nested.features_argument(fitted, test.features)
         P = fitted.predict_proba(test.Z, **arguments)
         P = nested.with_unknown_classes(P, known, classes)
         scores = measured(P, test, classes, measures)

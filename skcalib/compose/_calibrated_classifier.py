@@ -353,7 +353,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         check_fitted(self)
         total: Any = 0
         params = {} if features is None else {"features": features}
-        if params and not nested.given_for(self.calibrators_[0], features):
+        if params and not nested.features_argument(self.calibrators_[0], features):
             raise ValueError(
                 f"features are for a calibrator that was fitted with features, got them for "
                 f"{self.calibrators_[0]!r}. Leave them out, or fit again with features."

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_takes_logits, given_for
+from skcalib._nested import check_takes_logits, features_argument
 from skcalib._output import briefly, drawing
 from skcalib._rows import Floats, both_columns, check_in_memory, on_host
 from skcalib._rows.inputs import as_array
@@ -158,7 +158,7 @@ class TemperatureSweepDisplay(drawing.Display):
         check_in_memory((X, y, sample_weight))
         check_not_swapped(y=y, X=X)
         classes = on_host(calibrator.classes_)
-        P = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
+        P = on_host(calibrator.predict_proba(X, **features_argument(calibrator, features)))
         sweep = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
         losses = log_losses(P, encode(column_or_1d(as_labels(y)), classes))
         reference = float(np.average(losses, weights=check_weights(sample_weight, len(P))))

@@ -467,7 +467,7 @@ def _calibrated(labelled: RatedRows, every: RatedRows) -> tuple[Floats, Floats]:
     among = shares > 0
     M = np.tile(s - centre, 2)[among, None]
     rows = MemoryRows(M, events[among], shares[among])
-    sigmoids = RowSigmoids.of(rows, lambda Z, _: ([Z], None), 1, smooth=True)
+    sigmoids = RowSigmoids.of(rows, lambda U: ([U], None), smooth=True)
     slope, offset = fit_sigmoids(sigmoids, sigmoids.constant).x[0]
     f, f_all = (expit(slope * (x - centre) + offset) for x in (s, every[0]))
     return f, f_all

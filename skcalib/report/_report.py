@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
 from skcalib import metrics
-from skcalib._nested import check_takes_logits, given_for
+from skcalib._nested import check_takes_logits, features_argument
 from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._rows import ArrayLike, Floats, both_columns, check_in_memory, on_host
@@ -367,7 +367,7 @@ def _evaluate(
 ) -> Evaluation:
     """Checked copies of labels, weights and probabilities, for numbers that are computed later."""
     check_kind(kind, ["auto", "top-label", "binary"])
-    after = on_host(calibrator.predict_proba(X, **given_for(calibrator, features)))
+    after = on_host(calibrator.predict_proba(X, **features_argument(calibrator, features)))
     Z = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
     before = softmax(both_columns(Z), axis=1)
     classes = np.array(on_host(calibrator.classes_))

@@ -23,9 +23,6 @@ from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 
-# Largest number of features that are stored; above it each pass computes them.
-MOST_STORED = 1 << 22
-
 
 class _LinearScaling(BaseCalibrator):
     """Common part of vector, matrix and Dirichlet scaling: a linear map after temperature scaling.
@@ -63,16 +60,14 @@ class _LinearScaling(BaseCalibrator):
         plain = not any(strengths)
         smoothing = inputs.fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
-        if plain or scale.outcome != "separable":  # a ridge gives separable rows a minimum
-            temperature.warn_of_no_minimum(scale)
+        temperature.warn_of_no_minimum(scale, penalized=not plain)
         b = scale.value
         if plain and scale.outcome == "no_better_than_chance":
             b /= temperature.SMALLEST_SCALE  # the map may reverse logits: gradients must not vanish
         map_ = self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
         objective = _objective(map_, rows, b, smoothing, normalize=self.normalize)
-        if (
-            plain and scale.outcome == "separable"
-        ):  # slopes, or offsets that break ties, would diverge
+        if plain and scale.outcome == "separable":
+            # Slopes, or offsets that break ties, would diverge.
             x, choice = objective.identity, Choice(0.0)
             solution = OptimizeResult(x=x, fun=objective.value_gradient(x)[0], nit=0)
         else:
@@ -281,11 +276,8 @@ def _objective(
         lowest = F.max(axis=1, keepdims=True) + LOWEST_FEATURE  # for masked classes
         return np.where(np.isneginf(F), lowest, F)
 
-    make = partial(log_features, 1 / b, smoothing) if normalize else scaled
-    masks = rows.masked and normalize
-    if rows.n_rows * rows.n_columns > MOST_STORED:
-        return Objective(map_, rows, make_features=make, masks=masks)
-    return Objective(map_, rows.with_logits(rows.map(make, order="F")), masks=masks)
+    features = partial(log_features, 1 / b, smoothing) if normalize else scaled
+    return Objective(map_, rows.mapped(features), masks=rows.masked and normalize)
 
 
 def _warn_unless_optimal(

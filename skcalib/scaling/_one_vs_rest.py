@@ -18,7 +18,7 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, arrays
+from skcalib._rows import ArrayLike, Bools, Floats, Rows, arrays
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
@@ -75,8 +75,7 @@ class _OneVsRestScaling(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = fit_inverse_temperature(rows, smoothing)
-        if scale.outcome != "separable":
-            warn_of_no_minimum(scale)
+        warn_of_no_minimum(scale, penalized=True)
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
         unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
@@ -118,7 +117,6 @@ def fit_maps(
     prior: Prior | None = None,
     low: Floats | None = None,
     *,
-    to_odds: Callable[[Floats], Floats] | None = None,
     smooth_targets: bool = False,
     separator: str = "a map",
     remedy: str = "alpha=1.0 or another alpha above 0",
@@ -126,15 +124,14 @@ def fit_maps(
     """Logistic regressions of the classes on functions of log-odds, and their parameters (K, d).
 
     ``low`` (d,) are lower bounds. The search starts from the parameters of a sample of the rows, or
-    from the means of the prior, or without a prior from the rates of the classes. Rows of logits
-    need ``to_odds``, the function of a block that returns its log-odds.
+    from the means of the prior, or without a prior from the rates of the classes.
     """
-    K = 1 if odds.n_columns == 2 else odds.n_columns  # two columns of logits have one map
+    K = odds.n_columns
     low = None if low is None else np.tile(low, (K, 1))
 
     def fit(rows: Rows, start: Floats | None) -> tuple[RowSigmoids, OptimizeResult]:
-        features = partial(_features, expand, to_odds)
-        sigmoids = RowSigmoids.of(rows, features, K, prior, smooth=smooth_targets)
+        features = partial(_features, expand)
+        sigmoids = RowSigmoids.of(rows, features, prior, smooth=smooth_targets)
         if start is None:
             mean = None if prior is None else prior.mean
             start = sigmoids.constant if mean is None else np.resize(mean, (K, mean.shape[-1]))
@@ -148,14 +145,12 @@ def fit_maps(
     return sigmoids, solution
 
 
-def _features(
-    expand: Expand, to_odds: Callable[[Floats], Floats] | None, U: Floats, _: Indices
-) -> tuple[list[Floats], Bools | None]:
+def _features(expand: Expand, U: Floats) -> tuple[list[Floats], Bools | None]:
     """Features of a block, and which rows count for each class, or None if all do.
 
     Double precision separates log-odds that vary little from the constant feature.
     """
-    U = (U if to_odds is None else to_odds(U)).astype(np.float64, copy=False)
+    U = U.astype(np.float64, copy=False)
     counts = np.isfinite(U)
     if counts.all():
         return expand(U), None

@@ -162,12 +162,9 @@ class OrderPreservingScaling(BaseCalibrator):
         mixed = partial(log_features, 1 / scale.value, smoothing)
         rows = rows.with_logits(rows.map(mixed))
         knots = _knots(rows, self.n_knots)
-        if (
-            alpha == 0 or scale.outcome != "separable"
-        ):  # a ridge penalty gives separable rows a minimum
-            temperature.warn_of_no_minimum(scale)
+        temperature.warn_of_no_minimum(scale, penalized=alpha > 0)
         slopes = np.ones(len(knots) + 1)
-        if alpha > 0 or scale.outcome != "separable":
+        if alpha > 0 or scale.outcome != "separable":  # otherwise slopes would diverge
             result = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
             slopes = result.x
             if not result.success:
@@ -211,9 +208,8 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
     """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
     L = L.astype(np.float64, copy=False)
-    cells = np.clip(N_LOG_CELLS - L * (N_LOG_CELLS / LOWEST_KNOT), 0, N_LOG_CELLS - 1).astype(
-        np.intp
-    )
+    cells = N_LOG_CELLS - L * (N_LOG_CELLS / LOWEST_KNOT)
+    cells = np.clip(cells, 0, N_LOG_CELLS - 1).astype(np.intp)
     P = np.exp(L) if w is None else np.exp(L) * w[:, None]
     return np.asarray(np.bincount(cells.ravel(), P.ravel(), N_LOG_CELLS), np.float64)
 

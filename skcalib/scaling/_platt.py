@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,6 @@ from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn
 
-from ._linear import MOST_STORED
 from ._one_vs_rest import FARTHEST, finite_range, fit_maps
 
 
@@ -107,35 +105,20 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_flag("smooth_targets", self.smooth_targets)
-        # Margins of many rows are computed in each pass, since they may not fit into memory.
-        is_large = rows.n_rows * rows.n_columns > MOST_STORED
-        stored: Rows = rows
-        to_margins: Callable[[Floats], Floats] = margins
-        if not is_large:
-            stored, to_margins = _with_margins(rows, margins), _same
-        highest, lowest = stored.sum(
-            partial(_on_margins, finite_range, to_margins), merge=np.maximum
-        )
+        of_margins = rows.mapped(lambda Z, *_: margins(Z))
+        highest, lowest = of_margins.sum(finite_range, merge=np.maximum)
         if max(highest.max(), lowest.max()) > FARTHEST:  # such as -1e9 instead of -inf
             limit = FARTHEST / fit_inverse_temperature(rows).value
-            without_far = partial(_on_margins, partial(_without_far, limit), to_margins)
-            stored, to_margins = stored.with_logits(stored.map(without_far, order="F")), _same
-            highest, lowest = stored.sum(finite_range, merge=np.maximum)
+            near = of_margins.map(partial(_without_far, limit), order="F")
+            of_margins = of_margins.with_logits(near)
+            highest, lowest = of_margins.sum(finite_range, merge=np.maximum)
         # Centred margins: equal margins become zero and get no slope.
-        total, weight = stored.sum(partial(_on_margins, _finite_sums, to_margins))
+        total, weight = of_margins.sum(_finite_sums)
         centre = np.clip(total / np.maximum(weight, NO_WEIGHT), -lowest, highest)
         centre = np.where(weight > 0, centre, 0)
-
-        def centred(Z: Floats) -> Floats:
-            return to_margins(Z).astype(np.float64) - centre
-
-        to_odds: Callable[[Floats], Floats] | None = centred
-        if not is_large:
-            stored, to_odds = _with_margins(stored, centred), None
         sigmoids, solution = fit_maps(
-            stored,
+            of_margins.mapped(lambda M, *_: M.astype(np.float64) - centre),
             lambda U: [U],
-            to_odds=to_odds,
             smooth_targets=self.smooth_targets,
             separator="a threshold",
             remedy="smooth_targets=True",
@@ -157,23 +140,6 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
         return joined(log_odds(margins(Z), self.coef_, self.intercept_), Z.shape[1])
 
 
-def _same(M: Floats) -> Floats:
-    """The margins of rows that hold margins."""
-    return M
-
-
-def _with_margins(rows: Rows, f: Callable[[Floats], Floats]) -> Rows:
-    """Rows with a function of their logits in place of the logits."""
-    return rows.with_logits(rows.map(lambda Z, *_: f(Z), order="F"))
-
-
-def _on_margins(
-    f: Callable[..., Floats], to_margins: Callable[[Floats], Floats], Z: Floats, *more: Any
-) -> Floats:
-    """A function of a block of margins, given a block of logits."""
-    return f(to_margins(Z), *more)
-
-
 def _finite_sums(M: Floats, _: Indices, w: Floats | None) -> Floats:
     """Sum of the finite margins of each class, and their weight: (2, n_maps)."""
     finite, w = np.isfinite(M), np.ones(len(M)) if w is None else w
@@ -188,11 +154,11 @@ def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
     """Calibrated log-odds of margins, in the precision of the margins."""
-    parameters, dtype, xp = (coef, intercept), M.dtype, arrays.namespace(coef)
-    # Double precision where large terms may cancel.
-    if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in parameters):
+    dtype, xp = M.dtype, arrays.namespace(coef)
+    # Large terms may cancel: double precision.
+    if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in (coef, intercept)):
         M = arrays.double(M)
-    coef, intercept = (arrays.astype(values, M.dtype) for values in parameters)
+    coef, intercept = (arrays.astype(values, M.dtype) for values in (coef, intercept))
     return arrays.astype(M * coef + intercept, dtype)
 
 

@@ -286,7 +286,7 @@ def _uniform(Z: Floats) -> Floats:
 
 
 def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
-    """Weights of the least log loss, with a warning if the search stopped before."""
+    """Weights of the least log loss, with a warning if the search did not converge."""
     labels = rows.with_logits(rows.map(partial(_label_probabilities, temperature)))
     solution = mixture.mixture_weights(mixture.MixtureLoss(labels, np.zeros(3)), np.full(3, 1 / 3))
     if not solution.success:
@@ -309,14 +309,18 @@ def _label_probabilities(temperature: float, Z: Floats, y: Indices, *_: Any) -> 
 def _fit_brier_score(rows: Rows, temperature: float) -> Floats:
     """Weights of the least Brier score."""
     sums = rows.sum(partial(_products, temperature)) / rows.weight
-    # Products of the differences between probabilities and targets, 1 for the label and else 0.
+    # Scalar products of the differences between probabilities and one-hot labels.
     sizes, vectors = np.linalg.eigh(sums[:3] - sums[3] - sums[3][:, None] + 1)
     roots = np.sqrt(np.maximum(sizes, 0))[:, None] * vectors.T
     return mixture.least_squares_weights(roots, np.zeros(3))
 
 
 def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Products of the probabilities of members (3, 3), and of the labels (1, 3), summed."""
+    """Sums of products of the members' probabilities, and of their probabilities of the label.
+
+    The result is (4, 3): for each pair of members the scalar product of their probabilities, and in
+    the last row the probabilities of the labels.
+    """
     P, Q = (
         (E / total[:, None]).astype(np.float64, copy=False)
         for _, E, total in _mixture_terms(temperature, Z)

@@ -207,7 +207,7 @@ class AutoCalibrator(BaseCalibrator):
         labels = column_or_1d(as_labels(y))
         w = check_weights(sample_weight, len(labels))
         splits = checked_splits(self.cv, X, labels, w, groups=groups)
-        if w is not None:  # numbers of the rows of positive weight
+        if w is not None:  # checked rows are the rows of positive weight, numbered anew
             number = np.cumsum(w > 0) - 1
             splits = [Split(*(number[part[w[part] > 0]] for part in split)) for split in splits]
         return X, rows, splits
@@ -223,8 +223,9 @@ class AutoCalibrator(BaseCalibrator):
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
             splits = random_splits(held, int(self.cv), self.random_state)
-        # All default candidates except the uncalibrated logits are already smoothed.
-        smoothing = 1 / (held.weight + 1) ** (2 if is_default else 1)
+        smoothing = 1 / (held.weight + 1)
+        if is_default:  # all default candidates except the uncalibrated logits are smoothed already
+            smoothing = 1 / (held.weight + 1) ** 2
         result = stack(
             held,
             candidates,
@@ -232,7 +233,7 @@ class AutoCalibrator(BaseCalibrator):
             simple=SIMPLE if is_default else (),
             smoothing=smoothing,
             combine=self.combine,
-            # The first split in time has few training rows, which do not show flexible candidates.
+            # The first split in time has too few training rows to judge flexible candidates by.
             screen=is_default and not isinstance(self.cv, str),
             n_jobs=self.n_jobs,
         )
@@ -247,7 +248,7 @@ class AutoCalibrator(BaseCalibrator):
         return attributes, result.folds
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
-        """The candidates by name."""
+        """The default candidates, or the checked candidates of the user, by name."""
         if self.calibrators is None:
             n_classes, ordered = len(rows.classes), self.ordered
             return default_candidates(rows.n_rows, n_classes, masked=rows.masked, ordered=ordered)

@@ -70,7 +70,7 @@ def default_candidates(
     least_rows = 2  # per class, since a class has two parameters in vector scaling
     if ordered and n_classes > MOST_CLASSES_OF_TREES:
         candidates["ordinal"] = OrdinalCalibration()
-        # With few rows per class, the order says more than parameters of single classes do.
+        # With few rows per class, the order helps more than parameters of single classes.
         least_rows = 100
     if n_rows >= least_rows * n_classes:
         add_linear(VectorScaling, "vector", [1, 0.1])

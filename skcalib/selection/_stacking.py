@@ -84,12 +84,12 @@ def stack(
     # Fit the candidates to each training part; predict the labels of its test part.
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
 
-    # A row in several test sets has its weight in total.
+    # A row in several test sets shares its weight among them.
     test = np.concatenate([split.test for split in splits])
     w = (np.ones(len(test)) if rows.w is None else rows.w[test]) / np.bincount(test)[test]
     losses, errors = candidate_losses(folds, w, test if rows.groups is None else rows.groups[test])
 
-    # Weight the candidates that every fold has.
+    # Find the weights of the candidates that all folds have.
     names = list(folds[-1].Q)
     if combine == "best":
         best = min(names, key=losses.__getitem__)
@@ -182,15 +182,16 @@ def fit_to_all_rows(candidates: Mapping[str, Any], rows: MemoryRows) -> dict[str
 def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> dict[str, Any]:
     """Candidates that have some weight in the best mixture on the test rows of one fold.
 
-    ``w`` are weights of the test rows or None. All candidates are kept if there are few test rows,
-    where the weights depend on chance. The prior is one row for the first candidate, which stays,
-    since a prior for all candidates would keep similar ones. Classifiers are left out together.
+    ``w`` are weights of the test rows or None. With few test rows the weights depend on chance, so
+    all candidates are kept. The first candidate is always kept, and is alone in the prior, since a
+    prior for all candidates would keep similar ones. Classifiers are kept or left out together.
     """
-    names = list(fold.Q)
     if len(fold.test) < 500:
         return dict(candidates)
+    names = list(fold.Q)
     Q = np.column_stack([*fold.Q.values()])
-    prior = (np.arange(len(names)) == 0) * 1.0
+    prior = np.zeros(len(names))
+    prior[0] = 1
     weights = lowest_loss(Q, w, prior)
     fast = np.array([not isinstance(candidates[name], EstimatorCalibration) for name in names])
     if weights[~fast].any():
@@ -199,7 +200,8 @@ def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> di
         loss, loss_of_others = (-np.average(np.log(Q @ x), weights=w) for x in (weights, others))
         if loss_of_others - loss < LEAST_GAIN * loss:
             weights = others
-    out = np.array(names[1:])[weights[1:] < NEGLIGIBLE]
+    negligible = {name for name, weight in zip(names, weights, strict=True) if weight < NEGLIGIBLE}
+    out = negligible - {names[0]}
     return {name: candidate for name, candidate in candidates.items() if name not in out}
 
 
@@ -214,7 +216,7 @@ def candidate_losses(
     group = np.unique(groups, return_inverse=True)[1]
     means, errors = {}, {}
     for name in folds[0].Q:
-        # A candidate that is left out after the first fold has losses of this fold.
+        # A candidate that is left out after the first fold has losses on that fold only.
         losses = -np.log(np.concatenate([fold.Q[name] for fold in folds if name in fold.Q]))
         n = len(losses)
         share = w[:n] / w[:n].sum()

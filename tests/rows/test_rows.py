@@ -7,9 +7,9 @@ import scipy.special
 
 import skcalib
 from skcalib import binning, scaling
-from skcalib._rows import parallel
+from skcalib._rows import parallel, rows as rows_module
 from skcalib._rows.arrays import both_columns, softmax
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows.rows import LazyRows, MemoryRows
 from skcalib.datasets import make_logits
 
 
@@ -40,6 +40,9 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
     lambda rows: rows.thinned(2),
     lambda rows: rows.taken(np.array([4, 0])),
     lambda rows: rows.in_memory(),
+    lambda rows: rows.mapped(lambda X, *_: X + 1),
+    lambda rows: LazyRows(rows, lambda X, *_: X + 1),
+    lambda rows: LazyRows(rows, lambda X, *_: X + 1).thinned(2),
     lambda rows: rows.sample(lambda some: some, 5),
 ])  # fmt: skip
 def test_derived_rows_have_their_classes_and_groups(derive):
@@ -50,6 +53,17 @@ def test_derived_rows_have_their_classes_and_groups(derive):
     assert found.masked
     assert np.array_equal(found.classes, names)
     assert np.array_equal(found.groups, names[abs(found.y)])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["PlattScaling", "VectorScaling", "MatrixScaling"])
+def test_many_logits_are_mapped_in_each_pass_with_the_same_result(kind, weighted, monkeypatch, rng):
+    Z, y = make_logits(2000, 3, temperature=2.0, random_state=0)
+    w = rng.integers(0, 3, 2000) if weighted else None
+    stored = getattr(skcalib, kind)().fit(Z, y, w)
+    monkeypatch.setattr(rows_module, "MOST_STORED", 0)
+    computed = getattr(skcalib, kind)().fit(Z, y, w)
+    np.testing.assert_allclose(computed.predict_proba(Z), stored.predict_proba(Z), rtol=1e-9)
 
 
 KINDS = [getattr(skcalib, name) for name in sorted(scaling.__all__ + binning.__all__)]

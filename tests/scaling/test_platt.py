@@ -131,7 +131,7 @@ def test_classes_with_little_overlap_are_not_reported_as_separable():
 def test_passes_are_counted_and_limited(monkeypatch):
     Z, y = make_logits(200, 3, random_state=0)
     assert 4 < PlattScaling().fit(Z, y).n_iter_ < 15
-    monkeypatch.setattr(logistic, "MAX_NEWTON_STEPS", 3)
+    monkeypatch.setattr(logistic, "MAX_PASSES", 3)
     separable = np.array([[-3.0], [-2], [2], [3]]), [0, 0, 1, 1]  # but smoothed
     for rows in ((Z, y), separable):
         with pytest.warns(ConvergenceWarning, match=r"in 3 passes .* nearly constant columns\.$"):

@@ -193,7 +193,7 @@ def test_separable_rows_have_an_optimum_unless_it_is_plain(kind):
 def test_convergence_is_checked(kind, monkeypatch):
     Z, y = make_logits(200, 3, random_state=0)
     assert 4 <= kind().fit(Z, y).n_iter_ < 15
-    monkeypatch.setattr(logistic, "MAX_NEWTON_STEPS", 2)
+    monkeypatch.setattr(logistic, "MAX_PASSES", 2)
     with pytest.warns(ConvergenceWarning, match=r"in 2 passes .* nearly constant columns\.$"):
         kind().fit(Z, y)
     with pytest.warns(ConvergenceWarning, match=r"constant columns, and use .*alpha above 0\.$"):

@@ -245,7 +245,7 @@ def test_separable_rows_have_an_optimum():
 
 
 def test_failed_newton_search_warns(monkeypatch):
-    monkeypatch.setattr("skcalib._optimize.logistic.MAX_NEWTON_STEPS", 2)
+    monkeypatch.setattr("skcalib._optimize.logistic.MAX_PASSES", 2)
     monkeypatch.setattr(module, "N_SCORE_CELLS", 2)
     with pytest.warns(UserWarning, match=r"did not converge in 2 passes .* fewer knots"):
         SplineCalibration(alpha=0.1).fit(*bent())
