@@ -166,7 +166,8 @@ def _line_search(
         rise = ahead.fun - here.fun
         if rise <= ENOUGH * share * slope or (rise <= noise and np.linalg.norm(ahead.jac) < short):
             return ahead
-        # Between the minima of a parabola and of the tangents at both ends.
+        # The mean of two estimates of the minimum: of a parabola with the slopes at both ends, and
+        # the point where the tangents at both ends meet.
         end = float(ahead.jac @ step)
         tangents = (share * end - rise) / share
         shorter = 0.5 * (tangents - slope) / (end - slope) if slope < end < np.inf else 0.0
