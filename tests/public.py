@@ -318,4 +318,4 @@ def _as_params(found, skip):
 
 
 if __name__ == "__main__":
-    print(*(param.id for param in calls(*sys.argv[1:])), sep="\n")
+    sys.stdout.writelines(f"{param.id}\n" for param in calls(*sys.argv[1:]))
