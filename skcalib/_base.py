@@ -63,7 +63,17 @@ class BaseCalibrator(
         uniform distribution.
         """
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    # Searches with metadata routing pass groups on without set_fit_request.
+    __metadata_request__fit: ClassVar = {"groups": True}
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,  # noqa: ARG002
+    ) -> Self:
         """Fit the calibrator to held-out logits and labels.
 
         Parameters
@@ -78,6 +88,8 @@ class BaseCalibrator(
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 is the row twice, a weight of 0 the row absent.
+        groups : array-like of shape (n_samples,), optional
+            Ignored: only calibrators with folds, such as :class:`AutoCalibrator`, use groups.
 
         Returns
         -------

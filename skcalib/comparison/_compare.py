@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -283,9 +282,7 @@ def _outcome(
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
         arguments = nested.features_argument(calibrator, train.features)
-        if groups is not None and "groups" in signature(calibrator.fit).parameters:
-            arguments = {**arguments, "groups": groups}
-        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **arguments)
+        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, groups=groups, **arguments)
         seconds = time.perf_counter() - start
         known = np.asarray(getattr(fitted, "classes_", classes))
         arguments = nested.features_argument(fitted, test.features)

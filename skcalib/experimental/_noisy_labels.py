@@ -6,10 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
+from skcalib._nested import (
+    check_calibrator,
+    check_order,
+    fit_to_rows,
+    log_probabilities,
+    makes_folds,
+)
 from skcalib._rows import Floats, Rows
 from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
 from skcalib._validation.labels import check_column_names
@@ -159,7 +164,7 @@ class NoisyLabelCalibration(BaseCalibrator):
             check_column_names(matrix.T, rows.classes, "noise_matrix.T")
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
-        if has_fit_parameter(calibrator, "groups"):
+        if makes_folds(calibrator):
             raise ValueError(
                 "calibrator must be one without folds, which would divide copies of a row, got "
                 f"{type(calibrator).__name__}. Pass one such as VectorScaling()."
