@@ -35,7 +35,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, Rows, arrays
+from skcalib._rows import Floats, Indices, Rows, arrays, thin
 from skcalib._warnings import NoMinimumWarning, warn
 
 # Smallest factor, times the mean range of the logits of a row: all classes are equally probable.
@@ -90,7 +90,8 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
     minimum of the log loss.
     """
     # From the factor of a sample two passes over all rows are enough.
-    sample = rows.sample(partial(fit_inverse_temperature, smoothing=smoothing))
+    few = thin(rows)
+    sample = None if few is None else fit_inverse_temperature(few, smoothing)
     if sample is not None and sample.outcome == "minimum":
         b = _find_root(rows, sample.value)
         # Rows that the sample lacks may be saturated: the factor then differs from the sample's.
