@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, Floats, Plan, Rows, as_array, checked_rows
+from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
 from skcalib._rows.arrays import (
     astype,
     check_needs_no_gradients,
@@ -214,10 +214,8 @@ class PriorShift(BaseCalibrator):
         if self.before is not None or self.after is not None:
             return {"log_ratios_": self._ratios_of_rates(rows.classes)}
         n_classes = max(rows.n_columns, 2)
-        labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
-        sums = rows.sum(
-            lambda Z, _, w: weighted_sum(softmax(Z).astype(np.float64), w), Plan(room=3)
-        )
+        labels = rows.sum(lambda Z, y, w: np.bincount(y, w, n_classes).astype(np.float64))
+        sums = rows.sum(lambda Z, y, w: weighted_sum(softmax(Z).astype(np.float64), w))
         before = np.maximum(sums / rows.weight, LEAST_PRIOR)
         priors = before if self.priors is None else self._checked_priors(rows.classes, labels)
         return {
