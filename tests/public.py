@@ -103,8 +103,6 @@ EXAMPLE = {
     "risk": lambda given: 0.3,
     "calibrators": lambda given: [_fitted(given)],
     "scale": lambda given: (0, 1),
-    "before": lambda given: [0.5, 0.5],
-    "after": lambda given: [0.8, 0.2],
     "labels": lambda given: [0, 1],
     "measure": lambda given: "expected_calibration_error",
     "name": lambda given: "expected_calibration_error",
@@ -246,7 +244,7 @@ def _methods(kind):
     plumbing = ("get_params", "set_params", "get_metadata_routing", "set_output")
     for name in sorted(dir(kind)):
         skipped = name.startswith("_") or name in plumbing or name.endswith("_request")
-        if not skipped and callable(getattr(kind, name)):
+        if not skipped and callable(getattr(kind, name, None)):
             yield name, isinstance(inspect.getattr_static(kind, name), classmethod)
 
 

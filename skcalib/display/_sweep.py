@@ -259,7 +259,7 @@ class TemperatureSweepDisplay(drawing.Display):
         """
         check_in_memory((y_true, y_proba, sample_weight))
         rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
-        P, y, w = rows.arrays
+        P, y, w = rows.X, rows.y, rows.w
         P = np.asarray(P, dtype=np.float64)
         P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
         X = np.log(np.maximum(P, np.finfo(np.float64).tiny))
