@@ -23,7 +23,7 @@ import numpy as np
 
 from .arrays import Array
 from .parallel import max_threads, share
-from .ranking import Ranked, distinct_scores
+from .ranking import Ranked, are_single, distinct_scores
 
 T = TypeVar("T")
 
@@ -222,6 +222,7 @@ class MemoryRows(Rows):
         self, f: BlockFunction, n_columns: int, then: Callable[[Ranked], T], *, events: bool = True
     ) -> list[T]:
         results: list[T] = []
+        single = are_single(self.X)
         while len(results) < n_columns:
             columns = slice(len(results), len(results) + max(1, AT_A_TIME // self.n_rows))
 
@@ -232,7 +233,8 @@ class MemoryRows(Rows):
             S, E = self.map(scores, order="F")
 
             def ranked_column(k: int, S: Array = S, E: Array = E) -> T:
-                return then(distinct_scores(S[:, k], E[:, k] if events else None, self.w))
+                hits = E[:, k] if events else None
+                return then(distinct_scores(S[:, k], hits, self.w, single=single))
 
             results += share(ranked_column, range(S.shape[1]), _n_threads(S.shape[1], S.size))
         return results
