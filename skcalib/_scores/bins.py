@@ -98,11 +98,14 @@ def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
     return np.append(0.0, equal_mass_bins(rows, np.array([n_bins])).high)
 
 
-def closed(edges: Floats) -> Floats:
+def closed(edges: Floats, strategy: Strategy = "uniform") -> Floats:
     """Return edges (n_bins + 1,) with inner edges above all float32 scores that stand for them.
 
-    The vote of one of five trees is 0.2 in float64, and 0.20000000298 in float32.
+    The vote of one of five trees is 0.2 in float64, and 0.20000000298 in float32. Edges of bins of
+    equal weight are halfway between two scores, and are unchanged.
     """
+    if strategy == "quantile":
+        return edges
     inner = edges[1:-1]
     return np.concatenate([edges[:1], inner + rounding(inner, np.float32), edges[-1:]])
 
@@ -137,10 +140,10 @@ def bin_sums(
     """
     n_columns = scores.shape[1]
     if isinstance(edges, list):
-        columns = [bin_index(scores[:, k], closed(one)) for k, one in enumerate(edges)]
+        columns = [bin_index(scores[:, k], one) for k, one in enumerate(edges)]
         bins = np.stack(columns, axis=1)
     else:
-        bins = bin_index(scores, closed(edges))
+        bins = bin_index(scores, edges)
     # Cell 2m + 1 holds the hits of bin m and cell 2m the misses: one bincount sums both.
     cells = 2 * bins + hits
     if n_columns > 1:

@@ -115,17 +115,15 @@ class HistogramBinning(_PerClass):
             return super()._fit_columns(columns)
         # Needs no ranking. All classes share one array of edges, which makes predictions faster.
         edges = uniform_edges(self.n_bins)
-        sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
+        sums = columns.sums(partial(bin_sums, edges=closed(edges), n_bins=self.n_bins))
         values = self._frequencies(edges, sums[:, 1], sums[:, 3], unit_of(columns.rows))
         return [{"bin_edges_": edges, "bin_values_": value} for value in values]
 
     def _edges(self) -> list[Floats]:
         first = self.bin_edges_[0]
-        if self.strategy == "quantile":  # no score is next to an edge
-            return self.bin_edges_
         if all(edges is first for edges in self.bin_edges_):
-            return [closed(first)] * len(self.bin_edges_)
-        return list(map(closed, self.bin_edges_))
+            return [closed(first, self.strategy)] * len(self.bin_edges_)
+        return [closed(edges, self.strategy) for edges in self.bin_edges_]
 
     def _values(self, P: Floats) -> Floats:
         first, *others = self._edges()

@@ -127,7 +127,8 @@ def curves_of(
     """The curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
     # Columns with equal edges share one array, which bin_sums assigns to bins at once.
-    shared = edges[0] if len(set(map(id, edges))) == 1 else edges
+    is_shared = len(set(map(id, edges))) == 1
+    shared = closed(edges[0], strategy) if is_shared else [closed(e, strategy) for e in edges]
     most = max(map(len, edges)) - 1
     sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
     return map(partial(curve_from_sums, kind=columns.kind), columns.labels, edges, sums)

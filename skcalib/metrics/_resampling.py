@@ -83,7 +83,7 @@ class MeasuredByBins:
         columns = columns_of(None, rows, kind, None, None, pos_label)
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
-            Column(label, e, bin_index(score, closed(e)).astype(np.intp), score, event)
+            Column(label, e, bin_index(score, closed(e, strategy)).astype(np.intp), score, event)
             for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
         ]
 
