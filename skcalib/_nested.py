@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import OneToOneFeatureMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -105,16 +106,38 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
     """
     if w is None:
         return {}
-    if has_fit_parameter(estimator, "sample_weight"):
-        return {"sample_weight": w}
-    steps: Sequence[tuple[str, Any]] = estimator.steps if isinstance(estimator, Pipeline) else []
-    weighted = [key for key, step in steps if has_fit_parameter(step, "sample_weight")]
-    if not weighted:
+    params = _fit_params(estimator, "sample_weight", w)
+    if not params:
         raise ValueError(
             f"{name} takes no sample_weight, got weights and {estimator!r}. Choose one that does, "
             "or leave the weights out."
         )
-    return {f"{key}__sample_weight": w for key in weighted}
+    return params
+
+
+def group_params(estimator: Any, groups: Any) -> dict[str, Any]:
+    """Return arguments that pass groups to an estimator, or to the steps of a pipeline.
+
+    Folds cannot divide a single group, so it is not passed.
+    """
+    if groups is None or len(np.unique(groups)) < 2:
+        return {}
+    return _fit_params(estimator, "groups", groups)
+
+
+def _fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
+    """Return an argument of ``fit`` by name, or for the steps of a pipeline that take it."""
+    if has_fit_parameter(estimator, name):
+        return {name: value}
+    steps: Sequence[tuple[str, Any]] = estimator.steps if isinstance(estimator, Pipeline) else []
+    return {f"{key}__{name}": value for key, step in steps if has_fit_parameter(step, name)}
+
+
+def makes_folds(calibrator: Any) -> bool:
+    """Return whether ``fit`` divides rows among folds, also in a step of a pipeline."""
+    if isinstance(calibrator, Pipeline):
+        return any(makes_folds(step) for _, step in calibrator.steps)
+    return not _inherits(calibrator, "fit") and has_fit_parameter(calibrator, "groups")
 
 
 def check_order(calibrator: Any, classes: Array) -> None:
@@ -153,13 +176,27 @@ def _classes_params(estimator: Any) -> dict[str, Any]:
 
 
 def fit_calibrator(
-    calibrator: Any, Z: Floats, y: Array, w: Floats | None, classes: Array, **arguments: Any
+    calibrator: Any,
+    Z: Floats,
+    y: Array,
+    w: Floats | None,
+    classes: Array | None,
+    *,
+    groups: Any = None,
+    **arguments: Any,
 ) -> Any:
-    """A copy of the calibrator, fitted to logits with a column for each of the classes."""
+    """A copy of the calibrator, fitted to logits with a column for each of the classes.
+
+    ``classes`` is None for calibrators of several labels per row.
+    """
     fitted = clone(calibrator)
     names = [name for name, value in _classes_params(fitted).items() if value is None]
     fitted.set_params(**dict.fromkeys(names, classes))
-    return fitted.fit(Z, y, **weight_params(fitted, w), **arguments)
+    arguments |= weight_params(fitted, w) | group_params(fitted, groups)
+    if not isinstance(fitted, Pipeline):
+        return fitted.fit(Z, y, **arguments)
+    with config_context(enable_metadata_routing=False):  # which refuses arguments of steps
+        return fitted.fit(Z, y, **arguments)
 
 
 def features_argument(calibrator: Any, features: Any) -> dict[str, Any]:
@@ -177,7 +214,9 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
     if _inherits(calibrator, "fit"):
         return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
     held = rows.in_memory()
-    return fit_calibrator(calibrator, held.X, rows.classes[held.y], held.w, rows.classes)
+    return fit_calibrator(
+        calibrator, held.X, rows.classes[held.y], held.w, rows.classes, groups=held.groups
+    )
 
 
 def _inherits(calibrator: Any, method: str) -> bool:

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, Rows, arrays
+from skcalib._rows import Floats, Indices, Rows, arrays, thin
 from skcalib._warnings import NoMinimumWarning, warn
 
 # Smallest factor, times the mean range of the logits of a row: all classes are equally probable.
@@ -86,7 +86,8 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
     ``smoothing`` the factor minimizes the loss of the mixture if a few rows determine it otherwise.
     """
     # From the factor of a sample a few steps are enough.
-    sample = rows.sample(partial(fit_inverse_temperature, smoothing=smoothing))
+    few = thin(rows)
+    sample = None if few is None else fit_inverse_temperature(few, smoothing)
     if sample is not None and sample.outcome == "minimum":
         value = _find_root(rows, sample.value)
         # The mixture of all rows is where the mixture of the sample is, within a factor.

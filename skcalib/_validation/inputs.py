@@ -213,7 +213,7 @@ def check_finite(Z: Floats) -> bool:
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the class of some label is masked."""
-    n = int(rows.sum(lambda Z, y, _: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
+    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -283,9 +282,7 @@ def _outcome(
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
         arguments = nested.features_argument(calibrator, train.features)
-        if groups is not None and "groups" in signature(calibrator.fit).parameters:
-            arguments = {**arguments, "groups": groups}
-        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, **arguments)
+        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, groups=groups, **arguments)
         seconds = time.perf_counter() - start
         known = np.asarray(getattr(fitted, "classes_", classes))
         arguments = nested.features_argument(fitted, test.features)
@@ -348,7 +345,7 @@ def _checked_test(
             f"Labels of test must be among the labels of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with labels=."
         )
-    Z, labels, w = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
+    Z, labels, w = if_in_memory(lambda *_: (rows.X, rows.y, rows.w), logits, y, sample_weight)
     checked = _checked_features(features, logits, sample_weight)
     return Sample(Z, labels, w, checked), statistics.masked
 

@@ -7,14 +7,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib import _nested as nested
-from skcalib._rows import Array, ArrayLike, Floats, Indices, arrays, as_numpy
+from skcalib._rows import Array, ArrayLike, Floats, arrays, as_numpy
 from skcalib._validation.features import named_columns, taken
 from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
@@ -257,26 +257,14 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """A copy of the calibrator, fitted to held-out logits."""
         estimators, Z, rows, w = one
         y = arguments.y[rows]
-        if arguments.response.multilabel:
-            return clone(calibrator).fit(Z, y, **nested.weight_params(calibrator, w))
-        params = self._groups(calibrator, arguments.split_params.get("groups"), rows)
-        if features is not None:
-            params["features"] = taken(features, rows)
-        return nested.fit_calibrator(calibrator, Z, y, w, classes_of(estimators[0]), **params)
-
-    @staticmethod
-    def _groups(calibrator: Any, groups: Array | None, rows: Indices) -> dict[str, Any]:
-        """Groups of rows as an argument of a calibrator with folds of its own.
-
-        A row that is in several test sets is a group of its logits. A single group cannot be split,
-        so it is left out.
-        """
-        if not has_fit_parameter(calibrator, "groups"):
-            return {}
-        distinct = np.unique(rows) if groups is None else np.unique(groups[rows])
-        if len(distinct) == 1 or (groups is None and len(distinct) == len(rows)):
-            return {}
-        return {"groups": rows if groups is None else groups[rows]}
+        groups = arguments.split_params.get("groups")
+        if groups is not None:
+            groups = groups[rows]
+        elif len(np.unique(rows)) < len(rows):  # logits of a row in several test sets
+            groups = rows
+        classes = None if arguments.response.multilabel else classes_of(estimators[0])
+        params = {} if features is None else {"features": taken(features, rows)}
+        return nested.fit_calibrator(calibrator, Z, y, w, classes, groups=groups, **params)
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
         """Weights as an argument, where the classifier takes one or routing decides."""

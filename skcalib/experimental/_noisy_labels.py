@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_calibrator, check_order, fit_to_rows, log_probabilities
-from skcalib._rows import Floats, MemoryRows, Rows
+from skcalib._nested import (
+    check_calibrator,
+    check_order,
+    fit_to_rows,
+    log_probabilities,
+    makes_folds,
+)
+from skcalib._rows import Floats, Rows
 from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
 from skcalib._validation.labels import check_column_names
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
@@ -159,13 +164,13 @@ class NoisyLabelCalibration(BaseCalibrator):
             check_column_names(matrix.T, rows.classes, "noise_matrix.T")
         check_calibrator(calibrator, np.ones(1))
         check_order(calibrator, rows.classes)
-        if has_fit_parameter(calibrator, "groups"):
+        if makes_folds(calibrator):
             raise ValueError(
                 "calibrator must be one without folds, which would divide copies of a row, got "
                 f"{type(calibrator).__name__}. Pass one such as VectorScaling()."
             )
         rows = rows.in_memory()
-        held = MemoryRows(
+        held = Rows(
             _subtract_maxima(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes
         )
         em = _Iteration(calibrator, held, Q)
@@ -222,7 +227,7 @@ class _Iteration(NamedTuple):
     """An iteration of EM, from scores ``S`` (n, K): their softmax is the posterior."""
 
     calibrator: Any
-    rows: MemoryRows
+    rows: Rows
     noise_matrix: Floats | None
 
     def start(self) -> Floats:
@@ -244,7 +249,7 @@ class _Iteration(NamedTuple):
                 f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
                 f"{S.shape[1]} classes. Fit to fewer rows."
             )
-        copies = MemoryRows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
+        copies = Rows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)
         Q = self.noise_matrix

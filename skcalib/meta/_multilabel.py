@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,8 +22,9 @@ from skcalib._nested import (
     warn_of_groups,
     with_fitted,
 )
-from skcalib._rows import Array, Floats, MemoryRows, as_numpy, check_in_memory
+from skcalib._rows import Array, Floats, Rows, as_numpy, check_in_memory
 from skcalib._rows.arrays import following, on_host
+from skcalib._splits import checked_groups
 from skcalib._validation.inputs import (
     FEW_LOG_ODDS,
     FLOATS,
@@ -50,12 +51,14 @@ CLASSES = np.array([0, 1])
 
 
 def fit_label(
-    calibrator: Any, number: int, z: Floats, e: Array, w: Floats | None
+    calibrator: Any, number: int, z: Floats, e: Array, w: Floats | None, groups: Array | None
 ) -> tuple[Any, Messages]:
     """Return the fitted calibrator of a label, and the messages of its warnings."""
     y = e.astype(np.intp)
+    if groups is not None and w is not None:
+        groups = groups[w > 0]
     y, z, w = with_weight_only(y, z, w)
-    rows = MemoryRows(z[:, None], y, w, classes=CLASSES)
+    rows = Rows(z[:, None], y, w, classes=CLASSES, groups=groups)
     if not len(y) or (y == y[0]).all():
         return _shift_to_base_rate(rows), {}
     try:
@@ -66,7 +69,7 @@ def fit_label(
         raise
 
 
-def _shift_to_base_rate(rows: MemoryRows) -> Any:
+def _shift_to_base_rate(rows: Rows) -> Any:
     """Return a calibrator that only shifts log-odds, for rows that all have or all lack a label."""
     sign = 1.0 if rows.n_rows and rows.y[0] else -1.0
     shift = _shift_below(-sign * rows.X[:, 0].astype(np.float64), rows.w)
@@ -202,7 +205,16 @@ class MultiLabelCalibrator(
         self.calibrator = calibrator
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    __metadata_request__fit: ClassVar = {"groups": True}
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit a calibrator for each label to held-out log-odds.
 
         Parameters
@@ -215,6 +227,8 @@ class MultiLabelCalibrator(
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_labels), optional
             A weight of 2 is the row twice, a weight of 0 the row absent. An array with a column
             for each label has a weight for each entry of ``y``; pass 0 for unknown entries.
+        groups : array-like of shape (n_samples,), optional
+            Groups of rows, for a calibrator with folds. Other calibrators ignore groups.
 
         Returns
         -------
@@ -245,10 +259,13 @@ class MultiLabelCalibrator(
                 f"{Z.shape[1]} columns and {E.shape[1]} labels."
             )
         check_calibrator(calibrator, W)
+        codes = None if groups is None else checked_groups(Z, groups)
         # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
-        jobs = (delayed(fit_label)(calibrator, k, *column) for k, column in enumerate(columns))
+        jobs = (
+            delayed(fit_label)(calibrator, k, *column, codes) for k, column in enumerate(columns)
+        )
         calibrators, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
         if W is not None:
             warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))

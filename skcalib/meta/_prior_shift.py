@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, Floats, Plan, Rows, as_array, checked_rows
+from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
 from skcalib._rows.arrays import (
     astype,
     check_needs_no_gradients,
@@ -237,10 +237,8 @@ class PriorShift(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         n_classes = max(rows.n_columns, 2)
-        labels = rows.sum(lambda _, y, w: np.bincount(y, w, n_classes).astype(np.float64))
-        sums = rows.sum(
-            lambda Z, _, w: weighted_sum(softmax(Z).astype(np.float64), w), Plan(room=3)
-        )
+        labels = rows.sum(lambda Z, y, w: np.bincount(y, w, n_classes).astype(np.float64))
+        sums = rows.sum(lambda Z, y, w: weighted_sum(softmax(Z).astype(np.float64), w))
         before = np.maximum(sums / rows.weight, LEAST_PRIOR)
         priors = before if self.priors is None else check_priors(self.priors, labels > 0)
         return _fitted_attributes(before, priors, labels)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from skcalib._rows import ArrayLike, Bools, Floats, Plan
+from skcalib._rows import ArrayLike, Bools, Floats
 from skcalib._scores.bins import Strategy
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 
@@ -501,7 +501,7 @@ def smooth_calibration_error(
     0.1
     """
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
-    residuals = columns.sums(residuals_on_grid, Plan(at_least=N_CELLS)) / columns.rows.weight
+    residuals = columns.sums(residuals_on_grid, at_least=N_CELLS) / columns.rows.weight
     errors = np.array([smooth_error(residual) for residual in residuals])
     return errors if average is None else float(errors.mean())
 

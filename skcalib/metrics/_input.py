@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows
+from skcalib._rows import Array, Floats, Indices, Rows
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation import inputs
@@ -65,11 +65,9 @@ def columns_of(
     if kind == "top-label":
         return ScoreColumns([None], _top_label, rows, kind)
     if average == "micro":
-        P, E, w = rows.arrays
+        P, E, w = rows.X, rows.y, rows.w
         w = None if w is None else np.repeat(w, P.shape[1])
-        return ScoreColumns(
-            [None], partial(_one_class, 1), MemoryRows(P.ravel(), E.ravel(), w), kind
-        )
+        return ScoreColumns([None], partial(_one_class, 1), Rows(P.ravel(), E.ravel(), w), kind)
     if kind == "cumulative":
         return ScoreColumns(list(rows.classes[:-1]), _cumulative, rows, kind)
     if kind in OF_EACH:
@@ -154,7 +152,7 @@ def check_input(
     if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
         classes = classes[::-1]
     as_indices = partial(encode, classes=classes)
-    rows = rows.relabelled(as_indices, classes=classes, weight=statistics.weight)
+    rows = rows.relabel(as_indices, classes=classes)
     named = labels is not None or pos_label is not None
     check_column_order(rows, named=named, name="y_proba", param="labels")
     return rows
@@ -198,7 +196,7 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
             )
     check_column_names(y_proba, names, "y_proba", param="labels")
     E, P, w = inputs.with_weight_only(E, P, w)
-    return MemoryRows(P, E, w, classes=names)
+    return Rows(P, E, w, classes=names)
 
 
 def _top_label(P: Floats, y: Indices) -> Events:

@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
 from skcalib import CalibratedClassifier, PriorShift, TemperatureScaling
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import Rows
 from skcalib._warnings import FewRowsWarning
 from skcalib.export import from_json, to_json
 from skcalib.meta import _label_shift
@@ -209,7 +209,7 @@ def test_standard_errors_match_both_sets_of_rows(rows):
     """Errors combine the observed information and the uncertainty of the calibration priors."""
     Z, y, Z_new, _ = rows
     shift = PriorShift().fit(Z, y)
-    before, new = shift.calibration_priors_, MemoryRows(Z_new, None, None)
+    before, new = shift.calibration_priors_, Rows(Z_new, None, None)
 
     def estimate(q):
         return _label_shift.most_likely_priors(new, q, shift.label_weights_).priors
