@@ -28,6 +28,7 @@ from skcalib._rows import (
 )
 from skcalib._rows.inputs import column_names
 from skcalib._validation.column_order import (
+    agreement_below_chance,
     largest_columns,
     numeric_order,
     suspect_columns,
@@ -404,6 +405,12 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
             f"{other:.0%}, and its own column {k} in {own:.0%}; {len(moved)} columns seem to be "
             "exchanged."
+        )
+    elif not message and (shares := agreement_below_chance(y, top, len(classes))):
+        certainty = "probably"
+        message = (
+            f"the column of the label is the largest in {shares[0]:.1%} of the rows, and would be "
+            f"in {shares[1]:.1%} by chance."
         )
     if message:
         warn(
