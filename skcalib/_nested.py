@@ -142,7 +142,7 @@ def makes_folds(calibrator: Any) -> bool:
 
 def check_order(calibrator: Any, classes: Array) -> None:
     """Raise a ValueError for a calibrator with ``classes`` in another order than the logits."""
-    for name, value in _classes_params(calibrator).items():
+    for name, value in _params_named("classes", calibrator).items():
         if value is None:
             continue
         named = np.asarray(value)
@@ -153,8 +153,8 @@ def check_order(calibrator: Any, classes: Array) -> None:
             )
 
 
-def _classes_params(estimator: Any) -> dict[str, Any]:
-    """Parameters ``classes`` of an estimator and of its steps, by name.
+def _params_named(last: str, estimator: Any) -> dict[str, Any]:
+    """Return parameters of an estimator and of its steps that are named ``last``, by full name.
 
     Parameters of estimators inside a calibrator are left out: the calibrator sets them itself.
     """
@@ -171,7 +171,7 @@ def _classes_params(estimator: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in params.items()
-        if name.split("__")[-1] == "classes" and not is_inside_calibrator(name)
+        if name.split("__")[-1] == last and not is_inside_calibrator(name)
     }
 
 
@@ -183,15 +183,21 @@ def fit_calibrator(
     classes: Array | None,
     *,
     groups: Any = None,
+    order: Array | None = None,
     **arguments: Any,
 ) -> Any:
-    """A copy of the calibrator, fitted to logits with a column for each of the classes.
+    """Return a copy of the calibrator, fitted to logits with a column for each of the classes.
 
-    ``classes`` is None for calibrators of several labels per row.
+    ``classes`` is None for calibrators of several labels per row. ``order`` are the labels from the
+    lowest to the highest, if it is known: calibrators of ordered classes without an order take it.
     """
     fitted = clone(calibrator)
-    names = [name for name, value in _classes_params(fitted).items() if value is None]
+    names = [name for name, value in _params_named("classes", fitted).items() if value is None]
     fitted.set_params(**dict.fromkeys(names, classes))
+    for name, value in _params_named("order", fitted).items():
+        # The default calibrator takes an order with ordered=True only.
+        if value is None and fitted.get_params().get(f"{name}ed", True):
+            fitted.set_params(**{name: order})
     arguments |= weight_params(fitted, w) | group_params(fitted, groups)
     if not isinstance(fitted, Pipeline):
         return fitted.fit(Z, y, **arguments)
@@ -215,8 +221,9 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
         return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
     held = rows.in_memory()
     return fit_calibrator(
-        calibrator, held.X, rows.classes[held.y], held.w, rows.classes, groups=held.groups
-    )
+        calibrator, held.X, rows.classes[held.y], held.w, rows.classes, groups=held.groups,
+        order=rows.order,
+    )  # fmt: skip
 
 
 def _inherits(calibrator: Any, method: str) -> bool:
