@@ -149,7 +149,7 @@ def check_input(
     two classes are exchanged, or with ``keep_classes`` the probabilities become 1 - p.
     """
     if isinstance(y_proba, Rows):
-        return y_proba
+        return y_proba if order is None else y_proba.replace(order=order)
     inputs.check_not_swapped(y_true=y_true, y_proba=y_proba)
     if kind == "multilabel":
         if pos_label is not None:

@@ -61,7 +61,7 @@ class OrdinalCalibration(BaseCalibrator):
         The share :math:`\varepsilon` of the uniform distribution.
     n_iter_ : int
         Number of iterations.
-    column_order_ : ndarray of shape (n_classes,)
+    column_order_ : list of int
         Columns of the classes from the lowest to the highest, so that ``classes_[column_order_]``
         are the labels in their order.
     classes_ : ndarray of shape (n_classes,)
@@ -113,7 +113,7 @@ class OrdinalCalibration(BaseCalibrator):
     intercept_: float
     smoothing_: float
     n_iter_: int
-    column_order_: Indices
+    column_order_: list[int]
 
     _on_device = True
 
@@ -153,11 +153,11 @@ class OrdinalCalibration(BaseCalibrator):
             "intercept_": float(intercept),
             "smoothing_": smoothing,
             "n_iter_": int(result.nit),
-            "column_order_": columns,
+            "column_order_": columns.tolist(),
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        columns = arrays.on_host(self.column_order_)
+        columns = np.array(self.column_order_)
         U = arrays.double(_in_order(columns, Z))
         xp = arrays.namespace(U)
         U = (U - xp.max(U, axis=1, keepdims=True)) / self.temperature_
