@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._base import BaseCalibrator
-from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
+from skcalib._rows import Floats, Rows, as_array, checked_rows
 from skcalib._rows.arrays import (
     astype,
     check_needs_no_gradients,
@@ -30,6 +29,7 @@ from skcalib._validation.inputs import (
 )
 from skcalib._validation.labels import check_column_names, exact, resolve_classes
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.meta._label_shift import Estimate, most_likely_priors
 
 # Lower bounds of the calibration priors, and of priors in ratios, so that logarithms are finite.
@@ -233,7 +233,7 @@ class PriorShift(BaseCalibrator):
             )
         old, new = old / old.sum(), new / new.sum()
         fitted = _fitted_attributes(old, new, np.zeros(len(old)))
-        return cls(classes=classes)._set_fitted(np.empty((0, width)), labels, fitted)  # noqa: SLF001
+        return set_fitted(cls(classes=classes), np.empty((0, width)), labels, fitted)
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         n_classes = max(rows.n_columns, 2)
@@ -242,11 +242,6 @@ class PriorShift(BaseCalibrator):
         before = np.maximum(sums / rows.weight, LEAST_PRIOR)
         priors = before if self.priors is None else check_priors(self.priors, labels > 0)
         return _fitted_attributes(before, priors, labels)
-
-    def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        for name in ADAPTED:
-            self.__dict__.pop(name, None)
-        return super()._set_fitted(X, classes, fitted)
 
     def adapt(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the class priors of a new population from its logits, without labels.
