@@ -230,6 +230,11 @@ class BaseCalibrator(
         """
         return accuracy(y, self.predict(X), sample_weight)
 
+    def _fitted_for(self, X: Any) -> Self:  # noqa: ARG002
+        """Return the fitted calibrator that predicts for ``X``, or raise a NotFittedError."""
+        inputs.check_fitted(self)
+        return self
+
     def _check_takes_masked(self, *, masked: bool) -> None:
         """Raise a ValueError if classes are masked and the calibrator cannot leave them out."""
         if masked and not self._takes_masked:
@@ -316,7 +321,7 @@ def predictions(
     A Dask collection has a lazy Dask array of outputs. A tensor has a tensor of outputs, computed
     on its device unless ``on_device`` is False, by default if the calibrator can.
     """
-    inputs.check_fitted(calibrator)
+    calibrator = calibrator._fitted_for(X)  # noqa: SLF001
     X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
     if arrays.is_tensor(X):
         on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001

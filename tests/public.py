@@ -246,7 +246,7 @@ def _methods(kind):
     plumbing = ("get_params", "set_params", "get_metadata_routing", "set_output")
     for name in sorted(dir(kind)):
         skipped = name.startswith("_") or name in plumbing or name.endswith("_request")
-        if not skipped and callable(getattr(kind, name)):
+        if not skipped and callable(getattr(kind, name, None)):
             yield name, isinstance(inspect.getattr_static(kind, name), classmethod)
 
 

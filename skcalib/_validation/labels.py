@@ -28,6 +28,7 @@ from skcalib._rows import (
 )
 from skcalib._rows.inputs import column_names
 from skcalib._validation.column_order import (
+    agreement_below_chance,
     largest_columns,
     numeric_order,
     suspect_columns,
@@ -353,6 +354,24 @@ def _as_name(label: Any) -> str:
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
+def in_class_order(values: Any, classes: Labels, name: str) -> Any:
+    """Return numbers of classes in their order, if they are a Series or a dict with names.
+
+    Other values are returned unchanged. Raise a ValueError if a class has no name, or two names.
+    """
+    if not hasattr(values, "items") or np.ndim(values) > 1:
+        return values
+    pairs, labels = list(values.items()), classes.tolist()
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs) or not all(label in by_name for label in labels):
+        raise ValueError(
+            f"{name} must name each class once, got the names {shown([key for key, _ in pairs])} "
+            f"for the classes {shown(labels)}. Name the classes as in y or in classes=, or pass a "
+            "list in their order."
+        )
+    return [by_name[label] for label in labels]
+
+
 def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str = "classes") -> None:
     """Warn if labels or rows show that the columns may belong to other classes.
 
@@ -386,6 +405,12 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
             f"{other:.0%}, and its own column {k} in {own:.0%}; {len(moved)} columns seem to be "
             "exchanged."
+        )
+    elif not message and (shares := agreement_below_chance(y, top, len(classes))):
+        certainty = "probably"
+        message = (
+            f"the column of the label is the largest in {shares[0]:.1%} of the rows, and would be "
+            f"in {shares[1]:.1%} by chance."
         )
     if message:
         warn(
