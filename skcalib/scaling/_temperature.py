@@ -224,6 +224,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     _keeps_order = True
     _on_device = True
+    _is_smoothed = False  # the weights include the share of the uniform distribution
 
     temperature_: float
     weights_: Floats
@@ -250,10 +251,11 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         weights = arrays.on_host(self.weights_)
-        L = self._mix_members(arrays.masked_logits(Z), weights[:2])
+        mix_members = partial(self._mix_members, weights[:2])
+        L = arrays.finite_unless_masked(mix_members, arrays.masked_logits(Z))
         return arrays.mix_logits(L, float(weights[2]))
 
-    def _mix_members(self, Z: Floats, weights: Floats) -> Floats:
+    def _mix_members(self, weights: Floats, Z: Floats) -> Floats:
         """Return logits of the mixture of the first two members."""
         xp = arrays.namespace(Z)
         if weights[1] == 0 or weights[0] == 0:
