@@ -27,8 +27,8 @@ from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.newton import parts_of
 from skcalib._optimize.temperature import fit_inverse_temperature
+from skcalib._rows import Rows
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._rows.rows import MemoryRows
 from skcalib._scores.columns import margins
 from skcalib.scaling._linear import _objective
 
@@ -41,7 +41,7 @@ SIZES = ["200x2", "1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "3000
 def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objective:
     """The objective that vector or matrix scaling minimizes."""
     Z, y = logits(n, n_columns)
-    rows = MemoryRows(Z, y, None)
+    rows = Rows(Z, y, None)
     scale = fit_inverse_temperature(rows).value
     objective = _objective(map_, rows, scale, 1 / (n + 1), normalize=True)
     return replace(objective, regularization=Regularization.rule(objective.n_classes, n))
@@ -103,13 +103,13 @@ def of_sigmoids(n: int, n_columns: int, tol: float) -> dict[str, Callable[[], ob
     Z, y = logits(n, n_columns)
     M, K = margins(Z), 1 if n_columns == 2 else n_columns
 
-    def fit_of(rows: MemoryRows) -> RowSigmoids:
+    def fit_of(rows: Rows) -> RowSigmoids:
         return RowSigmoids.of(rows, lambda U: ([U], None), smooth=True)
 
     # Rows of one class: its margin as log-odds, and whether it is the label.
     labels = [(y == k + (K == 1)).astype(int) for k in range(K)]
-    rows = [MemoryRows(M[:, [k]], labels[k], None) for k in range(K)]
-    every, single = fit_of(MemoryRows(M, y, None)), list(map(fit_of, rows))
+    rows = [Rows(M[:, [k]], labels[k], None) for k in range(K)]
+    every, single = fit_of(Rows(M, y, None)), list(map(fit_of, rows))
     return {
         "choice": lambda: fit_sigmoids(every, every.constant),
         **{

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import Rows
 from skcalib.metrics import (
     calibration_difference,
     calibration_error_interval,
@@ -77,7 +77,7 @@ class Cell(NamedTuple):
         return y, P, how | {"sample_weight": weights if self.weights else None}
 
     def edges(self, y: np.ndarray, P: np.ndarray, w: np.ndarray | None) -> list[np.ndarray]:
-        rows = MemoryRows(P, y, w, classes=np.arange(self.n_classes))
+        rows = Rows(P, y, w, classes=np.arange(self.n_classes))
         columns = columns_of(None, rows, self.kind, None, None, None)
         return edges_of(columns, self.n_bins, self.strategy)
 

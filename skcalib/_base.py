@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import Array, Floats, MemoryRows, Plan, Rows, arrays
+from skcalib._rows import Array, Floats, Rows, arrays, map_blocks
 from skcalib._rows.arrays import on_host
 from skcalib._rows.dask import collection_row, map_collection
 from skcalib._rows.inputs import as_array, as_numpy, checked_rows
@@ -123,10 +123,9 @@ class BaseCalibrator(
         classes = labels.resolve_classes(
             statistics.labels, rows.n_columns, self.classes, X, categories=statistics.categories
         )
-        rows = rows.relabelled(
+        rows = rows.relabel(
             partial(labels.encode, classes=classes),
             classes=classes,
-            weight=statistics.weight,
             masked=statistics.masked,
         )
         labels.check_column_order(rows, named=self.classes is not None)
@@ -257,8 +256,7 @@ class BaseCalibrator(
         self._check_takes_masked(masked=inputs.check_finite(Z))
         if len(Z) > 1:
             inputs.warn_of_new_probabilities(Z)
-        # With many classes, blocks of fewer rows would not outweigh a loop over the classes.
-        return MemoryRows(Z).map(getattr(self, method), Plan(at_least=256))
+        return map_blocks(getattr(self, method), Z)
 
     def _outputs_of_tensor(self, method: str, X: Any) -> Any:
         """Apply a method to a tensor, on its device if the calibrator can, or on the host."""

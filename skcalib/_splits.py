@@ -20,7 +20,6 @@ from skcalib._rows import (
     Bools,
     Floats,
     Indices,
-    MemoryRows,
     Rows,
     both_columns,
     check_in_memory,
@@ -110,7 +109,7 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
         return rows
     labels = checked_groups(X, groups)
     w = check_weights(sample_weight, len(labels))
-    return rows.in_memory().grouped(labels if w is None else labels[w > 0])
+    return rows.in_memory().replace(groups=labels if w is None else labels[w > 0])
 
 
 def checked_groups(X: Any, groups: Any) -> Array:
@@ -138,7 +137,7 @@ def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
     return rows, fold[first], first
 
 
-def random_splits(rows: MemoryRows, n_folds: int, random_state: Any) -> list[Split]:
+def random_splits(rows: Rows, n_folds: int, random_state: Any) -> list[Split]:
     """Random folds of rows, or folds of groups; from MANY_ROWS rows on, folds of a sample.
 
     Folds are not stratified: otherwise classes would be as frequent in the test rows as in the
@@ -187,7 +186,7 @@ def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[
     return splits
 
 
-def rows_to_split(rows: MemoryRows) -> Indices:
+def rows_to_split(rows: Rows) -> Indices:
     """Numbers of the rows that random folds consist of.
 
     Rows with a single class that is not masked are left out, since all calibrators are certain of
@@ -207,7 +206,7 @@ def rows_to_split(rows: MemoryRows) -> Indices:
     return np.sort(np.random.default_rng(0).choice(numbers, n_sample, replace=False))
 
 
-def forward_splits(rows: MemoryRows) -> list[Split]:
+def forward_splits(rows: Rows) -> list[Split]:
     """Five splits of rows in time order: training rows are earlier than test rows.
 
     The time of a group is the position of its first row, so that no group is split.

@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 from scipy.special import softmax
 from sklearn.utils import Bunch, check_random_state
 
-from skcalib._rows import Array, ArrayLike, Floats, MemoryRows
+from skcalib._rows import Array, ArrayLike, Floats, map_blocks
 
 from ._validation.inputs import check_integer, check_real
 
@@ -82,11 +82,10 @@ def make_logits(
     check_real("spread", spread)
     random = check_random_state(random_state)
     true_logits = random.normal(scale=spread, size=(n_samples, n_classes))
-    proba = MemoryRows(true_logits).map(lambda Z: softmax(Z, axis=1))
+    proba = map_blocks(lambda Z: softmax(Z, axis=1), true_logits)
     # Labels are drawn by inverting the cumulative distribution of each row.
-    y = MemoryRows(proba, random.uniform(size=n_samples)).map(
-        lambda P, u: (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1)
-    )
+    u = random.uniform(size=n_samples)
+    y = map_blocks(lambda P, u: (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1), proba, u)
     logits = (temperature * true_logits + np.asarray(offset)).astype(dtype)
     return (logits, y, proba) if return_proba else (logits, y)
 

@@ -30,8 +30,8 @@ import skcalib.experimental
 import skcalib.metrics
 from skcalib._base import BaseCalibrator
 from skcalib._optimize.linear import log_features
+from skcalib._rows import Rows
 from skcalib._rows.arrays import both_columns
-from skcalib._rows.rows import MemoryRows
 from skcalib.scaling import TemperatureScaling
 from skcalib.scaling._linear import _LinearScaling
 
@@ -193,12 +193,12 @@ def with_known(kind, **params):
 
 def features_of(Z, y, w=None, scale=1.0):
     """Rows of scaled logits as features of a linear map."""
-    return MemoryRows(both_columns(scale * Z), y, w)
+    return Rows(both_columns(scale * Z), y, w)
 
 
 def log_probabilities_of(Z, y, w, scale):
     """Rows of log-probabilities of scaled logits as features."""
-    return MemoryRows(log_features(1.0, 0.0, scale * Z), y, w)
+    return Rows(log_features(1.0, 0.0, scale * Z), y, w)
 
 
 def mixed(P, c):

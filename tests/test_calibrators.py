@@ -22,7 +22,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skcalib import OrdinalCalibration, TemperatureScaling
-from skcalib._rows import rows
 from skcalib._warnings import ProbabilitiesWarning
 from skcalib.datasets import make_logits
 from skcalib.experimental import NoisyLabelCalibration
@@ -219,17 +218,16 @@ def test_fit_does_not_depend_on_memory_layout(kind, logits3, tmp_path):
 
 
 @few
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_blocks_of_rows_and_threads_change_nothing_but_rounding(
-    kind, n_threads, logits3, monkeypatch
-):
-    X, y = logits3
-    expected = plain_fit(kind).predict_proba(X)
-    for name in ("BLOCK_ELEMENTS", "THREAD_ELEMENTS"):
-        monkeypatch.setattr(rows, name, 100)
-    monkeypatch.setattr(rows, "max_threads", lambda: n_threads)
-    assert_same_fit(kind().fit(X, y), plain_fit(kind), rtol=1e-6)
-    np.testing.assert_allclose(plain_fit(kind).predict_proba(X), expected, rtol=1e-12)
+def test_blocks_of_rows_and_threads_change_nothing_but_rounding(kind, monkeypatch):
+    X, y = make_logits(140_000, 2, temperature=2.0, random_state=0)  # blocks for two threads
+    fits = []
+    for n_threads in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
+        fits.append(kind().fit(X, y))
+    assert_same_fit(*fits, rtol=1e-6)
+    P = fits[0].predict_proba(X)
+    for part in (slice(0, 1000), slice(139_000, None)):
+        np.testing.assert_allclose(fits[0].predict_proba(X[part]), P[part], rtol=1e-12)
 
 
 @few

@@ -43,9 +43,8 @@ from skcalib._optimize.maps import Blocks, MatrixMap, Regularization, VectorMap
 from skcalib._optimize.minimize import PreconditionedLBFGS
 from skcalib._optimize.newton import newton, parts_of
 from skcalib._optimize.temperature import log_mixture
-from skcalib._rows import Floats, Indices, Plan, Rows
+from skcalib._rows import Floats, Indices, Rows
 from skcalib._rows.arrays import weighted_sum
-from skcalib._rows.rows import PLAIN
 
 # Lower bound of log-probabilities: lower ones are zero probabilities in double precision, and no
 # row may outweigh all others. Masked classes have a lower feature, which identifies them.
@@ -106,13 +105,13 @@ class Objective:
             return -np.inf
         return float(np.log(2) * self.rows.least_weight / self.rows.weight)
 
-    def mean(self, f: Callable[..., Floats], dtype: Any = np.float64, plan: Plan = PLAIN) -> Floats:
+    def mean(self, f: Callable[..., Floats], dtype: Any = np.float64, at_least: int = 1) -> Floats:
         """Sum over the rows of ``f(F, y, w)`` for features in a precision, over their weight."""
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
             return f(F.astype(dtype, copy=False), y, w)
 
-        mean: Floats = self.rows.sum(block, plan) / self.rows.weight
+        mean: Floats = self.rows.sum(block, at_least=at_least) / self.rows.weight
         return mean
 
     def value_gradient(self, theta: Floats, dtype: Any = np.float64) -> tuple[float, Floats]:
@@ -127,7 +126,7 @@ class Objective:
             return np.append(weighted_sum(losses, w), map_.adjoint(R, F))
 
         # With fewer rows, adding the gradients of blocks would take as long as computing them.
-        sums = self.mean(block, dtype, Plan(at_least=2 * len(theta) // self.n_classes))
+        sums = self.mean(block, dtype, 2 * len(theta) // self.n_classes)
         return self._penalized(theta, sums[0], sums[1:])
 
     def second_order(self, theta: Floats) -> tuple[float, Floats, Floats]:
@@ -142,7 +141,7 @@ class Objective:
             gradient = map_.adjoint(P * w[:, None], F)
             return np.concatenate([[w @ losses], gradient, H.ravel()])
 
-        sums = self.mean(block, plan=Plan(room=p // self.n_classes))
+        sums = self.mean(block)
         hessian = sums[p + 1 :].reshape(p, p) + 2 * np.diag(self.ridge)
         return *self._penalized(theta, sums[0], sums[1 : p + 1]), hessian
 
@@ -184,7 +183,9 @@ class Objective:
         # Four rows per class, and at least 1024, determine the moments well enough.
         step = self.rows.n_rows // max(4 * self.n_classes, 1024)
         if self.rows.w is None and step > 1:
-            return replace(self, rows=self.rows.thinned(step)).mean_curvature(f, theta)
+            return replace(self, rows=self.rows.take(slice(None, None, step))).mean_curvature(
+                f, theta
+            )
         scores = self.scores_at(theta)
 
         def block(F: Floats, _: Any, w: Floats | None) -> Floats:
@@ -266,13 +267,13 @@ class Objective:
         weight, K = self.rows.weight, self.n_classes
         if K > MANY_CLASSES:
             leverages = (blocks or self.map_.blocks(self, theta)).leverages
-            change, room = change_by_class, 1
+            change = change_by_class
         else:
             _, gradient, hessian = self.second_order(theta)
             # Without a ridge some directions change no score, such as equal offsets.
             inverse = np.linalg.pinv(hessian, 1e-14, hermitian=True)
             theta = theta - inverse @ gradient
-            leverages, change, room = partial(self.map_.leverages, inverse), score_change, K
+            leverages, change = partial(self.map_.leverages, inverse), score_change
         scores = self.scores_at(theta, self.dtype)
 
         def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -287,7 +288,7 @@ class Objective:
             S -= S.max(axis=1, keepdims=True)
             return weighted_sum(softmax_and_losses(S, y)[1], w)
 
-        return float(self.mean(block, self.dtype, Plan(room=room)))
+        return float(self.mean(block, self.dtype))
 
 
 def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ from functools import partial
 import numpy as np
 from scipy import optimize, special
 
-from skcalib._rows import Floats, Indices, Plan, Rows, arrays
+from skcalib._rows import Floats, Indices, Rows, arrays
 from skcalib._rows.rows import BlockFunction
 
 MAX_ITERATIONS = 100
@@ -59,7 +59,7 @@ class MixtureLoss:
     def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass."""
         sums = partial(_logs_and_products, x, self.block_probabilities)
-        logs, *products = self.rows.sum(sums, Plan(at_least=len(x)))
+        logs, *products = self.rows.sum(sums)
         a, H = self.pseudo_rows, np.reshape(products, (len(x), len(x)))
         logs, H = logs + a[a > 0] @ np.log(x[a > 0]), (H + np.diag(a / x / x)) / self.weight
         # The shares of the candidates in a row sum to one, so H @ x is minus the gradient of L.

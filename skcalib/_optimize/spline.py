@@ -35,7 +35,7 @@ from scipy.special import expit, log_expit
 
 from skcalib._optimize.linear import LEAST_REST, NOISE
 from skcalib._optimize.logistic import fit_sigmoids
-from skcalib._rows import Floats, Indices, Plan, Rows, arrays
+from skcalib._rows import Floats, Indices, Rows, arrays
 from skcalib._rows.arrays import is_event
 
 # Cells between the least and the largest score of each class.
@@ -132,7 +132,7 @@ def score_cells(rows: Rows) -> list[ScoreCells]:
     per_cell = np.divide(N_SCORE_CELLS, width, out=np.zeros_like(width), where=width > rounding)
     counts = partial(_counts, np.where(width > 0, low, 0), per_cell)
     cells = []
-    for weight, positives, total in rows.sum(counts, Plan(at_least=ROWS_AT_LEAST)).swapaxes(0, 1):
+    for weight, positives, total in rows.sum(counts, at_least=ROWS_AT_LEAST).swapaxes(0, 1):
         filled = weight > 0
         cells.append(ScoreCells(total[filled] / weight[filled], weight[filled], positives[filled]))
     return cells

@@ -1,4 +1,4 @@
-"""Sums and maps over blocks of rows: in memory with threads, on workers of Dask, or of tensors."""
+"""Rows of arrays: sums and maps over blocks of them, in memory or on workers of Dask."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .arrays import Array, Bools, Floats, Indices, both_columns, namespace, on_h
 from .inputs import as_array, as_numpy, check_in_memory, checked_rows
 from .parallel import with_one_blas_thread, with_one_openmp_thread
 from .ranking import Ranked
-from .rows import MemoryRows, Plan, Rows
+from .rows import Rows, map_blocks, thin
 
 __all__ = [
-    "Array", "ArrayLike", "Bools", "Floats", "Indices", "MemoryRows", "Plan", "Ranked", "Rows",
-    "as_array", "as_numpy", "both_columns", "check_in_memory", "checked_rows",
-    "namespace", "on_host", "with_one_blas_thread", "with_one_openmp_thread",
+    "Array", "ArrayLike", "Bools", "Floats", "Indices", "Ranked", "Rows",
+    "as_array", "as_numpy", "both_columns", "check_in_memory", "checked_rows", "map_blocks",
+    "namespace", "on_host", "thin", "with_one_blas_thread", "with_one_openmp_thread",
 ]  # fmt: skip

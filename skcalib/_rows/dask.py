@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .arrays import Array, is_dask
 from .parallel import with_one_blas_thread
-from .rows import PLAIN, SAMPLE_ELEMENTS, BlockFunction, MemoryRows, Plan, Rows
+from .rows import BlockFunction, Reduction, Rows, sum_blocks
 
 # A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
 # classes with fewer than RARE_ROWS rows.
 MOST_SAMPLED_ROWS, MOST_NUMBERS, RARE_ROWS = 1_000_000, 1 << 27, 1000
+# Results of a map with at most this many numbers are stored.
+MOST_STORED = 1 << 24
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 
@@ -29,97 +31,88 @@ class ChunkError(RuntimeError):
 
 
 class DaskRows(Rows):
-    """Rows with one Dask task for each array of each chunk: a pass is a round trip to the workers.
+    """Rows with one Dask task for each chunk, which returns the :class:`Rows` of the chunk.
 
     ``X``, ``y`` and ``w`` are arrays without rows, which have the dtypes and the columns.
     """
 
     is_local = False
 
-    def __init__(
-        self,
-        tasks: list[list[Any] | None],
-        lengths: tuple[int, ...],
-        like: list[Array | None],
-        **about: Any,
-    ) -> None:
-        super().__init__(*like, n_rows=sum(lengths), **about)
-        self.tasks, self.lengths = tasks, lengths
+    def __init__(self, chunks: list[Any], n_rows: int, X: Any, *arrays: Any, **about: Any) -> None:
+        super().__init__(X, *arrays, **about)
+        self.chunks, self.n_rows = chunks, n_rows
 
-    def _derived(self, k: int, tasks: list[Any], like: Array, **about: Any) -> Self:
-        """The rows with another array in place of array k."""
-        tasks_of_all, like_of_all = list(self.tasks), list(self.arrays)
-        tasks_of_all[k], like_of_all[k] = tasks, like
-        return type(self)(tasks_of_all, self.lengths, like_of_all, **self.about | about)
+    def _with(self, chunks: list[Any], **changes: Any) -> DaskRows:
+        """Return rows with other chunks, with the arrays without rows by their names."""
+        names = ("X", "y", "w", "classes", "masked")
+        rows = DaskRows(chunks, self.n_rows, **{n: getattr(self, n) for n in names} | changes)
+        rows.weight = self.weight
+        return rows
 
-    def _chunks(self) -> Iterable[tuple[Any, ...]]:
-        """Tasks of the chunks of the same rows, with None for arrays that are None."""
-        none = [None] * len(self.lengths)
-        return zip(*(none if tasks is None else tasks for tasks in self.tasks), strict=True)
+    def _tasks(self, f: Callable[[Rows], Any]) -> list[Any]:
+        """Return tasks that apply ``f`` to the rows of each chunk."""
+        return calls(f, ((chunk,) for chunk in self.chunks))
 
-    def sum(self, f: BlockFunction, plan: Plan = PLAIN, merge: Callable[..., Any] = add) -> Any:
-        def reduced(*arrays: Array | None) -> Any:
-            # In one thread: Dask runs one task per core, and the order of operations is fixed.
-            rows = MemoryRows(*arrays)
-            return with_one_blas_thread(rows.reduced, merge, f, plan, 0, rows.n_rows)
+    def sum(self, f: BlockFunction, *, merge: Reduction = add, at_least: int = 1) -> Any:
+        return reduce(merge, computed(self._tasks(partial(_sum_chunk, f, merge, at_least))))
 
-        return reduce(merge, computed(calls(reduced, self._chunks())))
+    def map(self, f: BlockFunction) -> DaskRows:
+        arrays = (self.X, self.y, self.w)
+        one_row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in arrays)
+        first = f(*one_row)
+        few = self.n_rows * first.size <= MOST_STORED
+        return self._with(kept(self._tasks(lambda chunk: chunk.map(f)), few=few), X=first[:0])
 
-    def map(self, f: BlockFunction, plan: Plan = PLAIN, order: Literal["C", "F"] = "C") -> DaskRows:
-        """Rows with a single array, for :meth:`with_logits`."""
-        tasks = calls(lambda *arrays: MemoryRows(*arrays).map(f, plan, order), self._chunks())
-        row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in self.arrays)
-        like = f(*row)
-        few = self.n_rows * like.size <= SAMPLE_ELEMENTS
-        return DaskRows([kept(tasks, few=few)], self.lengths, [like[:0]])
+    def relabel(self, f: Callable[[Any], Array], **changes: Any) -> DaskRows:
+        chunks = kept(self._tasks(lambda chunk: chunk.relabel(f)))
+        return self._with(chunks, y=np.zeros(0, np.intp), **changes)
 
-    def with_logits(self, X: Any) -> Self:
-        return self._derived(0, X.tasks[0], X.X)
+    def take(self, index: Any) -> Rows:
+        """Return the rows of a slice of each chunk, in the memory of this process."""
+        return self._gathered(self._tasks(lambda chunk: chunk.take(index)))
 
-    def relabelled(self, f: Callable[[Any], Array], **about: Any) -> Self:
-        y = kept(calls(f, zip(self.tasks[1] or [], strict=True)))
-        return self._derived(1, y, np.zeros(0, np.intp), **about)
-
-    def thinned(self, step: int) -> MemoryRows:
-        return self._gathered(lambda _, *arrays: [a if a is None else a[::step] for a in arrays])
-
-    def in_memory(self) -> MemoryRows:
-        """All rows, or a random sample if they are too many to gather.
+    def in_memory(self) -> Rows:
+        """Return all rows, or a random sample if they are too many to gather.
 
         The sample has all rows of rare classes. If there are any, the other rows have larger
         weights, so that the shares of the classes are their shares of all rows.
         """
-        most = min(MOST_SAMPLED_ROWS, MOST_NUMBERS // self._width)
+        most = min(MOST_SAMPLED_ROWS, MOST_NUMBERS // self.n_columns)
         if self.n_rows <= most:
-            return self._gathered(lambda _, *arrays: arrays)
+            return self._gathered(self.chunks)
         n_classes = 1 if self.classes is None else len(self.classes)
-        counts = np.zeros(0) if self.y is None else self.sum(partial(_class_rows, n_classes))
+        counts = np.zeros(0)
+        if self.y is not None:
+            counts = self.sum(lambda X, y, w: np.bincount(y, minlength=n_classes).astype(float))
         rare = (counts > 0) & (counts < min(RARE_ROWS, most // (2 * n_classes)))
         n_rare = float(counts[rare].sum())
-        return self._gathered(partial(_sampled, (most - n_rare) / (self.n_rows - n_rare), rare))
+        sample = partial(_sample_chunk, (most - n_rare) / (self.n_rows - n_rare), rare)
+        return self._gathered(calls(sample, enumerate(self.chunks)))
 
-    def _gathered(self, f: Callable[..., Any]) -> MemoryRows:
-        """Arrays ``f(k, *arrays)`` of each chunk k in the memory of this process."""
-        pieces = computed(calls(f, ((k, *chunk) for k, chunk in enumerate(self._chunks()))))
-        columns = zip(*pieces, strict=True)
+    def _gathered(self, chunks: list[Any]) -> Rows:
+        """Return the rows of chunks in the memory of this process."""
+        parts = computed(chunks)
+        columns = zip(*((part.X, part.y, part.w) for part in parts), strict=True)
         arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
-        return MemoryRows(*arrays, classes=self.classes, masked=self.masked)
+        return Rows(*arrays, classes=self.classes, masked=self.masked)
 
 
-def _class_rows(n_classes: int, _: Any, y: Array, *__: Any) -> Array:
-    return np.bincount(y, minlength=n_classes).astype(np.float64)
+def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -> Any:
+    """Return the sum of ``f(X, y, w)`` over the blocks of a chunk.
+
+    It runs in one thread: Dask runs one task per core, and the order of operations is fixed.
+    """
+    arrays = chunk.X, chunk.y, chunk.w
+    return with_one_blas_thread(sum_blocks, f, arrays, merge, at_least, 0, chunk.n_rows)
 
 
-def _sampled(
-    share: float, rare: Array, k: int, X: Array, y: Array | None, w: Array | None, *_: Any
-) -> tuple[Array | None, ...]:
-    """All rows of rare classes, and a share of the others, in the chunk k."""
-    draws = np.random.default_rng(k).random(len(X))
-    if y is None or not rare.any():
-        return tuple(None if a is None else a[draws < share] for a in (X, y, w))
-    chosen = rare[y] | (draws < share)
-    weights = np.where(rare[y], 1.0, 1 / share) * (1.0 if w is None else w)
-    return X[chosen], y[chosen], weights[chosen]
+def _sample_chunk(share: float, rare: Array, k: int, chunk: Rows) -> Rows:
+    """Return all rows of rare classes, and a share of the others, of the chunk k."""
+    draws = np.random.default_rng(k).random(chunk.n_rows)
+    if chunk.y is None or not rare.any():
+        return chunk.take(draws < share)
+    weights = np.where(rare[chunk.y], 1.0, 1 / share) * (1.0 if chunk.w is None else chunk.w)
+    return chunk.replace(w=weights).take(rare[chunk.y] | (draws < share))
 
 
 # --------------------------------------------------------------------------------------
@@ -178,9 +171,9 @@ def computed(tasks: list[Any]) -> Sequence[Any]:
 class _Report(NamedTuple):
     """Result of checking a chunk, which is sent to the client."""
 
-    statistics: Any  #: statistics of the rows, or None if there are none
+    statistics: Any  #: statistics of the rows, or None for a chunk without rows
     n_rows: int
-    like: tuple[Array | None, ...]  #: arrays with no rows
+    empty: Rows | None  #: none of the rows, with the dtypes and the columns
 
 
 def checked_chunks(
@@ -230,18 +223,20 @@ def checked_chunks(
         add, (report.statistics for report in reports if report.statistics is not None)
     )
     filled = [(c[1], r) for c, r in zip(chunks, reports, strict=True) if r.n_rows]
-    like = list(filled[0][1].like if filled else reports[0].like)
-    tasks = [None if a is None else kept([c[k] for c, _ in filled]) for k, a in enumerate(like)]
-    return DaskRows(tasks, tuple(report.n_rows for _, report in filled), like), statistics
+    empty = (filled[0][1] if filled else reports[0]).empty
+    n_rows = sum(report.n_rows for _, report in filled)
+    rows = DaskRows(kept([chunk for chunk, _ in filled]), n_rows, empty.X, empty.y, empty.w)
+    rows.weight = statistics.weight
+    return rows, statistics
 
 
 def _checked(
     check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
-) -> tuple[_Report, tuple[Array | None, ...]]:
-    """The task of a chunk: the report of the check, and the arrays."""
+) -> tuple[_Report, Rows | None]:
+    """Return the report of the check of a chunk, and its rows."""
     lengths = list(map(len, blocks))
     if max(lengths) == 0:  # as after filtering a data frame
-        return _Report(None, 0, ()), ()
+        return _Report(None, 0, None), None
     if min(lengths) < max(lengths):
         raise ValueError(
             f"{where}{' and '.join(names)} must have the same number of rows, got "
@@ -253,9 +248,8 @@ def _checked(
         arrays, statistics = check(*(arrays_by_name.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from error
-    # The check may drop rows of zero weight, so the length is the length of its result.
-    n_rows = next(len(a) for a in arrays if a is not None)
-    return _Report(statistics, n_rows, tuple(a if a is None else a[:0] for a in arrays)), arrays
+    rows = Rows(*arrays)  # without rows of zero weight
+    return _Report(statistics, rows.n_rows, rows.take(slice(0))), rows
 
 
 def _tasks_of(name: str, x: Any) -> list[Any]:

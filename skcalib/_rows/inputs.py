@@ -9,7 +9,7 @@ import numpy as np
 
 from .arrays import Array, check_tensor, is_dask, is_tensor, on_host
 from .dask import checked_chunks
-from .rows import MemoryRows, Rows
+from .rows import Rows
 
 
 def as_array(
@@ -160,4 +160,6 @@ def checked_rows(
     if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
     arrays, statistics = check(*map(on_host, inputs.values()))
-    return MemoryRows(*arrays), statistics
+    rows = Rows(*arrays)
+    rows.weight = statistics.weight
+    return rows, statistics

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Lock
@@ -83,12 +83,12 @@ def with_one_openmp_thread(f: Callable[..., Result], *args: Any) -> Result:
         return f(*args)
 
 
-def share(work: Callable[[Any], Result], parts: Iterable[Any], n_threads: int) -> list[Result]:
-    """Return ``work`` of each part, in their order, with BLAS limited to one thread.
+def share(work: Callable[..., Result], spans: Sequence[tuple[int, int]]) -> list[Result]:
+    """Return ``work(start, stop)`` of each span of rows, each in a thread with one BLAS thread.
 
     Each call has threads of its own, so calls may be nested.
     """
-    if n_threads < 2:
-        return [work(part) for part in parts]
-    with _one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(work, parts))
+    if len(spans) < 2:
+        return [work(*span) for span in spans]
+    with _one_blas_thread, ThreadPoolExecutor(len(spans)) as pool:
+        return list(pool.map(lambda span: work(*span), spans))

@@ -20,13 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import expit
 
-from skcalib._rows import Bools, Floats, Indices, Plan, Ranked, Rows, arrays
-from skcalib._rows.rows import PLAIN, T
+from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays, map_blocks
+from skcalib._rows.ranking import are_single, distinct_scores
+
+T = TypeVar("T")
 
 
 class Scored(NamedTuple):
@@ -52,20 +54,24 @@ class ScoreColumns:
     kind: Any = "binary"  #: name of the score and the event, as in the measures
 
     def sums(
-        self, f: Callable[[Floats, Bools, Floats | None], Floats], plan: Plan = PLAIN
+        self, f: Callable[[Floats, Bools, Floats | None], Floats], at_least: int = 1
     ) -> Floats:
-        """Sum over the blocks of rows of ``f(scores, events, weights)``."""
+        """Return the sum of ``f(scores, events, weights)`` over blocks of rows."""
         score_block = self.score_block  # not self, which holds the rows
-        return self.rows.sum(lambda P, y, w: f(*score_block(P, y), w), plan)
+        return self.rows.sum(lambda P, y, w: f(*score_block(P, y), w), at_least=at_least)
 
     def ranked(self, then: Callable[[Ranked], T], *, events: bool = True) -> list[T]:
-        """``then`` applied to the ranked scores of each column, with the events or without."""
-        return self.rows.ranked(self.score_block, len(self.labels), then, events=events)
+        """Apply ``then`` to the ranked scores of each column, with the events or without."""
+        rows = self.rows.in_memory()
+        S, E = map_blocks(self.score_block, rows.X, rows.y, order="F")
+        pairs = zip(S.T, E.T if events else [None] * S.shape[1], strict=True)
+        single = isinstance(rows.X, np.ndarray) and are_single(rows.X)
+        return [then(distinct_scores(*pair, rows.w, single=single)) for pair in pairs]
 
     def each(self) -> Iterator[Scored]:
-        """Scores and events of all rows, column by column, in memory."""
+        """Yield the scores and events of all rows, column by column, in memory."""
         rows = self.rows.in_memory()
-        S, E = rows.map(lambda P, y, _: self.score_block(P, y))
+        S, E = map_blocks(self.score_block, rows.X, rows.y)
         for k, label in enumerate(self.labels):
             score = np.ascontiguousarray(S[:, k], dtype=np.float64)
             yield Scored(label, score, E[:, k], rows.w)

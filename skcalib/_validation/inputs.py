@@ -90,11 +90,11 @@ def check_priors(priors: Any, present: Bools) -> Floats:
     ``present`` (K,) says which classes have rows. The prior of other classes must be 0.
     """
     values = np.asarray(priors)
-    if hasattr(priors, "keys") or values.shape != present.shape or values.dtype.kind not in "iuf":
+    if values.shape != present.shape or values.dtype.kind not in "iuf":
         raise ValueError(
             f"priors must be a list of {len(present)} numbers, one for each of the classes in "
-            f"their order, got {type(priors).__name__} of shape {values.shape}. Pass "
-            "[priors[label] for label in classes]."
+            f"their order, or a Series or a dict by name, got {type(priors).__name__} of shape "
+            f"{values.shape}."
         )
     if not are_probabilities(values[None].astype(np.float64)):
         raise ValueError(
@@ -213,7 +213,7 @@ def check_finite(Z: Floats) -> bool:
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the class of some label is masked."""
-    n = int(rows.sum(lambda Z, y, _: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
+    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "

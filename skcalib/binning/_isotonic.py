@@ -264,7 +264,8 @@ class VennAbersCalibration(_PerClass):
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             chosen = pairs[start : start + PAIRS_AT_A_TIME]
             events = partial(columns.events_of_pairs, pairs=chosen)
-            fits += rows.ranked(events, len(chosen), self._fit_class)
+            scores = columns.ScoreColumns(chosen.tolist(), events, rows)
+            fits += scores.ranked(self._fit_class)
         return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import ArrayLike, Floats, Indices
-from skcalib._rows.ranking import Ranked, distinct_scores
+from skcalib._rows.ranking import Ranked, distinct_scores, rounding
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_flag, check_real
 from skcalib.metrics._curve import clopper_pearson
@@ -124,49 +124,51 @@ def net_benefit_curve(
 ) -> NetBenefitCurve:
     r"""Decision curve: the net benefit of a model and of treating everyone at several thresholds.
 
-        With the event rate :math:`\bar y` the net benefit of treating everyone is
-        :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and the net benefit of treating none is 0. A model
-    XX
+    With the event rate :math:`\bar y` the net benefit of treating everyone is
+    :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and the net benefit of treating none is 0. A model
+    is useful at the thresholds where it is above both. The net benefit is a sum of the rates of true
+    positives and of false positives. Its limits combine the Clopper-Pearson limits of the rates
+    [2]_, so the interval has a width where no row is treated.
 
-        Parameters
-        ----------
-        y_true, y_proba
-            As for :func:`reliability_curve`, of two classes.
-        thresholds : array-like of shape (n_thresholds,), default=None
-            Threshold probabilities, between 0 and 1. By default 0.01, 0.02, ..., 0.99.
-        standardized, sample_weight, labels, pos_label
-            As for :func:`net_benefit`.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, such as a patient or a centre. Rows of a group may depend on one
-            another, so the limits of the rates have an effective number of rows.
-        confidence_level : float, default=0.95
-            Confidence level of each interval, between 0 and 1.
+    Parameters
+    ----------
+    y_true, y_proba
+        As for :func:`reliability_curve`, of two classes.
+    thresholds : array-like of shape (n_thresholds,), default=None
+        Threshold probabilities, between 0 and 1. By default 0.01, 0.02, ..., 0.99.
+    standardized, sample_weight, labels, pos_label
+        As for :func:`net_benefit`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        another, so the limits of the rates have an effective number of rows.
+    confidence_level : float, default=0.95
+        Confidence level of each interval, between 0 and 1.
 
-        Returns
-        -------
-        NetBenefitCurve
-            With ``threshold``, ``net_benefit``, ``low``, ``high`` and ``treat_all``.
+    Returns
+    -------
+    NetBenefitCurve
+        With ``threshold``, ``net_benefit``, ``low``, ``high`` and ``treat_all``.
 
-        Raises
-        ------
-        ValueError
-            As :func:`net_benefit`.
+    Raises
+    ------
+    ValueError
+        As :func:`net_benefit`.
 
-        References
-        ----------
-        .. [1] Vickers, Elkin, "Decision Curve Analysis: A Novel Method for Evaluating Prediction
-           Models", Medical Decision Making 26, 2006.
-        .. [2] Zou, Donner, "Construction of confidence limits about effect measures: a general
-           approach", Statistics in Medicine 27, 2008.
+    References
+    ----------
+    .. [1] Vickers, Elkin, "Decision Curve Analysis: A Novel Method for Evaluating Prediction
+       Models", Medical Decision Making 26, 2006.
+    .. [2] Zou, Donner, "Construction of confidence limits about effect measures: a general
+       approach", Statistics in Medicine 27, 2008.
 
-        Examples
-        --------
-        >>> from skcalib.clinical import net_benefit_curve
-        >>> y = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
-        >>> p = [0.9, 0.4, 0.1, 0.5, 0.2, 0.1, 0.1, 0.1, 0.1, 0.0]
-        >>> curve = net_benefit_curve(y, p, thresholds=[0.2, 0.5])
-        >>> curve.net_benefit.round(3).tolist(), curve.treat_all.round(3).tolist()
-        ([0.15, 0.0], [0.125, -0.4])
+    Examples
+    --------
+    >>> from skcalib.clinical import net_benefit_curve
+    >>> y = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    >>> p = [0.9, 0.4, 0.1, 0.5, 0.2, 0.1, 0.1, 0.1, 0.1, 0.0]
+    >>> curve = net_benefit_curve(y, p, thresholds=[0.2, 0.5])
+    >>> curve.net_benefit.round(3).tolist(), curve.treat_all.round(3).tolist()
+    ([0.15, 0.0], [0.125, -0.4])
     """
     check_flag("standardized", standardized)
     check_real("confidence_level", confidence_level, high=1)
@@ -193,7 +195,8 @@ def _limits(
     level: float,
 ) -> tuple[float, float]:
     """Return the ends of the interval of a net benefit, standardized if there is an event rate."""
-    treated, odds = rows.score >= threshold, threshold / (1 - threshold)
+    lowest, odds = threshold - rounding(threshold, np.float32), threshold / (1 - threshold)
+    treated = rows.score >= lowest
     w = np.ones(len(treated)) if rows.weight is None else rows.weight
     # The net benefit is a sum of three rates: true positives, false positives, missed events.
     hit = np.stack([treated & rows.event, treated & ~rows.event, ~treated & rows.event])
@@ -230,7 +233,9 @@ def checked_thresholds(thresholds: ArrayLike | None) -> Floats:
 
 def benefits_of(rows: Ranked, t: Floats, *, standardized: bool) -> NetBenefitCurve:
     """Net benefits at increasing thresholds, from ranked risks."""
-    first, total = np.searchsorted(rows.scores, t), rows.weight.sum()
+    # A risk that is below a threshold only by rounding in float32 equals the threshold.
+    first = np.searchsorted(rows.scores, t - rounding(t, np.float32))
+    total = rows.weight.sum()
     treated, true = (
         np.append(np.cumsum(values[::-1])[::-1], 0.0)[first] / total
         for values in (rows.weight, rows.hits)

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, MemoryRows, check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, check_in_memory
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_curve
@@ -122,7 +122,7 @@ def calibration_slope(
             "A slope needs risks that overlap between the classes, got risks that are all equal or "
             "that a threshold separates, for which the likelihood has no maximum. Pass more rows."
         )
-    rows = MemoryRows(z[:, None], event.astype(np.intp), w)
+    rows = Rows(z[:, None], event.astype(np.intp), w)
     sigmoids = RowSigmoids.of(rows, lambda U: ([U], None), smooth=False)
     theta = fit_sigmoids(sigmoids, sigmoids.constant).x
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
@@ -233,7 +233,10 @@ def _jackknife_interval(
     variance = (len(steps) - 1) / len(steps) * float(steps @ steps)
 
     # Standard deviation of each group if its rows depend fully on one another.
-    sizes, n_events = sums_by_group(w * deviation[:, 0], groups), sums_by_group(event, groups)
+    sizes, n_events = (
+        sums_by_group(w * deviation[:, 0], groups),
+        sums_by_group(event.astype(float), groups),
+    )
     informative = min((n_events > 0, n_events < np.bincount(groups)), key=np.count_nonzero)
     freedom = min(degrees_of_freedom(np.abs(sizes)), degrees_of_freedom(np.abs(sizes[informative])))
     warn_of_few_events(int(informative.sum()), len(informative))

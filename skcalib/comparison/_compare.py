@@ -345,7 +345,7 @@ def _checked_test(
             f"Labels of test must be among the labels of y, got {shown(unknown[:1])}. If y lacks "
             "classes, name all labels in column order with labels=."
         )
-    Z, labels, w = if_in_memory(lambda *_: rows.arrays, logits, y, sample_weight)
+    Z, labels, w = if_in_memory(lambda *_: (rows.X, rows.y, rows.w), logits, y, sample_weight)
     checked = _checked_features(features, logits, sample_weight)
     return Sample(Z, labels, w, checked), statistics.masked
 

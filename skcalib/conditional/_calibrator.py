@@ -12,7 +12,7 @@ from skcalib._base import accuracy, labels_of
 from skcalib._nested import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, Rows, arrays, as_array
+from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, as_array, map_blocks
 from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
 from skcalib._validation.features import FeatureColumns, fitted_columns
@@ -435,7 +435,7 @@ class ConditionalCalibrator(AutoCalibrator):
             return self._outputs_of_host(X, method, features)
         F = self._parts.columns.numbers(features, X.shape[0])
         Z = super()._outputs(X, "_unchanged")
-        outputs: Array = MemoryRows(Z, F).map(partial(self._given_features, method))
+        outputs: Array = map_blocks(partial(self._given_features, method), Z, F)
         return outputs
 
     def _unchanged(self, Z: Floats) -> Floats:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Indices, Plan, as_numpy, check_in_memory
+from skcalib._rows import ArrayLike, Floats, Indices, as_numpy, check_in_memory, map_blocks
+from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._validation.inputs import FLOATS, check_real, check_weights
 from skcalib._validation.labels import check_column_names, check_labels_of_columns
-from skcalib.metrics._input import check_input, columns_of, position, unlabelled
+from skcalib.metrics._input import check_input, columns_of, unlabelled
 
 # Expected costs of two decisions that differ by less, relative to the expected sizes of their
 # costs, are equal up to rounding. Relative to the largest cost, all decisions would be equal if a
@@ -76,8 +77,8 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
         check_labels_of_columns(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
     _check_costs(costs, len(rows.classes), rows.n_rows)
     if costs.ndim == 2:
-        return np.asarray(rows.map(partial(_decided, costs=costs), _plan(costs)))
-    return np.asarray(rows.in_memory().extended(costs).map(_decided))
+        return np.asarray(map_blocks(partial(_decide, costs=costs), rows.X))
+    return np.asarray(map_blocks(_decide, rows.X, costs))
 
 
 def expected_cost(
@@ -121,7 +122,7 @@ def expected_cost(
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
-        Class of one-dimensional probabilities; by default the second of ``labels``. The rows of
+        Class of one-dimensional probabilities, as for :func:`reliability_curve`. The rows of
         ``cost`` are always in the order of ``labels``.
 
     Returns
@@ -143,9 +144,10 @@ def expected_cost(
     --------
     >>> from skcalib.decision import expected_cost
     >>> cost = [[0, 3, 10], [100, 3, 0]]  # rows: honest, fraud; columns: pay, ask, block
-    >>> expected_cost(["honest", "honest", "fraud"], [0.8, 0.99, 0.1], cost, pos_label="honest")
-    1.0
     >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], cost)
+    1.0
+    >>> y = ["honest", "honest", "fraud"]
+    >>> expected_cost(y, [0.2, 0.01, 0.9], cost, labels=["honest", "fraud"])
     1.0
 
     One of the payments can be checked for 3:
@@ -153,10 +155,8 @@ def expected_cost(
     >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], [[0, 3], [100, 3]], capacity=1)
     1.0
     """
-    rows = check_input(y_true, y_proba, sample_weight, labels)
+    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, keep_classes=True)
     classes = rows.classes
-    if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
-        rows = rows.with_logits(1 - rows.X)  # of the second class
     costs = _as_numbers(cost)
     if capacity is not None:
         check_real("capacity", capacity, closed=True)
@@ -171,8 +171,9 @@ def expected_cost(
     if costs.ndim != 3:
         _check_costs(costs, len(classes), rows.n_rows)
         if capacity is not None:
-            return _cost_within(capacity, costs, *rows.in_memory().arrays) / rows.weight
-        return float(rows.sum(partial(_cost_of_block, costs=costs), _plan(costs)) / rows.weight)
+            return _cost_within(capacity, costs, rows.X, rows.y, rows.w) / rows.weight
+        total = rows.sum(lambda P, y, w: weighted_sum(_row_costs(P, y, costs), w))
+        return float(total / rows.weight)
     check_in_memory([y_true, y_proba, sample_weight])
     n_rows = np.shape(y_true)[0]
     _check_costs(costs, len(classes), n_rows)
@@ -180,8 +181,9 @@ def expected_cost(
     if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
         costs = costs[w > 0]
     if capacity is not None:
-        return _cost_within(capacity, costs, *rows.in_memory().arrays) / rows.weight
-    return float(rows.in_memory().extended(costs).sum(_cost_of_block) / rows.weight)
+        return _cost_within(capacity, costs, rows.X, rows.y, rows.w) / rows.weight
+    row_costs = map_blocks(_row_costs, rows.X, rows.y, costs)
+    return float(weighted_sum(row_costs, rows.w) / rows.weight)
 
 
 def _as_numbers(cost: ArrayLike) -> Floats:
@@ -222,14 +224,9 @@ def _check_costs(costs: Floats, n_classes: int, n_rows: int) -> None:
         )
 
 
-def _plan(costs: Floats) -> Plan:
-    """Blocks for which the expected costs of all decisions fit, too."""
-    return Plan(room=max(1, -(-2 * costs.shape[-1] // costs.shape[-2])))
-
-
 # Functions of blocks with one matrix of costs, or one for each row.
-def _decided(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> Indices:  # noqa: ARG001
-    """Indices of decisions."""
+def _decide(P: Floats, costs: Floats) -> Indices:
+    """Return the indices of the decisions of lowest expected cost (m,)."""
     expected = _expected(P, costs)
     rounding = EQUAL_COSTS * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
     ties = expected - rounding <= np.min(expected + rounding, axis=1, keepdims=True)
@@ -244,12 +241,11 @@ def _expected(P: Floats, costs: Floats) -> Floats:
     return np.asarray(np.einsum("nk,nkd->nd", P, costs))
 
 
-def _cost_of_block(P: Floats, y: Indices, w: Floats | None, costs: Floats) -> float:
-    """Sum of the costs of the decisions, by weight."""
-    decided = _decided(P, y, w, costs)
-    each = costs[y, decided] if costs.ndim == 2 else costs[np.arange(len(y)), y, decided]
-    each = each.astype(np.float64)
-    return float(each.sum() if w is None else w @ each)
+def _row_costs(P: Floats, y: Indices, costs: Floats) -> Floats:
+    """Return the costs (m,) of the decisions for the labels."""
+    decisions = _decide(P, costs)
+    chosen = costs[y, decisions] if costs.ndim == 2 else costs[np.arange(len(y)), y, decisions]
+    return chosen.astype(np.float64)
 
 
 def _cost_within(capacity: float, costs: Floats, P: Floats, y: Indices, w: Floats | None) -> float:

@@ -15,7 +15,7 @@ from skcalib._nested import (
     log_probabilities,
     makes_folds,
 )
-from skcalib._rows import Floats, MemoryRows, Rows
+from skcalib._rows import Floats, Rows
 from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
 from skcalib._validation.labels import check_column_names
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
@@ -170,7 +170,7 @@ class NoisyLabelCalibration(BaseCalibrator):
                 f"{type(calibrator).__name__}. Pass one such as VectorScaling()."
             )
         rows = rows.in_memory()
-        held = MemoryRows(
+        held = Rows(
             _subtract_maxima(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes
         )
         em = _Iteration(calibrator, held, Q)
@@ -227,7 +227,7 @@ class _Iteration(NamedTuple):
     """An iteration of EM, from scores ``S`` (n, K): their softmax is the posterior."""
 
     calibrator: Any
-    rows: MemoryRows
+    rows: Rows
     noise_matrix: Floats | None
 
     def start(self) -> Floats:
@@ -249,7 +249,7 @@ class _Iteration(NamedTuple):
                 f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
                 f"{S.shape[1]} classes. Fit to fewer rows."
             )
-        copies = MemoryRows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
+        copies = Rows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
         with recorded(ProbabilitiesWarning) as messages:
             fitted = fit_to_rows(self.calibrator, copies)
         Q = self.noise_matrix

@@ -16,7 +16,7 @@ from skcalib._nested import (
     warn_of_groups,
 )
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, Floats, Indices, MemoryRows, Rows
+from skcalib._rows import Array, Floats, Indices, Rows
 from skcalib._rows.arrays import (
     TINY,
     astype,
@@ -154,7 +154,7 @@ class TopLabelCalibration(BaseCalibrator):
         check_real("shrinkage", self.shrinkage, closed=True)
         check_calibrator(calibrator, rows.w)
         check_order(calibrator, WRONG_OR_RIGHT)
-        tops = rows.with_logits(rows.map(_tops)).in_memory()
+        tops = rows.map(_tops).in_memory()
         margins, top = _event_rows(tops.X, tops.y, tops.w)
         one_sided = (margins.y == margins.y[0]).all()
         with recorded(ProbabilitiesWarning) as messages:
@@ -164,7 +164,7 @@ class TopLabelCalibration(BaseCalibrator):
         calibrators, weight = [pooled] * n_classes, np.zeros(n_classes)
         messages_by_class: dict[Any, Messages] = {"all rows": messages}
         for members in _rows_by_class(top):
-            part, k = margins.taken(members), int(top[members[0]])
+            part, k = margins.take(members), int(top[members[0]])
             if (part.y[1:] != part.y[:1]).any():
                 with recorded(ProbabilitiesWarning) as messages_by_class[k]:
                     calibrators[k] = fit_to_rows(calibrator, part)
@@ -236,7 +236,7 @@ def _clip_margins(margin: Floats) -> Floats:
     return at_most(margin, largest)[:, None]
 
 
-def _event_rows(tops: Floats, y: Array, w: Floats | None) -> tuple[MemoryRows, Indices]:
+def _event_rows(tops: Floats, y: Array, w: Floats | None) -> tuple[Rows, Indices]:
     """Return rows of margins, with class 1 if the top label is right, and their top labels.
 
     Rows with a single possible class are left out. If there are no other rows, one row remains.
@@ -247,8 +247,8 @@ def _event_rows(tops: Floats, y: Array, w: Floats | None) -> tuple[MemoryRows, I
         margin, y, top, w = np.zeros(1, tops.dtype), top[:1], top[:1], None
         is_uncertain = np.array([True])
     events = (y == top).astype(np.intp)
-    rows = MemoryRows(_clip_margins(margin), events, w, classes=WRONG_OR_RIGHT)
-    return rows.taken(is_uncertain), top[is_uncertain]
+    rows = Rows(_clip_margins(margin), events, w, classes=WRONG_OR_RIGHT)
+    return rows.take(is_uncertain), top[is_uncertain]
 
 
 def _rows_by_class(top: Indices) -> list[Indices]:

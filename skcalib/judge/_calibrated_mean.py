@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import Array, ArrayLike, Floats, MemoryRows, as_numpy, check_in_memory
+from skcalib._rows import Array, ArrayLike, Floats, Rows, as_numpy, check_in_memory
 from skcalib._validation.inputs import LARGEST, check_not_swapped, check_real, check_weights
 from skcalib._validation.labels import as_labels, not_among, shown
 from skcalib.metrics._curve import clopper_pearson
@@ -470,7 +470,7 @@ def _calibrated(labelled: RatedRows, every: RatedRows) -> tuple[Floats, Floats]:
     shares, events = np.concatenate([w * (1 - y), w * y]), np.arange(2).repeat(len(y))
     among = shares > 0
     M = np.tile(s - centre, 2)[among, None]
-    rows = MemoryRows(M, events[among], shares[among])
+    rows = Rows(M, events[among], shares[among])
     sigmoids = RowSigmoids.of(rows, lambda U: ([U], None), smooth=True)
     slope, offset = fit_sigmoids(sigmoids, sigmoids.constant).x[0]
     f, f_all = (expit(slope * (x - centre) + offset) for x in (s, every[0]))

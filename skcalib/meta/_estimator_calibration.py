@@ -12,7 +12,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._nested import check_classifier, may_have, weight_params, with_unknown_classes
 from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, with_one_openmp_thread
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, map_blocks, with_one_openmp_thread
 from skcalib._rows.arrays import (
     astype,
     at_least,
@@ -160,10 +160,9 @@ class EstimatorCalibration(BaseCalibrator):
             )
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
-        L = rows.map(
-            lambda Z, *_: _clip_log_probabilities(
-                mixed_logits(temperature, smoothing, Z), smoothing
-            )
+        L = map_blocks(
+            lambda Z: _clip_log_probabilities(mixed_logits(temperature, smoothing, Z), smoothing),
+            rows.X,
         )
         order, in_order = canonical_orders(L, rows.y, rows.w)
         F, y = _tree_features(L[in_order], order), np.argsort(order)[rows.y[in_order]]

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from skcalib._optimize.mixture import MixtureLoss
 from skcalib._optimize.newton import parts_of
-from skcalib._rows import Bools, Floats, Plan, Rows
+from skcalib._rows import Bools, Floats, Rows
 from skcalib._rows.arrays import double, log_softmax
 
 # Up to this many probability ratios are stored; otherwise each pass computes them again.
@@ -46,7 +46,7 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
     ratios = partial(_ratios, np.log(calibration_priors[present]), present)
     loss = MixtureLoss(rows, start, ratios)
     if rows.n_rows * len(start) <= STORED:
-        loss = MixtureLoss(rows.with_logits(rows.map(ratios, Plan(room=4))), start)
+        loss = MixtureLoss(rows.map(ratios), start)
 
     # In logarithms, because the pseudo-row keeps priors above zero: a search within bounds takes
     # ten times as many passes if many priors are small. The Hessian leaves out the diagonal of the

@@ -22,7 +22,7 @@ from skcalib._nested import (
     warn_of_groups,
     with_fitted,
 )
-from skcalib._rows import Array, Floats, MemoryRows, as_numpy, check_in_memory
+from skcalib._rows import Array, Floats, Rows, as_numpy, check_in_memory
 from skcalib._rows.arrays import following, on_host
 from skcalib._splits import checked_groups
 from skcalib._validation.inputs import (
@@ -58,7 +58,7 @@ def fit_label(
     if groups is not None and w is not None:
         groups = groups[w > 0]
     y, z, w = with_weight_only(y, z, w)
-    rows = MemoryRows(z[:, None], y, w, classes=CLASSES, groups=groups)
+    rows = Rows(z[:, None], y, w, classes=CLASSES, groups=groups)
     if not len(y) or (y == y[0]).all():
         return _shift_to_base_rate(rows), {}
     try:
@@ -69,7 +69,7 @@ def fit_label(
         raise
 
 
-def _shift_to_base_rate(rows: MemoryRows) -> Any:
+def _shift_to_base_rate(rows: Rows) -> Any:
     """Return a calibrator that only shifts log-odds, for rows that all have or all lack a label."""
     sign = 1.0 if rows.n_rows and rows.y[0] else -1.0
     shift = _shift_below(-sign * rows.X[:, 0].astype(np.float64), rows.w)

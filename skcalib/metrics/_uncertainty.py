@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._rows import ArrayLike, Floats, Indices, as_numpy
@@ -247,7 +247,7 @@ def jackknifed(
     kept = ((units != unit).astype(np.intp) for unit in range(n_units))
     without = np.array([value(times) for times in kept])
     deviations = (n_units - 1) * (without.mean() - without)
-    freedom = degrees_of_freedom(np.bincount(units, w))
+    freedom = degrees_of_freedom(sums_by_group(w, units))
     return estimate, *skewed_interval(estimate, deviations, level, freedom)
 
 
@@ -552,7 +552,7 @@ def difference_of(
     sizes = np.abs(draws - estimate)
     if groups is not None:  # few groups vary less than their population
         n_groups = int(groups.max()) + 1
-        few = inflation(level, degrees_of_freedom(np.bincount(groups)))
+        few = inflation(level, degrees_of_freedom(np.bincount(groups).astype(np.float64)))
         sizes = sizes * few * np.sqrt(n_groups / max(n_groups - 1, 1))
     pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))

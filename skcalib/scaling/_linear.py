@@ -277,7 +277,7 @@ def _objective(
         return np.where(np.isneginf(F), lowest, F)
 
     features = partial(log_features, 1 / b, smoothing) if normalize else scaled
-    return Objective(map_, rows.mapped(features), masks=rows.masked and normalize)
+    return Objective(map_, rows.map(features), masks=rows.masked and normalize)
 
 
 def _warn_unless_optimal(

@@ -18,7 +18,7 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import ArrayLike, Bools, Floats, Rows, arrays
+from skcalib._rows import ArrayLike, Bools, Floats, Rows, arrays, thin
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
@@ -79,8 +79,8 @@ class _OneVsRestScaling(BaseCalibrator):
         # At the largest temperature no log-odds would be left for slopes and offsets to work with.
         unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
-        odds = rows.map(partial(_mixed_log_odds, temperature, smoothing), order="F")
-        fitted = self._fit_maps(rows.with_logits(odds), temperature)
+        odds = rows.map(partial(_mixed_log_odds, temperature, smoothing))
+        fitted = self._fit_maps(odds, temperature)
         return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
     def _unmixed(self, Z: Floats) -> Floats:
@@ -139,7 +139,8 @@ def fit_maps(
 
     start = None
     if not odds.is_local or odds.n_rows * K >= MANY_ODDS:
-        start = odds.sample(lambda rows: fit(rows, None)[1].x, ROWS_PER_MAP * K)
+        sample = thin(odds, ROWS_PER_MAP * K)
+        start = None if sample is None else fit(sample, None)[1].x
     sigmoids, solution = fit(odds, start)
     _warn_unless_fitted(sigmoids, solution, separator, remedy)
     return sigmoids, solution

@@ -12,7 +12,7 @@ from skcalib._base import BaseCalibrator
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, thin, with_one_blas_thread
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 
@@ -160,7 +160,7 @@ class OrderPreservingScaling(BaseCalibrator):
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
         mixed = partial(log_features, 1 / scale.value, smoothing)
-        rows = rows.with_logits(rows.map(mixed))
+        rows = rows.map(mixed)
         knots = _knots(rows, self.n_knots)
         temperature.warn_of_no_minimum(scale, penalized=alpha > 0)
         slopes = np.ones(len(knots) + 1)
@@ -217,7 +217,7 @@ def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
     """The best slopes. The search starts from the slopes of a sample."""
     p = len(knots) + 1
-    sample = rows.sample(partial(_fit_slopes, knots, strength), ROWS_PER_SLOPE * p)
-    start = np.ones(p) if sample is None else sample.x
+    sample = thin(rows, ROWS_PER_SLOPE * p)
+    start = np.ones(p) if sample is None else _fit_slopes(knots, strength, sample).x
     loss = PiecewiseLoss(rows, knots, strength / rows.weight)
     return with_one_blas_thread(fit_slopes, loss, start, SMALLEST_SLOPE)

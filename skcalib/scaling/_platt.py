@@ -105,19 +105,18 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_flag("smooth_targets", self.smooth_targets)
-        of_margins = rows.mapped(lambda Z, *_: margins(Z))
+        of_margins = rows.map(lambda Z, *_: margins(Z))
         highest, lowest = of_margins.sum(finite_range, merge=np.maximum)
         if max(highest.max(), lowest.max()) > FARTHEST:  # such as -1e9 instead of -inf
             limit = FARTHEST / fit_inverse_temperature(rows).value
-            near = of_margins.map(partial(_without_far, limit), order="F")
-            of_margins = of_margins.with_logits(near)
+            of_margins = of_margins.map(partial(_without_far, limit))
             highest, lowest = of_margins.sum(finite_range, merge=np.maximum)
         # Centred margins: equal margins become zero and get no slope.
         total, weight = of_margins.sum(_finite_sums)
         centre = np.clip(total / np.maximum(weight, NO_WEIGHT), -lowest, highest)
         centre = np.where(weight > 0, centre, 0)
         sigmoids, solution = fit_maps(
-            of_margins.mapped(lambda M, *_: M.astype(np.float64) - centre),
+            of_margins.map(lambda M, *_: M.astype(np.float64) - centre),
             lambda U: [U],
             smooth_targets=self.smooth_targets,
             separator="a threshold",

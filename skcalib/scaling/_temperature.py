@@ -287,7 +287,7 @@ def _uniform(Z: Floats) -> Floats:
 
 def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
     """Weights of the least log loss, with a warning if the search did not converge."""
-    labels = rows.with_logits(rows.map(partial(_label_probabilities, temperature)))
+    labels = rows.map(partial(_label_probabilities, temperature))
     solution = mixture.mixture_weights(mixture.MixtureLoss(labels, np.zeros(3)), np.full(3, 1 / 3))
     if not solution.success:
         warn(

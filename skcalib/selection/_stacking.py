@@ -11,7 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
-from skcalib._rows import Array, Floats, Indices, MemoryRows, arrays
+from skcalib._rows import Array, Floats, Indices, Rows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
@@ -57,7 +57,7 @@ class Stack(NamedTuple):
 
 
 def stack(
-    rows: MemoryRows,
+    rows: Rows,
     candidates: Mapping[str, Any],
     splits: Sequence[Split],
     *,
@@ -110,7 +110,7 @@ def stack(
 
 
 def fit_folds(
-    rows: MemoryRows,
+    rows: Rows,
     candidates: Mapping[str, Any],
     splits: Sequence[Split],
     smoothing: float,
@@ -138,13 +138,11 @@ def fit_folds(
     return folds
 
 
-def fit_fold(
-    rows: MemoryRows, candidates: Mapping[str, Any], split: Split, smoothing: float
-) -> Fold:
+def fit_fold(rows: Rows, candidates: Mapping[str, Any], split: Split, smoothing: float) -> Fold:
     """Candidates fitted to the training part, and probabilities of the labels of the test part."""
-    test = rows.taken(split.test)
+    test = rows.take(split.test)
     n_classes = np.count_nonzero(arrays.both_columns(test.X) > -np.inf, axis=1)  # not masked
-    fitted, _, errors = fit_all(candidates, rows.taken(split.train))
+    fitted, _, errors = fit_all(candidates, rows.take(split.train))
     Q = {}
     for name, calibrator in fitted.items():
         try:
@@ -157,7 +155,7 @@ def fit_fold(
     return Fold(split.test, fitted, Q, errors)
 
 
-def fit_all(candidates: Mapping[str, Any], rows: MemoryRows) -> Fits:
+def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
     """Candidates fitted to the same rows."""
     fits = Fits({}, {}, {})
     for name, candidate in candidates.items():
@@ -169,7 +167,7 @@ def fit_all(candidates: Mapping[str, Any], rows: MemoryRows) -> Fits:
     return fits
 
 
-def fit_to_all_rows(candidates: Mapping[str, Any], rows: MemoryRows) -> dict[str, Any]:
+def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     """Fitted candidates, with one warning for equal warnings of several candidates."""
     fitted, messages, errors = fit_all(candidates, rows)
     for name, error in errors.items():
@@ -248,7 +246,7 @@ def pseudo_rows(
 def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
     """Weights (M,) of the mixture of lowest log loss, given probabilities (n, M) of the labels."""
     Q = Q / Q.max(axis=1, keepdims=True)
-    loss = MixtureLoss(MemoryRows(Q, None, w), prior)
+    loss = MixtureLoss(Rows(Q, None, w), prior)
     start = np.full(Q.shape[1], 1 / Q.shape[1])
     weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
     return weights
@@ -261,9 +259,7 @@ def without_negligible(weights: Floats) -> Floats:
     return normalized
 
 
-def held_out_mixture(
-    rows: MemoryRows, folds: Sequence[Fold], weights: Mapping[str, float]
-) -> Floats:
+def held_out_mixture(rows: Rows, folds: Sequence[Fold], weights: Mapping[str, float]) -> Floats:
     """Log-probabilities (n_test, K) of the mixture for the test rows of all folds."""
     kept = {name: weight for name, weight in weights.items() if weight > 0}
     L = []

@@ -295,9 +295,9 @@ def logistic_jackknife(design, y, groups, offset=0.0):
         squares += step[0] ** 2
         shares.append((inverse[0] @ design[out].T @ np.sqrt(variance[out])) ** 2)
         with_event.append(y[out].any())
-    error, freedom = np.sqrt(squares * (len(names) - 1) / len(names)), []
-    for share in (np.array(shares), np.array(shares)[with_event]):
-        freedom.append(np.sum(share) ** 2 / np.sum(np.square(share)) - 1)
+    error, shares = np.sqrt(squares * (len(names) - 1) / len(names)), np.array(shares)
+    parts = shares, shares[with_event]
+    freedom = [np.sum(share) ** 2 / np.sum(share**2) - 1 for share in parts]
     return beta[0], error, min(freedom)
 
 

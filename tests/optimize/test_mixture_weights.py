@@ -5,12 +5,12 @@ import pytest
 
 from skcalib._optimize import mixture
 from skcalib._optimize.mixture import MixtureLoss, mixture_weights
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import Rows
 
 
 def loss_of(Q, w=None, pseudo_rows=None):
     pseudo_rows = np.zeros(Q.shape[1]) if pseudo_rows is None else pseudo_rows
-    return MixtureLoss(MemoryRows(Q, np.zeros(len(Q), int), w), pseudo_rows)
+    return MixtureLoss(Rows(Q, np.zeros(len(Q), int), w), pseudo_rows)
 
 
 def best(Q, w=None, pseudo_rows=None):

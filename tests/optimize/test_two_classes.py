@@ -52,11 +52,11 @@ def test_rows_with_a_masked_class_are_certain(map_):
     F[masked, 0] = MASKED_FEATURE
     # Slopes of reversed labels are negative, and would take the masked class for certain.
     y = np.where(masked, 1, 1 - features.y)
-    rows = features.with_logits(F).relabelled(lambda _: y)
+    rows = features.replace(X=F, y=y)
     found = Objective(map_, rows, RIDGES[1], masks=True).minimize(1e-10, 50)
     # The masked rows add nothing to the sum of the losses.
     share = 1 - masked.mean()
-    alone = Objective(map_, rows.taken(~masked), Regularization(*(r / share for r in RIDGES[1])))
+    alone = Objective(map_, rows.take(~masked), Regularization(*(r / share for r in RIDGES[1])))
     np.testing.assert_allclose(found.x, alone.minimize(1e-10, 50).x, atol=1e-8)
 
 

@@ -302,7 +302,7 @@ def few_rows_are_gathered(monkeypatch, most=1000, rare=20):
 
 def gathered(Z, y, w=None):
     rows, found = checked_rows(check_rows, X=Z, y=y, sample_weight=w)
-    return rows.relabelled(np.array, classes=found.labels).in_memory()
+    return rows.relabel(np.array, classes=found.labels).in_memory()
 
 
 def test_samples_keep_rare_classes_and_class_shares(monkeypatch):

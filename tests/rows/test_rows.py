@@ -7,9 +7,8 @@ import scipy.special
 
 import skcalib
 from skcalib import binning, scaling
-from skcalib._rows import parallel, rows as rows_module
+from skcalib._rows import Rows, map_blocks, parallel, thin
 from skcalib._rows.arrays import both_columns, softmax
-from skcalib._rows.rows import LazyRows, MemoryRows
 from skcalib.datasets import make_logits
 
 
@@ -34,25 +33,35 @@ def test_threads_are_limited_by_the_usual_variable(monkeypatch, value, expected)
 
 
 @pytest.mark.parametrize("derive", [
-    lambda rows: rows.with_logits(rows.X + 1),
-    lambda rows: rows.extended(rows.y),
-    lambda rows: rows.relabelled(np.negative, weight=10.0),
-    lambda rows: rows.thinned(2),
-    lambda rows: rows.taken(np.array([4, 0])),
-    lambda rows: rows.in_memory(),
-    lambda rows: rows.mapped(lambda X, *_: X + 1),
-    lambda rows: LazyRows(rows, lambda X, *_: X + 1),
-    lambda rows: LazyRows(rows, lambda X, *_: X + 1).thinned(2),
-    lambda rows: rows.sample(lambda some: some, 5),
+    lambda rows: rows.replace(X=rows.X + 1),
+    lambda rows: rows.relabel(np.negative),
+    lambda rows: rows.take(slice(None, None, 2)),
+    lambda rows: rows.take(np.array([4, 0])),
+    lambda rows: rows.map(lambda X, y, w: X + 1),
+    lambda rows: rows.map(lambda X, y, w: X + 1).take(slice(None, None, 2)),
+    lambda rows: thin(rows, 5),
 ])  # fmt: skip
-def test_derived_rows_have_their_classes_and_groups(derive):
+@pytest.mark.parametrize("width", [2, 1 << 19])  # the maps of wide rows are not stored
+def test_derived_rows_have_their_classes_and_groups(derive, width):
     """The group of a row is the name of its label here."""
     y, names = np.arange(10) % 2, np.array(["a", "b"])
-    rows = MemoryRows(np.zeros((10, 2)), y, None, classes=names, masked=True)
-    found = derive(rows.grouped(names[y]))
+    X = np.broadcast_to(np.zeros(1), (10, width))
+    found = derive(Rows(X, y, classes=names, groups=names[y], masked=True))
     assert found.masked
     assert np.array_equal(found.classes, names)
     assert np.array_equal(found.groups, names[abs(found.y)])
+    assert found.n_columns == width
+
+
+def test_sums_and_maps_of_many_rows_are_those_of_numpy(rng):
+    X, w = rng.normal(size=(100_000, 3)), rng.random(100_000)
+    rows = Rows(X, None, w)
+    np.testing.assert_allclose(rows.sum(lambda X, y, w: w @ X), w @ X)
+    assert np.array_equal(rows.sum(lambda X, y, w: X.max(axis=0), merge=np.maximum), X.max(axis=0))
+    assert np.array_equal(rows.map(lambda X, y, w: X[:, :2] + w[:, None]).X, X[:, :2] + w[:, None])
+    total, sign = map_blocks(lambda X, w: (X.sum(axis=1) + w, X > 0), X, w)
+    np.testing.assert_allclose(total, X.sum(axis=1) + w)
+    assert np.array_equal(sign, X > 0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -61,7 +70,7 @@ def test_many_logits_are_mapped_in_each_pass_with_the_same_result(kind, weighted
     Z, y = make_logits(2000, 3, temperature=2.0, random_state=0)
     w = rng.integers(0, 3, 2000) if weighted else None
     stored = getattr(skcalib, kind)().fit(Z, y, w)
-    monkeypatch.setattr(rows_module, "MOST_STORED", 0)
+    monkeypatch.setattr("skcalib._rows.rows.MOST_STORED", 0)
     computed = getattr(skcalib, kind)().fit(Z, y, w)
     np.testing.assert_allclose(computed.predict_proba(Z), stored.predict_proba(Z), rtol=1e-9)
 
@@ -72,13 +81,13 @@ KINDS = [getattr(skcalib, name) for name in sorted(scaling.__all__ + binning.__a
 @pytest.mark.parametrize("kind", KINDS)
 def test_functions_of_blocks_do_not_hold_the_rows(kind, monkeypatch):
     """With Dask they travel to the workers in every pass."""
-    sizes, sum_of = {}, MemoryRows.sum
+    sizes, sum_of = {}, Rows.sum
 
-    def recorded(rows, f, *plan, **merge):
+    def recorded(rows, f, **options):
         sizes[n] = max(sizes[n], len(cloudpickle.dumps(f)))
-        return sum_of(rows, f, *plan, **merge)
+        return sum_of(rows, f, **options)
 
-    monkeypatch.setattr(MemoryRows, "sum", recorded)
+    monkeypatch.setattr(Rows, "sum", recorded)
     for n in (1000, 6000):
         sizes[n] = 0
         kind().fit(*make_logits(n, 3, temperature=2.0, random_state=0))

@@ -11,7 +11,6 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skcalib import PlattScaling, TemperatureScaling, VectorScaling
-from skcalib._rows import rows as _rows
 from skcalib.datasets import make_logits
 
 LARGE = 60_000  # rows, which are divided among threads
@@ -32,7 +31,7 @@ def _limit_is_gone():
 
 @pytest.fixture
 def two_threads(monkeypatch):
-    monkeypatch.setattr(_rows, "max_threads", lambda: 2)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
 
 
 @pytest.fixture(scope="module")

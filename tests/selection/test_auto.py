@@ -41,7 +41,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import Rows
 from skcalib._splits import MANY_ROWS, rows_to_split
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
@@ -290,7 +290,7 @@ def test_one_candidate_needs_no_folds():
 def test_the_sample_holds_rows_of_a_rare_class(share, expected):
     """Five hundred of them, as far as a million logits hold these."""
     y = (np.arange(600_000) % round(1 / share) == 0).astype(int)
-    some = rows_to_split(MemoryRows(np.zeros((len(y), 1)), y, None))
+    some = rows_to_split(Rows(np.zeros((len(y), 1)), y, None))
     assert len(some) == pytest.approx(expected, rel=0.01)
 
 
@@ -367,7 +367,7 @@ def test_few_rows_of_a_class():
 def test_weights_of_many_rows_come_from_a_sample():
     X, y = bent(MANY_ROWS)
     c = AutoCalibrator(FAST).fit(X, y)
-    some = rows_to_split(MemoryRows(X, y, None))
+    some = rows_to_split(Rows(X, y, None))
     half = AutoCalibrator(FAST).fit(X[some], y[some])
     assert_allclose([*c.weights_.values()], [*half.weights_.values()], atol=1e-2)
     assert_allclose([*c.cv_log_loss_.values()], [*half.cv_log_loss_.values()], rtol=1e-4)

@@ -27,7 +27,7 @@ from skcalib import (
     compare_calibrators,
 )
 from skcalib._optimize.temperature import fit_inverse_temperature, scale_derivatives
-from skcalib._rows.rows import MemoryRows
+from skcalib._rows import Rows
 from skcalib.datasets import make_logits
 from skcalib.experimental import NoisyLabelCalibration
 
@@ -256,7 +256,7 @@ def test_the_bounds_of_the_temperature_are_exact():
         X, y = make_logits(30, 3, temperature=5.0, random_state=seed)
         gap = np.mean(X.max(axis=1) - X[np.arange(30), y])
         chance = np.mean(X.mean(axis=1) - X[np.arange(30), y])
-        scale = fit_inverse_temperature(MemoryRows(X, y, None))
+        scale = fit_inverse_temperature(Rows(X, y, None))
         if chance >= 0:
             assert scale.outcome == "no_better_than_chance"
         elif gap == 0:
