@@ -126,9 +126,9 @@ def net_benefit_curve(
 
     With the event rate :math:`\bar y` the net benefit of treating everyone is
     :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and the net benefit of treating none is 0. A model
-    is useful at the thresholds where it is above both. The net benefit is a sum of the rates of true
-    positives and of false positives. Its limits combine the Clopper-Pearson limits of the rates
-    [2]_, so the interval has a width where no row is treated.
+    is useful at the thresholds where it is above both. The net benefit is a sum of the rates of
+    true and false positives. Its limits combine the Clopper-Pearson limits of the rates [2]_, so
+    the interval has a width where no row is treated.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def _limits(
     level: float,
 ) -> tuple[float, float]:
     """Return the ends of the interval of a net benefit, standardized if there is an event rate."""
-    lowest, odds = threshold - rounding(threshold, np.float32), threshold / (1 - threshold)
-    treated = rows.score >= lowest
+    odds = threshold / (1 - threshold)
+    treated = rows.score >= threshold - rounding(np.float64(threshold), np.float32)
     w = np.ones(len(treated)) if rows.weight is None else rows.weight
     # The net benefit is a sum of three rates: true positives, false positives, missed events.
     hit = np.stack([treated & rows.event, treated & ~rows.event, ~treated & rows.event])

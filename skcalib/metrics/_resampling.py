@@ -17,7 +17,6 @@ from skcalib._rows import (
     Bools,
     Floats,
     Indices,
-    MemoryRows,
     Ranked,
     Rows,
     check_in_memory,
@@ -168,7 +167,7 @@ class MeasuredByCall:
         else:
             P = random.dirichlet(np.ones(rows.X.shape[1]), size=n)
         spread = copy(self)
-        new = MemoryRows(P, np.zeros(n, np.intp), None, classes=rows.classes)
+        new = Rows(P, np.zeros(n, np.intp), None, classes=rows.classes)
         spread.problem = self.problem._replace(rows=new, groups=None)
         return spread.of_labels(random)
 
