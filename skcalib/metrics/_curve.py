@@ -252,8 +252,9 @@ def reliability_curve(
         default the sorted labels in ``y_true``; with ``kind="multilabel"`` the names of the columns
         of a data frame, or their numbers.
     pos_label : label, default=None
-        Class of the score of ``kind="binary"`` and of one-dimensional probabilities; by default the
-        second of ``labels``.
+        Class of the score of ``kind="binary"`` and of one-dimensional probabilities. By default
+        the second of ``labels``, the larger of two numbers, or the second of two ordered
+        categories. Text labels with one-dimensional probabilities need it, or ``labels``.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a week, for intervals: rows of a group may depend
         on one another.
