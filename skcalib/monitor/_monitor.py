@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from skcalib._rows import Array, ArrayLike, Floats, on_host
-from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
+from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
 from skcalib._splits import checked_groups
 from skcalib._validation.inputs import check_option, check_real, check_weights
 from skcalib._validation.labels import exact, resolve_classes
@@ -271,7 +271,7 @@ class CalibrationMonitor(Versioned):
             if not warns:
                 warnings.simplefilter("ignore", ColumnOrderWarning)
             columns = columns_of(*rows)
-        sums = columns.sums(partial(bin_sums, edges=self._edges, n_bins=self.n_bins))
+        sums = columns.sums(partial(bin_sums, edges=closed(self._edges), n_bins=self.n_bins))
         # One-dimensional probabilities of the first label reverse the order of the two classes.
         return sums[::-1] if columns.labels[0] != self.labels[0] else sums
 
