@@ -164,7 +164,7 @@ class TemperatureSweepDisplay(drawing.Display):
         sweep = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
         losses = log_losses(P, encode(column_or_1d(as_labels(y)), classes))
         reference = float(np.average(losses, weights=check_weights(sample_weight, len(P))))
-        name = name or type(calibrator).__name__
+        name = drawing.name_of(name, calibrator)
         return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
 
     @classmethod

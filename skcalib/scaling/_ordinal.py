@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
 from skcalib._optimize.ordinal import LOWEST_LOGIT, fit_ordinal
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._validation.labels import columns_in_order
 from skcalib._warnings import NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator
 
 # Log-odds of the cut points below the first class and above the last class.
 INFINITE = 1e4
@@ -136,7 +136,8 @@ class OrdinalCalibration(BaseCalibrator):
         check_real("alpha", self.alpha, closed=True)
         check_integer("max_iter", self.max_iter)
         columns = columns_in_order(rows.classes, rows.order if self.order is None else self.order)
-        rows = rows.map(partial(_in_order, columns)).relabel(partial(_ranks, columns))
+        if (columns[1:] < columns[:-1]).any():
+            rows = rows.map(partial(_in_order, columns)).relabel(partial(_ranks, columns))
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         result = fit_ordinal(rows, temperature, smoothing, float(self.alpha), self.max_iter)
