@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skcalib import base
-from skcalib._nested import log_probabilities, with_fitted
+from skcalib._inner.fits import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks

@@ -10,10 +10,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_calibrator, check_order, log_probabilities
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import log_probabilities
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory
-from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
+from skcalib._splits import Split, checked_splits, forward_splits, random_splits
+from skcalib._validation.groups import in_groups
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
 from skcalib.base import BaseCalibrator, set_fitted
