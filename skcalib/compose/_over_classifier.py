@@ -204,7 +204,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         check_classifier(self.estimator, type(self).__name__)
-        self._check_min_proba(n_classes=2)
+        check_real("min_proba", self.min_proba, high=1, option="auto")
         check_option("response_method", self.response_method, ResponseMethod)
         response = response_of(self.estimator, self.response_method, self.min_proba, fitted=False)
         if has_columns(y) and _takes_several(self.estimator, y):
@@ -223,13 +223,9 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         if len(classes) < 2:
             content = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
             raise ValueError(f"y must hold at least two classes, got {content}.")
-        self._check_min_proba(len(classes))
+        remedy = f"The smallest of {len(classes)} probabilities is at most {1 / len(classes):.3g}."
+        check_real("min_proba", self.min_proba, high=1 / len(classes), option="auto", remedy=remedy)
         return FitArguments(X, y, response, *self._routed(caller, y, params))
-
-    def _check_min_proba(self, n_classes: int) -> None:
-        """Raise a ValueError if min_proba is no probability below that of a uniform distribution."""
-        remedy = f"Of {n_classes} classes one has at most {1 / n_classes:.3g}."
-        check_real("min_proba", self.min_proba, high=1 / n_classes, option="auto", remedy=remedy)
 
     def _store_response(self, estimator: Any, response: Response) -> None:
         """Store the source of logits for predictions."""
