@@ -16,9 +16,11 @@ from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._rows.inputs import column_names
 from skcalib._splits import checked_groups, first_tests
 from skcalib._validation.inputs import (
+    as_floats,
     check_fitted,
     check_not_swapped,
     check_weights,
+    logits_for,
     warn_of_small_weights,
 )
 from skcalib._validation.labels import (
@@ -104,8 +106,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     alpha_ : float
         Strength of the ridge penalty.
     smoothing_ : float
-        Share of the uniform distribution in the probabilities: :math:`1 / (N + 1)` for N rows, or 0
-        for a single score.
+        Share of the uniform distribution in the probabilities: :math:`1 / (N + 1)^2` for N rows,
+        since the calibrators of the scores are smoothed themselves, or 0 for a single score.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns of each score.
     n_features_in_ : int
@@ -237,7 +239,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             check_calibrator(self.calibrator, None)
         w = check_weights(sample_weight, len(labels))
         by = None if groups is None else checked_groups(matrix, groups)
-        Z, has = split_scores(matrix, len(names), self, method="fit")
+        Z = as_floats(matrix, "X", estimator=type(self).__name__)
+        Z, has = split_scores(Z, len(names), method="fit")
         kept = np.arange(len(labels)) if w is None else np.flatnonzero(w)
 
         # Find the classes, and the base rates.
@@ -303,7 +306,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             "missing_offsets_": weighed.pool.offsets,
             "covariance_": weighed.covariance,
             "alpha_": weighed.alpha,
-            "smoothing_": share if len(names) > 1 else 0.0,
+            "smoothing_": share**2 if len(names) > 1 else 0.0,  # scores are smoothed themselves
             "loss_report_": report | {"mean": weighed.mean, "fusion": weighed.fused},
             "leave_one_out_": dict(zip(names, weighed.without, strict=True)),
         }
@@ -373,9 +376,9 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         """Return the logarithms (n, K) of the probabilities for checked scores."""
         check_fitted(self)
         matrix = as_matrix(X, self, self.n_features_in_)
-        validate_data(self, matrix, reset=False, skip_check_array=True)
         check_class_names(column_names(matrix), len(self.score_names_), self.classes_)
-        Z, has = split_scores(matrix, len(self.score_names_), self, method="predictions")
+        Z = logits_for(self, matrix)
+        Z, has = split_scores(Z, len(self.score_names_), method="predictions")
         weights = np.array([*self.weights_.values()])
         pool = Pool(weights, self.intercept_, self.imputed_slopes_, self.missing_offsets_)
         log_rates = np.log(self.base_rates_)

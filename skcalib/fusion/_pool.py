@@ -73,7 +73,10 @@ def impute(E: Floats, covariance: Floats) -> Floats:
     Under linear discriminant analysis the pool of the result is optimal for the scores that a row
     has: a copy of another score is replaced by it, and an independent score by zero.
     """
-    out, has = np.nan_to_num(E), ~np.isnan(E[:, :, 0])
+    has = ~np.isnan(E[:, :, 0])
+    if has.all():
+        return E
+    out = np.nan_to_num(E)
     gaps = np.flatnonzero(~has.all(axis=1) & has.any(axis=1))
     patterns, of_row = np.unique(has[gaps], axis=0, return_inverse=True)
     for i, pattern in enumerate(patterns):

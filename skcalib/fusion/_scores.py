@@ -16,7 +16,6 @@ from skcalib._rows import Array, Bools, Floats, Indices, as_array
 from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import Split, checked_splits, first_tests
 from skcalib._validation.inputs import (
-    as_floats,
     check_finite,
     check_integer,
     kinds_of_probabilities,
@@ -103,10 +102,9 @@ def check_class_names(names: Sequence[Any], n_scores: int, classes: Array) -> No
         check_column_names(SimpleNamespace(columns=names[start : start + width]), classes)
 
 
-def split_scores(X: Any, n_scores: int, estimator: Any, *, method: str) -> tuple[Floats, Bools]:
+def split_scores(X: Floats, n_scores: int, *, method: str) -> tuple[Floats, Bools]:
     """Return scores (n, M, width) and which are present (n, M), or raise a ValueError."""
-    Z = as_floats(X, "X", estimator=type(estimator).__name__)
-    Z = Z.reshape(len(Z), n_scores, -1)
+    Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     nan: Bools = np.isnan(Z)
     has = ~nan[:, :, 0]
     partial = int(np.any(nan.any(axis=2) != nan.all(axis=2), axis=1).sum())
