@@ -101,10 +101,10 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
     yield xp.ones_like(U)
     yield U
     inside = xp.clip(U, 0.0, 1.0)
-    above = xp.clip(U, 1.0, None) - 1
+    above = arrays.at_least(U, 1.0) - 1
     for j in range(n_knots - 1):
         knot = j / (n_knots - 1)
-        distance = xp.clip(inside, knot, None) - knot
+        distance = arrays.at_least(inside, knot) - knot
         # Beyond 1 the cube goes on with its slope there.
         yield distance * distance * distance + 3 * (1 - knot) ** 2 * above
 
