@@ -1,28 +1,34 @@
 r"""Inverse temperatures: the factor ``b`` that minimizes the log loss of ``softmax(b Z)``.
 
-The loss is convex in ``b``. For a row its derivatives are ``E_p[z] - z_y`` and ``Var_p[z]``, so the
-minimum is the only root of an increasing slope. :func:`scipy.optimize.root_scalar` finds the root
-by Halley's method, or by Brent's method between bounds.
+The loss is convex in ``b``. Its derivative for a row is ``E_p[z] - z_y``, which increases with
+``b``. :func:`scipy.optimize.root_scalar` finds the root of the sum over the rows in ``log b``, by
+Halley's method, or by Brent's method between two bounds if Halley's method does not converge.
 
-Three kinds of data have no minimum: separable rows (each label has the largest logit of its row),
-rows no better than chance, and constant rows. One rule serves them: labels are smoothed by
-:math:`\delta = 1 / (N + 1)`, N being the sum of the weights, and ``b`` is at least
-:data:`SMALLEST_SCALE` over the mean range of the logits of a row. For separable rows smoothing adds
-:math:`\delta b d` to the loss, with the mean distance d from the largest logit of a row to its
-logits. The factor is the bound for rows no better than chance, and 1 for constant rows.
+*Bounds.* Let g be the mean distance from the largest logit of a row to the logit of the label, d
+the mean distance to all logits of the row, and H the mean logarithm of the number of classes. The
+loss is H at ``b = 0``, where its slope is ``g - d``, and at least ``b g`` everywhere. The minimum
+is therefore below ``2 H / g``. The search starts at ``H / d log(d / g)``: there a line plus an
+exponential is smallest that has the value H at 0, and the slopes of the loss at 0 and far from 0.
 
-A few rows with a wrong label and logits of thousands may determine the minimum. Mixed with a share
-:math:`\varepsilon` of the uniform distribution these rows have a bounded loss, and the minimum of
+*No minimum.* The loss has no minimum if rows are separable (g is 0), no better than chance (g is
+at least d), or constant (d is 0). Labels of separable rows are smoothed by 1 / (N + 1), with N the
+sum of the weights, which adds ``b d / (N + 1)`` to the loss. The factor is the lower bound for
+rows no better than chance, and 1 for constant rows.
+
+*Saturated rows.* A few rows with a wrong label and logits of thousands may determine the minimum.
+Mixed with a share :math:`\varepsilon` of the uniform distribution these rows have a bounded loss:
 
 .. math:: -\frac1N \sum_i w_i \log\left((1 - \varepsilon)\, \mathrm{softmax}(b z_i)_{y_i}
-    + \varepsilon / K\right)
+    + \varepsilon / K\right) .
 
-is the factor for the other rows. This loss is not convex. The search takes place only if the log
-loss of the rows exceeds the log loss of one confidence for all predictions.
+The minimum of this loss replaces the minimum of the log loss if the log loss exceeds the log loss
+of one confidence for all predictions. The loss of the mixture is not convex, so a grid precedes
+the search.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -35,11 +41,9 @@ from skcalib._warnings import NoMinimumWarning, warn
 # Smallest factor, times the mean range of the logits of a row: all classes are equally probable.
 SMALLEST_SCALE = 1e-6
 
-# Scores below this bound, relative to the largest of their row, have a probability of zero in
-# single precision: products with the score are finite.
-LOWEST_SCORE = -80.0
-# Scores are at most this large, so that float32 does not overflow.
-LARGEST_SCORE = 1e30
+# Scores are clipped so that products with them are finite. The exponential of the lower bound is
+# zero in single precision.
+LOWEST_SCORE, LARGEST_SCORE = -80.0, 1e30
 
 NO_MINIMUM = {
     "separable": (
@@ -62,7 +66,7 @@ NO_MINIMUM = {
 
 
 class InverseTemperature(NamedTuple):
-    """The factor that minimizes the log loss, or its replacement where there is no minimum."""
+    """Factor that minimizes the log loss, or a fallback if the loss has no minimum."""
 
     value: float
     outcome: Literal["minimum", "separable", "no_better_than_chance", "constant"]
@@ -80,77 +84,125 @@ def warn_of_no_minimum(scale: InverseTemperature, *, penalized: bool = False) ->
 
 
 def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemperature:
-    """Factor ``b > 0`` that minimizes the log loss of ``softmax(b Z)``.
+    """Return the factor ``b > 0`` that minimizes the log loss of ``softmax(b Z)``.
 
-    With many rows the search starts from the factor of a sample and takes about two passes. With
-    ``smoothing`` the factor minimizes the loss of the mixture if a few rows determine it otherwise.
+    With ``smoothing`` the factor minimizes the loss of the mixture if saturated rows determine the
+    minimum of the log loss.
     """
-    # From the factor of a sample a few steps are enough.
+    # From the factor of a sample two passes over all rows are enough.
     few = thin(rows)
     sample = None if few is None else fit_inverse_temperature(few, smoothing)
     if sample is not None and sample.outcome == "minimum":
-        value = _find_root(rows, sample.value)
-        # The mixture of all rows is where the mixture of the sample is, within a factor.
-        if value is not None and (smoothing == 0 or 1 / 1.5 < value / sample.value < 1.5):
-            return InverseTemperature(value, "minimum")
+        b = _find_root(rows, sample.value)
+        # Rows that the sample lacks may be saturated: the factor then differs from the sample's.
+        if b is not None and (smoothing == 0 or 1 / 1.5 < b / sample.value < 1.5):
+            return InverseTemperature(b, "minimum")
 
-    means = RowMeans(*(rows.sum(_row_means) / rows.weight).tolist())
-    if means.range == 0:
+    N = rows.weight
+    accuracy, gap, slope, entropy, spread = (rows.sum(row_statistics) / N).tolist()
+    if spread == 0:
         return InverseTemperature(1.0, "constant")
-    least, distance = SMALLEST_SCALE / means.range, means.gap - means.slope
-    if means.gap == 0:
-        return InverseTemperature(_fit_separable(rows, means.entropy, distance, least), "separable")
-    plain = InverseTemperature(least, "no_better_than_chance")
-    if means.slope < -1e-13 * means.range:  # not by rounding
-        # The loss is at least b times the gap, and log K at b = 0, which bounds the minimum. The
-        # start is the minimum of a line and an exponential with the slopes at 0 and far from it.
-        start = means.entropy / distance * float(np.log(distance / means.gap))
-        value = _find_root(rows, start, (least, 2 * means.entropy / means.gap))
-        if value is not None:
-            plain = InverseTemperature(value, "minimum")
-    return plain if smoothing == 0 else _fit_mixture(rows, smoothing, means, plain)
+    distance, penalty, is_separable = gap - slope, 0.0, gap == 0
+    if is_separable:  # smoothed labels
+        gap = distance / (N + 1)
+        penalty = N * gap
+    b, smallest = None, SMALLEST_SCALE / spread
+    if slope < -1e-13 * spread:  # not by rounding
+        start = entropy / distance * math.log(distance / gap)
+        b = _find_root(rows, start, (smallest, 2 * entropy / gap), penalty)
+    if is_separable:
+        return InverseTemperature(b or smallest, "separable")
+    plain = InverseTemperature(b or smallest, "minimum" if b else "no_better_than_chance")
+    if smoothing == 0:
+        return plain
+    # One confidence for all predictions: the smoothed accuracy; other classes share the rest.
+    p = (accuracy * N + 1) / (N + 2)
+    other = (1 - p) / max(math.exp(entropy) - 1, np.finfo(float).tiny)
+    loss = rows.sum(partial(mixture_derivatives, plain.value, 0.0))[0] / N
+    if p <= other or loss <= -p * math.log(p) - (1 - p) * math.log(other):
+        return plain
+    return _fit_mixture(rows, smoothing, plain)
 
 
-def _fit_separable(rows: Rows, entropy: float, distance: float, least: float) -> float:
-    """Factor of least log loss for smoothed labels, if each label has the largest logit.
+def _find_root(
+    rows: Rows, start: float, bounds: tuple[float, float] | None = None, penalty: float = 0.0
+) -> float | None:
+    """Find the root of the slope of the summed log loss plus ``penalty * b``.
 
-    Smoothing adds the ``distance`` times ``1 / (N + 1)`` to the slope of the mean loss.
+    Return None if Halley's method does not converge and there are no bounds, or no root in them.
     """
-    penalty = rows.weight * distance / (rows.weight + 1)
-    high = 2 * entropy * rows.weight / penalty
-    start = min(float(np.log1p(2 * rows.weight)) / distance, high / 8)
-    value = _find_root(rows, start, (least, high), penalty)
-    return least if value is None else value
+
+    def slope(log_b: float) -> tuple[float, float, float]:
+        """Return the slope and its two derivatives in ``log b``, all three times ``b``."""
+        b = math.exp(min(max(log_b, -700), 700))
+        first, second, third = rows.sum(partial(scale_derivatives, b)).tolist()
+        first += b * penalty
+        second = max(second, abs(first) / 10, np.finfo(float).tiny)  # short steps on flat parts
+        return first, second, second + third
+
+    # The error after the last step is of the order of the cube of the step.
+    root = optimize.root_scalar(
+        slope, x0=math.log(start), fprime=True, fprime2=True, method="halley", xtol=1e-4, maxiter=10
+    )
+    if not root.converged:
+        if bounds is None or slope(math.log(bounds[0]))[0] >= 0:
+            return None
+        logs, sign = np.log(bounds), lambda u: slope(u)[0]
+        root = optimize.root_scalar(sign, bracket=logs, method="brentq", xtol=1e-11)
+    return math.exp(root.root)
 
 
-class RowMeans(NamedTuple):
-    """Means over the rows that bound the factor and tell whether there is a minimum."""
+def _fit_mixture(rows: Rows, smoothing: float, plain: InverseTemperature) -> InverseTemperature:
+    """Return the factor of least loss of the mixture among ``plain`` and larger factors.
 
-    accuracy: float  #: whether the label has the largest logit
-    gap: float  #: the largest logit minus the logit of the label
-    slope: float  #: the mean logit minus the logit of the label: the slope of the loss at 0
-    entropy: float  #: the logarithm of the number of classes that are not masked
-    range: float  #: the largest logit minus the smallest
+    At the upper end rows with the typical distance, by the geometric mean, have a loss of 1 / N.
+    """
+
+    def loss_and_slope(log_b: float) -> Floats:
+        sums: Floats = rows.sum(partial(mixture_derivatives, math.exp(log_b), smoothing))
+        return sums / rows.weight
+
+    log_gap, weight = rows.sum(log_gaps).tolist()
+    start, end = math.log(plain.value), math.log(math.log1p(2 * rows.weight)) - log_gap / weight
+    if end <= start:
+        return plain
+    grid = np.linspace(start, end, 2 + int((end - start) / math.log(2)))
+    losses, slopes = np.array([loss_and_slope(u) for u in grid.tolist()]).T
+    best = int(np.argmin(losses))
+    k = best if slopes[best] < 0 else best - 1  # the minimum is between grid[k] and grid[k + 1]
+    if k < 0:
+        return plain
+    if k + 1 == len(grid) or not slopes[k] < 0 < slopes[k + 1]:  # as at the upper end
+        return InverseTemperature(math.exp(grid[best]), "minimum")
+    slope, cell = lambda u: float(loss_and_slope(u)[1]), grid[k : k + 2]
+    root = optimize.root_scalar(slope, bracket=cell, method="brentq", xtol=1e-12)
+    return InverseTemperature(math.exp(root.root), "minimum")
 
 
-def _row_means(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Sums over a block of the five numbers of :class:`RowMeans`."""
+def row_statistics(Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Return sums over rows of the numbers that bound the factor: (5,).
+
+    They are whether the label has the largest logit, the largest logit minus the logit of the
+    label, the slope of the loss at 0, the logarithm of the number of classes that are not masked,
+    and the largest logit minus the smallest. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
+    """
     Z = arrays.both_columns(Z)
     distance = Z.max(axis=1, keepdims=True) - Z
     gap = distance[np.arange(len(y)), y]
-    possible = np.isfinite(distance)
-    n = np.count_nonzero(possible, axis=1)
-    distance = np.where(possible, distance, 0)
-    slope = gap - distance.sum(axis=1) / n
-    terms = np.stack([gap == 0, gap, slope, np.log(n), distance.max(axis=1)])
-    return arrays.weighted_sum(terms.T, w)
+    is_possible = np.isfinite(distance)
+    n_classes = np.count_nonzero(is_possible, axis=1)
+    distance = np.where(is_possible, distance, 0)
+    slope = gap - distance.sum(axis=1) / n_classes
+    statistics = np.stack([gap == 0, gap, slope, np.log(n_classes), distance.max(axis=1)])
+    return arrays.weighted_sum(statistics.T, w)
 
 
 def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Three derivatives of the summed log loss of ``softmax(b Z)``, times ``b, b**2, b**3``: (3,).
+    """Return three derivatives of the summed log loss of ``softmax(b Z)``: (3,).
 
-    With the scores ``s = b z`` and their probabilities these are ``E[s] - s_y`` and the second and
-    third central moments of ``s``.
+    They are the derivatives by ``b`` times ``b``, ``b**2`` and ``b**3``. For the scores ``s = b z``
+    of a row they are ``E[s] - s_y`` and the second and third central moments of ``s``. ``Z`` is
+    (m, K); ``y`` and ``w`` are (m,).
     """
     if Z.shape[1] <= 2:  # one exponential per row
         with np.errstate(over="ignore"):  # of large logits in float32
@@ -161,136 +213,61 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
         second = first * (wrong - 1) * S
         terms = np.stack([first, second, second * (2 * wrong - 1) * S])
     else:
-        with np.errstate(over="ignore"):
-            S = b * (Z - Z.max(axis=1, keepdims=True))
-        label = np.maximum(S[np.arange(len(y)), y], -LARGEST_SCORE)
-        S = np.maximum(S, LOWEST_SCORE)
-        A = np.exp(S)
-        total = A.sum(axis=1)
-        A *= S
-        m1 = A.sum(axis=1) / total
-        A *= S
-        m2 = A.sum(axis=1) / total
-        A *= S
-        m3 = A.sum(axis=1) / total
+        with np.errstate(over="ignore", invalid="ignore"):
+            S = Z - Z.max(axis=1, keepdims=True)
+            S *= b
+            label = np.maximum(S[np.arange(len(y)), y], -LARGEST_SCORE)
+            m1, m2, m3 = _moments(S)
+            if np.isnan(m1).any():  # by scores of -inf; a pass that clips all scores is slower
+                m1, m2, m3 = _moments(np.maximum(S, LOWEST_SCORE))
         terms = np.stack([m1 - label, m2 - m1**2, m3 - (3 * m2 - 2 * m1**2) * m1])
     return arrays.weighted_sum(terms.T, w)
 
 
-def _find_root(
-    rows: Rows, start: float, bracket: tuple[float, float] | None = None, penalty: float = 0.0
-) -> float | None:
-    """Root of the slope of the summed log loss plus ``penalty * b``, or None if there is none.
+def _moments(S: Floats) -> list[Floats]:
+    """Return the means (m,) of ``S``, ``S**2`` and ``S**3`` under ``softmax(S)``."""
+    A = np.exp(S)
+    total = A.sum(axis=1)
+    return [np.multiply(A, S, out=A).sum(axis=1) / total for _ in range(3)]
 
-    If Halley's method from the start does not converge, Brent's method searches the bracket.
+
+def mixture_derivatives(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Return the summed log loss of a mixture, and its derivative by ``log b``: (2,).
+
+    The mixture is ``softmax(b Z)`` with a ``share`` of the uniform distribution over the classes
+    that are not masked. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
     """
-
-    def slope(t: float) -> tuple[float, float, float]:
-        """Slope with its derivatives, with ``start`` as the unit of ``b``."""
-        if not 0 < t < np.inf:
-            return np.nan, np.nan, np.nan  # root_scalar gives up
-        b = float(t * start)  # a number of NumPy would make single precision double
-        first, second, third = rows.sum(partial(scale_derivatives, b)).tolist()
-        first += b * penalty
-        second = max(second, 1e-6 * abs(first), np.finfo(float).tiny)
-        return first / t, second / t**2, third / t**3
-
-    # The error of the last step is of the order of its cube.
-    options = {"rtol": 1e-4, "xtol": np.finfo(float).tiny, "maxiter": 10}
-    root = optimize.root_scalar(
-        slope, x0=1.0, fprime=True, fprime2=True, method="halley", **options
-    )
-    if root.converged:
-        return start * float(root.root)
-    if bracket is None or slope(bracket[0] / start)[0] >= 0:
-        return None
-    limits = np.log(np.array(bracket) / start)
-    root = optimize.root_scalar(
-        lambda u: slope(np.exp(u))[0], bracket=limits, method="brentq", xtol=1e-11
-    )
-    return start * float(np.exp(root.root))
-
-
-def _fit_mixture(
-    rows: Rows, smoothing: float, means: RowMeans, plain: InverseTemperature
-) -> InverseTemperature:
-    """Factor for the mixture if a few rows determine ``plain``, otherwise ``plain``.
-
-    A few rows determine it if the log loss exceeds the entropy of constant predictions: the label
-    has the smoothed accuracy, and the other classes share the rest.
-    """
-
-    def loss(log_b: float, share: float = smoothing) -> float:
-        return float(rows.sum(partial(mixture_losses, float(np.exp(log_b)), share)) / rows.weight)
-
-    start, n_classes = float(np.log(plain.value)), float(np.exp(means.entropy))
-    p = (means.accuracy * rows.weight + 1) / (rows.weight + 2)
-    other = (1 - p) / max(n_classes - 1, np.finfo(float).tiny)
-    if p <= other or loss(start, 0.0) <= -p * np.log(p) - (1 - p) * np.log(other):
-        return plain
-    # At the end rows with the typical distance, by the geometric mean, have a loss of 1 / N.
-    log_gap, weight = rows.sum(_log_gaps).tolist()
-    end = float(np.log(np.log1p(2 * rows.weight))) - log_gap / weight
-    if end <= start:
-        return plain
-    grid = np.linspace(start, end, 2 + int((end - start) / np.log(2)))
-    best = int(np.argmin([loss(u) for u in grid.tolist()]))
-    if best == 0 and plain.outcome != "minimum":
-        return plain
-    cell = grid[[max(best - 1, 0), min(best + 1, len(grid) - 1)]]
-    options = {"xatol": 1e-5}
-    minimum = optimize.minimize_scalar(loss, bounds=cell, method="bounded", options=options).x
-    # The loss is flat there, so its values do not show the minimum more closely; its slope does.
-    root = optimize.root_scalar(
-        lambda u: float(rows.sum(partial(mixture_slopes, float(np.exp(u)), smoothing))),
-        x0=minimum, x1=minimum + 1e-5, method="secant", maxiter=10,
-    )  # fmt: skip
-    is_close = root.converged and abs(root.root - minimum) < 1e-3
-    return InverseTemperature(float(np.exp(root.root if is_close else minimum)), "minimum")
-
-
-def mixture_losses(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Summed log loss of ``softmax(b Z)`` mixed with a share of the uniform distribution."""
-    Z = arrays.both_columns(Z)
-    S = b * (Z - Z.max(axis=1, keepdims=True))
-    S = S.astype(np.float64) if share else S  # the search compares losses that differ little
-    log_p = S[np.arange(len(y)), y] - np.log(np.exp(S).sum(axis=1))
-    if share:
-        n_classes = np.count_nonzero(np.isfinite(S), axis=1)
-        log_p = np.logaddexp(np.log1p(-share) + log_p, np.log(share) - np.log(n_classes))
-    return -arrays.weighted_sum(log_p, w)
-
-
-def mixture_slopes(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Summed derivative of :func:`mixture_losses` by the logarithm of ``b``."""
     Z = arrays.both_columns(Z).astype(np.float64, copy=False)
     S = b * (Z - Z.max(axis=1, keepdims=True))
     n_classes = np.count_nonzero(np.isfinite(S), axis=1)
+    label = np.maximum(S[np.arange(len(y)), y], -LARGEST_SCORE)
     S = np.maximum(S, LOWEST_SCORE)
-    P = np.exp(S)
-    P /= P.sum(axis=1, keepdims=True)
-    each = np.arange(len(y))
-    scaled = (1 - share) * P[each, y]
-    slopes = scaled / (scaled + share / n_classes) * ((P * S).sum(axis=1) - S[each, y])
-    return arrays.weighted_sum(slopes, w)
+    A = np.exp(S)
+    total = A.sum(axis=1)
+    log_scaled = math.log1p(-share) + label - np.log(total)
+    with np.errstate(divide="ignore"):  # of a share of 0
+        log_p = np.logaddexp(log_scaled, np.log(share / n_classes))
+    slope = np.exp(log_scaled - log_p) * ((A * S).sum(axis=1) / total - label)
+    return arrays.weighted_sum(np.column_stack([-log_p, slope]), w)
 
 
-def _log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
-    """Summed logarithm of the distance from the largest logit to the next, and the weight.
+def log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
+    """Return the sum of the logarithm of the largest logit minus the next, and the weight: (2,).
 
-    Rows in which the two are equal do not count.
+    Rows in which all logits are equal do not count. ``Z`` is (m, K); ``w`` is (m,).
     """
     Z = arrays.both_columns(Z).astype(np.float64, copy=False)
     distance = Z.max(axis=1, keepdims=True) - Z
     gap = np.where(distance > 0, distance, np.inf).min(axis=1)
     counts = np.isfinite(gap)
-    return arrays.weighted_sum(np.stack([np.log(np.where(counts, gap, 1)), counts], axis=1), w)
+    return arrays.weighted_sum(np.column_stack([np.log(np.where(counts, gap, 1)), counts]), w)
 
 
 def mixed_logits(temperature: float, smoothing: float, Z: Floats) -> Floats:
-    """Logits of the mixture that temperature scaling gives, -inf for masked classes.
+    """Return the logits of temperature scaling mixed with the uniform distribution: (m, K).
 
-    With several columns and smoothing the logits are log-probabilities.
+    Logits of masked classes are -inf. With several columns and smoothing the logits are
+    log-probabilities.
     """
     if Z.shape[1] > 1:  # remove constants of rows before rounding
         Z = Z - arrays.namespace(Z).max(Z, axis=1, keepdims=True)
@@ -298,6 +275,6 @@ def mixed_logits(temperature: float, smoothing: float, Z: Floats) -> Floats:
 
 
 def log_mixture(temperature: float, smoothing: float, Z: Floats) -> Floats:
-    """Log-probabilities (m, K) of the mixture that temperature scaling gives."""
+    """Return the log-probabilities of the mixture in :func:`mixed_logits`: (m, K)."""
     L = mixed_logits(temperature, smoothing, Z)
     return L if smoothing > 0 and Z.shape[1] > 1 else arrays.log_softmax(L)

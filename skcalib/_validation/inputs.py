@@ -90,11 +90,11 @@ def check_priors(priors: Any, present: Bools) -> Floats:
     ``present`` (K,) says which classes have rows. The prior of other classes must be 0.
     """
     values = np.asarray(priors)
-    if hasattr(priors, "keys") or values.shape != present.shape or values.dtype.kind not in "iuf":
+    if values.shape != present.shape or values.dtype.kind not in "iuf":
         raise ValueError(
             f"priors must be a list of {len(present)} numbers, one for each of the classes in "
-            f"their order, got {type(priors).__name__} of shape {values.shape}. Pass "
-            "[priors[label] for label in classes]."
+            f"their order, or a Series or a dict by name, got {type(priors).__name__} of shape "
+            f"{values.shape}."
         )
     if not are_probabilities(values[None].astype(np.float64)):
         raise ValueError(

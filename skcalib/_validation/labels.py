@@ -28,6 +28,7 @@ from skcalib._rows import (
 )
 from skcalib._rows.inputs import column_names
 from skcalib._validation.column_order import (
+    agreement_below_chance,
     largest_columns,
     numeric_order,
     suspect_columns,
@@ -294,6 +295,56 @@ def resolve_classes(
     return resolved
 
 
+def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
+    """Return the index of the event, the class that one column of probabilities belongs to.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    pos_label : label or None
+        The label of the probabilities, if the user named it.
+    named : bool
+        Whether the order of the labels is a fact: because there is a column for each of them, the
+        user named them, or they are ordered categories.
+
+    Returns
+    -------
+    int
+        The index of ``pos_label``, or 1: the second label, which is the larger of two numbers.
+
+    Raises
+    ------
+    ValueError
+        If ``pos_label`` is not one of the labels, or the event is not named and the labels are
+        text, whose alphabetical order does not say which of them is the event.
+    """
+    if pos_label is not None:
+        return position(pos_label, classes)
+    if not named and is_text(classes):
+        raise ValueError(
+            f"pos_label is not specified: y_true holds the text labels [{shown(classes)}] and "
+            "y_proba one column, the probabilities of one of them. Pass this label as pos_label=, "
+            "or both labels as labels= with this label as the second, or one column per class."
+        )
+    return 1
+
+
+def position(pos_label: Any, classes: Labels) -> int:
+    """Return the index of the column of a class that the user named."""
+    known = classes.tolist()
+    if pos_label not in known:
+        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
+    return known.index(pos_label)
+
+
+def is_text(labels: Labels) -> bool:
+    """Return whether some label is text, whose alphabetical order means nothing."""
+    if labels.dtype.kind != "O":
+        return labels.dtype.kind in "US"
+    return any(isinstance(label, str | bytes) for label in labels.tolist())
+
+
 def _check_classes(
     classes: Labels, present: Labels, n_classes: int, columns: str, name: str
 ) -> Labels:
@@ -353,6 +404,24 @@ def _as_name(label: Any) -> str:
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
+def in_class_order(values: Any, classes: Labels, name: str) -> Any:
+    """Return numbers of classes in their order, if they are a Series or a dict with names.
+
+    Other values are returned unchanged. Raise a ValueError if a class has no name, or two names.
+    """
+    if not hasattr(values, "items") or np.ndim(values) > 1:
+        return values
+    pairs, labels = list(values.items()), classes.tolist()
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs) or not all(label in by_name for label in labels):
+        raise ValueError(
+            f"{name} must name each class once, got the names {shown([key for key, _ in pairs])} "
+            f"for the classes {shown(labels)}. Name the classes as in y or in classes=, or pass a "
+            "list in their order."
+        )
+    return [by_name[label] for label in labels]
+
+
 def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str = "classes") -> None:
     """Warn if labels or rows show that the columns may belong to other classes.
 
@@ -386,6 +455,12 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
             f"{other:.0%}, and its own column {k} in {own:.0%}; {len(moved)} columns seem to be "
             "exchanged."
+        )
+    elif not message and (shares := agreement_below_chance(y, top, len(classes))):
+        certainty = "probably"
+        message = (
+            f"the column of the label is the largest in {shares[0]:.1%} of the rows, and would be "
+            f"in {shares[1]:.1%} by chance."
         )
     if message:
         warn(

@@ -56,7 +56,7 @@ class _PerClass(BaseCalibrator):
         xp = arrays.namespace(Z)
         if hasattr(xp, "step_values"):  # a graph of ONNX searches the bins in its own way
             scores = Z if Z.shape[1] > 2 else margins(Z)
-            calibrated = xp.step_values(scores, self.bin_edges_, self.bin_values_)
+            calibrated = xp.step_values(scores, self._edges(), self.bin_values_)
         else:
             calibrated = self._values(probabilities(Z))
         return joined_probabilities(arrays.astype(calibrated, Z.dtype), Z.shape[1])
@@ -65,9 +65,13 @@ class _PerClass(BaseCalibrator):
         arrays.check_needs_no_gradients(X, "X")
         return super()._outputs_of_tensor(method, X)
 
+    def _edges(self) -> list[Floats]:
+        """Return the edges with which predictions are compared."""
+        return self.bin_edges_
+
     def _values(self, P: Floats) -> Floats:
         """Calibrated one-vs-rest probabilities of a block of probabilities (m, n_maps)."""
-        each = list(zip(self.bin_edges_, self.bin_values_, strict=True))
+        each = list(zip(self._edges(), self.bin_values_, strict=True))
         if not isinstance(P, np.ndarray):
             columns = [self._value(P[:, k], *arguments) for k, arguments in enumerate(each)]
             return arrays.namespace(P).stack(columns, axis=1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import ArrayLike, Floats
-from skcalib._rows.ranking import Ranked, distinct_scores
+from skcalib._rows.ranking import Ranked, distinct_scores, rounding
 from skcalib._validation.inputs import check_flag, check_real
 from skcalib.metrics._groups import group_numbers, normal_quantile, sums_by_group
 
@@ -175,10 +175,11 @@ def net_benefit_curve(
     )
     w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
     errors = []
-    for threshold, benefit in zip(t, curve.net_benefit, strict=True):
+    lowest = t - rounding(t, np.float32)
+    for threshold, low, benefit in zip(t, lowest, curve.net_benefit, strict=True):
         # The net benefit is the mean of gains of the rows, divided by the event rate if it is
         # standardized: the ratio of two means.
-        gains = np.where(rows.event, 1.0, -threshold / (1 - threshold)) * (rows.score >= threshold)
+        gains = np.where(rows.event, 1.0, -threshold / (1 - threshold)) * (rows.score >= low)
         unit = rows.event if curve.scale != 1 else 1.0
         deviations = (gains - benefit * unit) / curve.scale
         squares = w * deviations**2  # a weight of 2 is the row twice
@@ -205,7 +206,9 @@ def checked_thresholds(thresholds: ArrayLike | None) -> Floats:
 
 def benefits_of(rows: Ranked, t: Floats, *, standardized: bool) -> NetBenefitCurve:
     """Net benefits at increasing thresholds, from ranked risks."""
-    first, total = np.searchsorted(rows.scores, t), rows.weight.sum()
+    # A risk that is below a threshold only by rounding in float32 equals the threshold.
+    first = np.searchsorted(rows.scores, t - rounding(t, np.float32))
+    total = rows.weight.sum()
     treated, true = (
         np.append(np.cumsum(values[::-1])[::-1], 0.0)[first] / total
         for values in (rows.weight, rows.hits)

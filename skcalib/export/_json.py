@@ -219,9 +219,16 @@ def _encode(value: Any, where: str) -> Any:
         return _encode_array(value, where)
     if isinstance(value, list | tuple):
         return [_encode(x, f"{where}[{k}]") for k, x in enumerate(value)]
-    if isinstance(value, dict) and all(type(name) is str for name in value):
-        return {"entries": _encode_members(value, where)}
+    if isinstance(value, dict):
+        return _encode_mapping(value, where)
     return _encode_estimator(value, where)
+
+
+def _encode_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
+    """Return an object for a dict."""
+    if all(type(name) is str for name in value):
+        return {"entries": _encode_members(value, where)}
+    return {"pairs": [_encode(list(pair), where) for pair in value.items()]}
 
 
 def _encode_members(value: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -329,8 +336,9 @@ def _decode(raw: Any) -> Any:
         return [_decode(x) for x in raw]
     if type(raw) is not dict:
         return raw
-    if raw.keys() == {"entries"}:
-        return {name: _decode(x) for name, x in raw["entries"].items()}
+    if raw.keys() in ({"entries"}, {"pairs"}):
+        pairs = raw["pairs"] if "pairs" in raw else raw["entries"].items()
+        return {_decode(name): _decode(x) for name, x in pairs}
     if raw.keys() == {"dtype", "shape", "values"}:
         return _decode_array(raw)
     if "class" not in raw:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 
 from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
@@ -28,7 +31,13 @@ from skcalib._validation.inputs import (
     check_unlabelled,
     warn_of_probabilities,
 )
-from skcalib._validation.labels import check_column_names, exact, resolve_classes
+from skcalib._validation.labels import (
+    check_column_names,
+    exact,
+    in_class_order,
+    resolve_classes,
+    shown,
+)
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.meta._label_shift import Estimate, most_likely_priors
 
@@ -40,6 +49,21 @@ ROWS_PER_CLASS = 10
 
 # Attributes that adapt adds, and that fit deletes.
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
+
+
+class _OfRates:
+    """Attribute of a shift between rates, computed from its parameters until ``fit`` sets it."""
+
+    def __init__(self, compute: Callable[[PriorShift], Any]) -> None:
+        self.compute = compute
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, shift: PriorShift | None, owner: type) -> Any:
+        if shift is None or vars(shift).get("before") is None:
+            raise AttributeError(f"{owner.__name__} has no {self.name} before fit.")
+        return self.compute(shift)
 
 
 class PriorShift(BaseCalibrator):
@@ -55,31 +79,43 @@ class PriorShift(BaseCalibrator):
     a calibrator, as in ``make_pipeline(VectorScaling(), PriorShift())``. It does not calibrate by
     itself.
 
-    Pass the new priors as ``priors``, or let :meth:`adapt` estimate them from logits of the new
-    population, without labels. Without either, logits do not change. If there are no
-    calibration rows, :meth:`from_rates` makes a fitted shift from the rates of the classes.
+    Pass the rates of each class before and after, or the new priors. Or let :meth:`adapt` estimate
+    the new priors from logits of the new population, without labels. Without any of these, logits
+    do not change.
 
     Parameters
     ----------
-    priors : array-like of shape (n_classes,), default=None
-        New class priors in the order of ``classes_``. A class with a prior of 0 has probability
-        0, up to rounding: its logit falls by about 700. None means the priors of the calibration
-        rows.
+    before : array-like of shape (n_classes,), Series or dict, default=None
+        Positive rate of each class in the rows that the logits are right for: shares of the rows
+        that were kept for training, weights of classes, frequencies or numbers of rows. Only ratios
+        between classes matter. ``before=[0.1, 1]`` corrects for training with one in ten negatives,
+        and ``before=[1, w]`` for ``scale_pos_weight=w`` of a boosted classifier. With rates no
+        ``fit`` is needed, and ``fit`` takes only the classes from ``y``. A list or an array is in
+        the order of the columns; a Series or a dict names the classes.
+    after : array-like of shape (n_classes,), Series or dict, default=None
+        Rate of each class in the new rows, some perhaps 0. By default 1 for each class.
+    priors : array-like of shape (n_classes,), Series or dict, default=None
+        New class priors, in the order of ``classes_`` or by name. A class with a prior of 0 has
+        probability 0, up to rounding: its logit falls by about 700. None means the priors of the
+        calibration rows. Not together with ``before``.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
-        Classes without calibration rows must have a prior of 0.
+        Classes without calibration rows must have a prior of 0. With ``before`` and without
+        ``fit``, None means 0, 1, ...
 
     Attributes
     ----------
-    priors_ : ndarray of shape (n_classes,)
-        Class priors :math:`\pi'` of the transformed logits.
-    calibration_priors_ : ndarray of shape (n_classes,)
-        Class priors :math:`\pi`: the mean probabilities of the calibration rows.
     log_ratios_ : ndarray of shape (n_classes,)
-        Additions to the logits: :math:`\log(\pi'_k / \pi_k)`, with a prior of 0 replaced by
-        the smallest normal number.
+        Additions to the logits: :math:`\log(\pi'_k / \pi_k)`, or the logarithms of the ratios of
+        ``after`` and ``before``, both divided by their sums. A prior of 0 is replaced by the
+        smallest normal number.
+    priors_ : ndarray of shape (n_classes,)
+        Class priors :math:`\pi'` of the transformed logits; not with ``before``.
+    calibration_priors_ : ndarray of shape (n_classes,)
+        Class priors :math:`\pi`: the mean probabilities of the calibration rows; not with
+        ``before``.
     label_weights_ : ndarray of shape (n_classes,)
-        Weight of the calibration rows of each class; 0 by :meth:`from_rates`.
+        Weight of the calibration rows of each class; not with ``before``.
     standard_errors_ : ndarray of shape (n_classes,)
         Standard errors of ``priors_``, after :meth:`adapt`.
     n_iter_ : int
@@ -149,104 +185,128 @@ class PriorShift(BaseCalibrator):
 
     _on_device = True
 
+    classes_: Any = _OfRates(lambda shift: shift._labels_of_rates())  # noqa: SLF001
+    n_features_in_: Any = _OfRates(lambda shift: len(shift.classes_))
+    log_ratios_: Any = _OfRates(
+        lambda shift: shift._ratios_of_rates(shift.classes_)  # noqa: SLF001
+    )
     priors_: Floats
     calibration_priors_: Floats
-    log_ratios_: Floats
     label_weights_: Floats
     standard_errors_: Floats
     n_iter_: int
     log_likelihood_ratio_: float
 
     def __init__(
-        self, *, priors: ArrayLike | None = None, classes: ArrayLike | None = None
+        self,
+        *,
+        before: ArrayLike | Mapping[Any, float] | None = None,
+        after: ArrayLike | Mapping[Any, float] | None = None,
+        priors: ArrayLike | Mapping[Any, float] | None = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
+        self.before = before
+        self.after = after
         self.priors = priors
 
-    @classmethod
-    def from_rates(
-        cls,
-        *,
-        before: ArrayLike,
-        after: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        n_columns: int | None = None,
-    ) -> Self:
-        r"""The shift between two rates of each class, without calibration rows.
-
-        A class that occurs at the rate :math:`a_k` where it was at the rate :math:`b_k` has
-        :math:`\log(a_k / b_k)` added to its logits. Only ratios between classes matter: rates are
-        shares of classes or numbers of rows. If a share of the rows of each class was kept for
-        training, or if rows had class weights, pass the shares or weights as ``before`` and leave
-        out ``after``. For example, ``before=[1, w]`` undoes ``scale_pos_weight=w`` of a boosted
-        classifier, and ``before=[0.1, 1]`` undoes a subsample of one in ten negatives.
-
-        The shift assumes calibrated logits. Calibrate an over-confident model before the shift, on
-        rows with the rates ``before``. If labelled rows with the new rates are available, fit a
-        calibrator with an offset for each class instead.
-
-        Parameters
-        ----------
-        before : array-like of shape (n_classes,)
-            Positive rates in the rows that the logits are right for.
-        after : array-like of shape (n_classes,), default=None
-            Rates in the new rows, some of them perhaps 0; by default 1 for each class.
-        classes : array-like of shape (n_classes,), default=None
-            Labels in the order of the columns; by default 0, 1, ...
-        n_columns : int, default=None
-            1 for logits of a single column, the log-odds of the second of two classes; by default
-            there is a column for each class.
-
-        Returns
-        -------
-        PriorShift
-            A fitted shift; ``priors_`` and ``calibration_priors_`` are the rates divided by their
-            sums. :meth:`adapt` needs calibration rows, so call :meth:`fit` before it.
-
-        Raises
-        ------
-        ValueError
-            If rates are negative, all zero or not numbers, or numbers of classes differ.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skcalib import PriorShift
-        >>> shift = PriorShift.from_rates(before=[0.5, 0.5], after=[0.99, 0.01])
-        >>> shift.predict_proba(np.log([[0.5, 0.5], [0.1, 0.9]])).round(3).tolist()
-        [[0.99, 0.01], [0.917, 0.083]]
-        """
-        old = _checked_rates("before", before, above=True)
-        new = np.ones(len(old)) if after is None else _checked_rates("after", after, above=False)
-        if len(new) != len(old):
-            raise ValueError(
-                f"after must have a rate for each of the {len(old)} classes of before, got "
-                f"{len(new)}."
-            )
-        present = np.arange(len(old)) if classes is None else exact(classes, "classes")
-        labels = resolve_classes(present, len(old), classes)
-        width = len(old) if n_columns is None else n_columns
-        if width != len(old) and (width, len(old)) != (1, 2):
-            raise ValueError(
-                f"n_columns must be {len(old)}, the number of classes, or 1 for two classes, got "
-                f"{n_columns!r}."
-            )
-        old, new = old / old.sum(), new / new.sum()
-        fitted = _fitted_attributes(old, new, np.zeros(len(old)))
-        return cls(classes=classes)._set_fitted(np.empty((0, width)), labels, fitted)  # noqa: SLF001
-
     def _fit(self, rows: Rows) -> dict[str, Any]:
+        if self.before is not None or self.after is not None:
+            return {"log_ratios_": self._ratios_of_rates(rows.classes)}
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda Z, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(lambda Z, y, w: weighted_sum(softmax(Z).astype(np.float64), w))
         before = np.maximum(sums / rows.weight, LEAST_PRIOR)
-        priors = before if self.priors is None else check_priors(self.priors, labels > 0)
-        return _fitted_attributes(before, priors, labels)
+        priors = before if self.priors is None else self._checked_priors(rows.classes, labels)
+        return {
+            "calibration_priors_": before,
+            "label_weights_": labels,
+            **_moved(before, priors),
+        }
+
+    def _checked_priors(self, classes: Array, labels: Floats) -> Floats:
+        return check_priors(in_class_order(self.priors, classes, "priors"), labels > 0)
+
+    def _ratios_of_rates(self, classes: Array) -> Floats:
+        """Return the additions to the logits by the rates before and after."""
+        if self.before is None:
+            raise ValueError(
+                "after needs before, the rates in the rows that the logits are right for, got "
+                f"after={self.after!r:.80} alone. Pass before as well, or the new priors as priors."
+            )
+        if self.priors is not None:
+            raise ValueError(
+                "priors must be None with before, which the new priors follow from, got "
+                f"before={self.before!r:.80} and priors={self.priors!r:.80}. Pass before and "
+                "after, or priors alone."
+            )
+        old = _checked_rates("before", self.before, classes, above=True)
+        new: Floats = np.ones(len(old))
+        if self.after is not None:
+            new = _checked_rates("after", self.after, classes, above=False)
+        return _log_ratios(old / old.sum(), new / new.sum())
+
+    def _labels_of_rates(self) -> Array:
+        """Return the classes of a shift between rates that is not fitted."""
+        rates: Any = self.before
+        # Other values than lists, such as 0.1, are refused later.
+        n_classes = max(len(rates), 2) if hasattr(rates, "__len__") else 2
+        present = np.arange(n_classes) if self.classes is None else exact(self.classes, "classes")
+        return resolve_classes(present, n_classes, self.classes)
 
     def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        for name in ADAPTED:
+        for name in ("priors_", "calibration_priors_", "label_weights_", *ADAPTED):
             self.__dict__.pop(name, None)
         return super()._set_fitted(X, classes, fitted)
+
+    def _outputs(self, X: Any, method: str) -> Array:
+        if self.before is None or "n_features_in_" in vars(self):
+            return super()._outputs(X, method)
+        X, classes, ratios = as_array(X, tensors=True), self.classes_, self.log_ratios_
+        if X.shape[1] not in ({1, 2} if len(classes) == 2 else {len(classes)}):
+            raise ValueError(
+                f"X must have a column for each of the {len(classes)} rates in before, or one for "
+                f"two rates, got {X.shape[1]}. Pass a rate for each class."
+            )
+        fitted = copy(self)
+        fitted._set_fitted(X, classes, {"log_ratios_": ratios})  # noqa: SLF001
+        return super(PriorShift, fitted)._outputs(X, method)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
+        """Return the names of the columns, as for other calibrators.
+
+        Parameters
+        ----------
+        input_features : array-like of shape (n_columns,), default=None
+            Names of the columns of ``X``.
+
+        Returns
+        -------
+        ndarray of shape (n_columns,)
+            The same names, or x0, x1, ... if the columns have no names.
+
+        Raises
+        ------
+        NotFittedError
+            Before :meth:`fit`, also with ``before``: two classes have one or two columns.
+        """
+        if "n_features_in_" not in vars(self):  # the words that set_output recognizes
+            raise NotFittedError("PriorShift does not provide get_feature_names_out before fit.")
+        names: Array = super().get_feature_names_out(input_features)
+        return names
+
+    def __getstate__(self) -> dict[str, Any]:
+        named = {
+            name: dict(values.items())
+            for name, values in vars(self).items()
+            if name in ("before", "after", "priors") and hasattr(values, "items")
+        }
+        return super().__getstate__() | named  # a Series would be stored without its names
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = self.before is None
+        return tags
 
     def adapt(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the class priors of a new population from its logits, without labels.
@@ -269,18 +329,18 @@ class PriorShift(BaseCalibrator):
         Raises
         ------
         ValueError
-            If the logits or the weights are invalid, or if there were no calibration rows. The
+            If the logits or the weights are invalid, or for a shift between rates (``before``). The
             transformer is then unchanged.
         sklearn.exceptions.NotFittedError
             Before :meth:`fit`.
         """
+        if self.before is not None:
+            raise ValueError(
+                "adapt estimates priors in place of rates, got a shift with "
+                f"before={self.before!r:.80}. Use PriorShift() without before, and fit it first."
+            )
         check_fitted(self)
         rows, weight = self._checked_unlabelled(X, sample_weight)
-        if not self.label_weights_.any():
-            raise ValueError(
-                "adapt compares rows with the rows of fit, got a shift by from_rates, which has no "
-                "rows. Call fit with calibrated logits and labels first."
-            )
         estimate = most_likely_priors(rows, self.calibration_priors_, self.label_weights_)
         _warn_about_estimate(estimate, weight, int(np.count_nonzero(self.label_weights_)))
         errors, ratio = estimate.standard_errors, estimate.log_likelihood_ratio
@@ -309,29 +369,33 @@ class PriorShift(BaseCalibrator):
         return Z + (ratios if Z.shape[1] > 1 else ratios[1:] - ratios[:1])
 
 
-def _checked_rates(name: str, rates: Any, *, above: bool) -> Floats:
-    """Return rates of classes as an array; with ``above`` all of them must be positive."""
-    values = np.asarray(rates)
+def _checked_rates(name: str, rates: Any, classes: Array, *, above: bool) -> Floats:
+    """Return rates in the order of the classes; with ``above`` all of them must be positive."""
+    values = np.asarray(in_class_order(rates, classes, name))
     fits = values.ndim == 1 and len(values) > 1 and values.dtype.kind in "iuf"
-    fits = fits and bool(np.isfinite(values).all() and values.min() >= 0 and values.max() > 0)
+    fits = fits and bool((np.isfinite(values) & (values >= 0)).all() and values.any())
     if not fits or (above and not values.all()):
         raise ValueError(
             f"{name} must be a list of {'positive' if above else 'non-negative'} numbers, one for "
             f"each class in their order, got {rates!r:.80}. For the rate of an event pass "
             "[1 - rate, rate]."
         )
+    if len(values) != len(classes):
+        raise ValueError(
+            f"{name} must have a rate for each of the {len(classes)} classes, [{shown(classes)}], "
+            f"got {len(values)}. Pass a rate for each column of logits."
+        )
     return values.astype(np.float64)
 
 
-def _fitted_attributes(before: Floats, priors: Floats, labels: Floats) -> dict[str, Any]:
-    """Return fitted attributes: old and new priors, and the weight of each label."""
-    return {"calibration_priors_": before, "label_weights_": labels, **_moved(before, priors)}
+def _log_ratios(before: Floats, priors: Floats) -> Floats:
+    """Return the additions to the logits, finite for priors of 0."""
+    return np.log(np.maximum(priors, LEAST_RATIO)) - np.log(before)
 
 
 def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:
     """Return fitted attributes of new priors, with their additions to the logits."""
-    ratios = np.log(np.maximum(priors, LEAST_RATIO)) - np.log(before)
-    return {"priors_": priors.copy(), "log_ratios_": ratios}
+    return {"priors_": priors.copy(), "log_ratios_": _log_ratios(before, priors)}
 
 
 def _warn_about_estimate(estimate: Estimate, weight: float, n_classes: int) -> None:

@@ -11,7 +11,15 @@ import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, check_in_memory
-from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
+from skcalib._scores.bins import (
+    BinSums,
+    Strategy,
+    bin_index,
+    bin_sums,
+    closed,
+    quantile_edges,
+    uniform_edges,
+)
 from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
@@ -119,7 +127,8 @@ def curves_of(
     """The curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
     # Columns with equal edges share one array, which bin_sums assigns to bins at once.
-    shared = edges[0] if len(set(map(id, edges))) == 1 else edges
+    is_shared = len(set(map(id, edges))) == 1
+    shared = closed(edges[0], strategy) if is_shared else [closed(e, strategy) for e in edges]
     most = max(map(len, edges)) - 1
     sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
     return map(partial(curve_from_sums, kind=columns.kind), columns.labels, edges, sums)
@@ -243,8 +252,9 @@ def reliability_curve(
         default the sorted labels in ``y_true``; with ``kind="multilabel"`` the names of the columns
         of a data frame, or their numbers.
     pos_label : label, default=None
-        Class of the score of ``kind="binary"`` and of one-dimensional probabilities; by default the
-        second of ``labels``.
+        Class of the score of ``kind="binary"`` and of one-dimensional probabilities. By default
+        the second of ``labels``, the larger of two numbers, or the second of two ordered
+        categories. Text labels with one-dimensional probabilities need it, or ``labels``.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a week, for intervals: rows of a group may depend
         on one another.
@@ -292,7 +302,8 @@ def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> Relia
     number of rows is at least the number for groups of equal rows.
     """
     w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    bins, n_bins = curve.upper[:-1].searchsorted(rows.score), len(curve.upper)
+    bins = bin_index(rows.score, closed(np.append(0.0, curve.upper))).astype(np.intp)
+    n_bins = len(curve.upper)
     place, n_groups = bins + n_bins * groups, int(groups.max()) + 1
 
     def sums(values: Floats) -> Floats:

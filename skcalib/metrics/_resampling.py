@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check_in_memory
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.bins import BinSums, Strategy, bin_index
+from skcalib._scores.bins import BinSums, Strategy, bin_index, closed
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option
 from skcalib._warnings import ColumnOrderWarning
@@ -83,7 +83,7 @@ class MeasuredByBins:
         columns = columns_of(None, rows, kind, None, None, pos_label)
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
-            Column(label, e, bin_index(score, e).astype(np.intp), score, event)
+            Column(label, e, bin_index(score, closed(e, strategy)).astype(np.intp), score, event)
             for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
         ]
 

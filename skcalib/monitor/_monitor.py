@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from skcalib._rows import Array, ArrayLike, Floats, on_host
-from skcalib._scores.bins import BinSums, bin_sums, uniform_edges
+from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
 from skcalib._validation.inputs import check_option, check_real, check_weights
 from skcalib._validation.labels import exact, resolve_classes
 from skcalib._version import Versioned
@@ -219,7 +219,7 @@ class CalibrationMonitor(Versioned):
                 warnings.simplefilter("ignore", ColumnOrderWarning)
             columns = columns_of(*rows)
         edges = uniform_edges(self.n_bins)
-        sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
+        sums = columns.sums(partial(bin_sums, edges=closed(edges), n_bins=self.n_bins))
         # One-dimensional probabilities of the first label reverse the order of the two classes.
         return sums[::-1] if columns.labels[0] != self.labels[0] else sums
 

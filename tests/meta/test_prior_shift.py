@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from families import fitted_state
+from families import fitted_state, of_case
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skcalib import CalibratedClassifier, PriorShift, TemperatureScaling
+from skcalib import CalibratedClassifier, PlattScaling, PriorShift, TemperatureScaling
 from skcalib._rows import Rows
 from skcalib._warnings import FewRowsWarning
 from skcalib.export import from_json, to_json
@@ -72,42 +77,151 @@ def test_a_prior_of_zero_is_a_probability_of_zero(rows, dtype):
     assert shift.predict_proba(only).tolist() == [[0, 0, 1]]
 
 
+# --------------------------------------------------------------------------------------
+# Rates before and after.
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rates_shift_as_priors_do(rows, dtype):
     Z = rows[2].astype(dtype)
-    shift = PriorShift.from_rates(before=20 * BEFORE, after=AFTER, classes=["a", "b", "c"])
+    shift = PriorShift(before=20 * BEFORE, after=AFTER, classes=["a", "b", "c"])
     P = shift.predict_proba(Z)
     assert P.dtype == dtype
     Q = softmax(Z.astype(float), axis=1) * AFTER / BEFORE
     assert_allclose(P, Q / Q.sum(axis=1, keepdims=True), rtol=1e-4 if dtype is np.float32 else 1e-9)
     assert_array_equal(shift.predict(Z), np.array(["a", "b", "c"])[P.argmax(axis=1)])
-    assert_allclose(shift.calibration_priors_, BEFORE)
-    back = PriorShift.from_rates(before=AFTER, after=BEFORE).transform(shift.transform(Z))
+    back = PriorShift(before=AFTER, after=BEFORE).transform(shift.transform(Z))
     assert_allclose(back, Z, atol=1e-5)
-    never = PriorShift.from_rates(before=BEFORE, after=[1, 1, 0]).predict_proba(Z)
+    never = PriorShift(before=BEFORE, after=[1, 1, 0]).predict_proba(Z)
     assert float(never[:, 2].max()) < 1e-300
-    loaded = from_json(to_json(shift))
-    assert_array_equal(loaded.predict_proba(Z), P)
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    """Logits and labels of the population, and which rows remain if one in ten negatives does."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100_000)
+    y = (rng.random(len(x)) < expit(2 * x - 3)).astype(int)
+    return (2 * x - 3)[:, None], y, (y == 1) | (rng.random(len(x)) < 0.1)
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])
-def test_rates_take_back_sampling_and_weights(n_columns):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(100_000, 1))
-    y = (rng.random(len(x)) < expit(2 * x[:, 0] - 3)).astype(int)
-    kept = rng.random(len(x)) < np.array([0.1, 1.0])[y]
+def test_rates_take_back_sampling_and_weights(n_columns, sampled):
+    x, y, kept = sampled
     models = {  # the rates before
         (0.1, 1.0): LogisticRegression(C=1e6).fit(x[kept], y[kept]),
         (1, 10): LogisticRegression(C=1e6, class_weight={0: 1, 1: 10}).fit(x, y),
     }
     for rates, model in models.items():
-        shift = PriorShift.from_rates(before=rates, n_columns=n_columns)
+        shift = PriorShift(before=rates)
         log_odds = model.decision_function(x)
         X = log_odds[:, None] if n_columns == 1 else np.stack([0 * log_odds, log_odds], axis=1)
         P = shift.predict_proba(X)[:, 1]
         assert P.mean() == pytest.approx(y.mean(), rel=0.02)
-        assert np.abs(P - expit(2 * x[:, 0] - 3)).max() < 0.02
+        assert np.abs(P - expit(x[:, 0])).max() < 0.02
         assert shift.transform(X).shape == X.shape
+        assert_array_equal(shift.fit(X, y).predict_proba(X)[:, 1], P)
+
+
+NAMED = np.array(["ham", "spam"])
+
+
+def rates_in(form, y):
+    """Rates of one in ten negatives in a form, and the labels that it is for."""
+    text = ["spam"] * 10 + ["ham"]
+    return {
+        "list": ([0.1, 1], y),
+        "array": (np.array([0.1, 1]), y),
+        "dict": ({1: 1, 0: 0.1}, y),
+        "series": (pd.Series({1: 10, 0: 1}), y),
+        "text": ({"spam": 1, "ham": 0.1, "news": 3}, NAMED[y]),
+        "counts of text": (pd.Series(text).value_counts(), NAMED[y]),
+        "counts of booleans": (pd.Series([True] * 10 + [False]).value_counts(), y == 1),
+        "categories": (
+            pd.Series(text, dtype="category").value_counts(),
+            NAMED[y],
+        ),
+    }[form]
+
+
+FORMS = ["list", "array", "dict", "series", "text"]
+FORMS += ["counts of text", "counts of booleans", "categories"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rates_survive_every_way_to_fit(form, sampled):
+    X, y, kept = sampled
+    rates, labels = rates_in(form, y)
+    rates_as_given = copy.deepcopy(rates)
+    shift = PriorShift(before=rates)
+    chain = make_pipeline(PlattScaling(), shift)
+    models = {
+        "fit": shift,
+        "clone": clone(shift),
+        "pipeline": chain,
+        "clone of a clone": clone(clone(chain)),
+        "search": GridSearchCV(chain, {"plattscaling__smooth_targets": [True, False]}, cv=2),
+        "classifier": CalibratedClassifier(LogisticRegression(), chain, cv=2),
+        "ensemble": CalibratedClassifier(LogisticRegression(), chain, cv=2, ensemble=True),
+        "frozen": CalibratedClassifier(
+            FrozenEstimator(LogisticRegression().fit(X[kept], labels[kept])), chain
+        ),
+    }
+    shown = X + np.log(10)  # the log-odds in the rows that were kept
+    for name, model in models.items():
+        with of_case(name):
+            model.fit(shown[kept], labels[kept])
+            for again in (model, pickle.loads(pickle.dumps(model))):
+                mean = again.predict_proba(shown)[:, 1].mean()
+                assert mean == pytest.approx(y.mean(), rel=0.05)
+    for calibrator in (shift, chain, models["search"].best_estimator_):
+        loaded = from_json(to_json(calibrator))
+        assert_array_equal(loaded.predict_proba(shown), calibrator.predict_proba(shown))
+        assert_allclose(
+            clone(loaded).fit(shown[kept], labels[kept]).predict_proba(shown),
+            calibrator.predict_proba(shown),
+        )
+    assert str(shift.before) == str(rates_as_given)
+
+
+def test_rates_need_no_fit(sampled):
+    X, y, kept = sampled
+    shift = PriorShift(before={"spam": 1, "ham": 0.1}, classes=["ham", "spam"])
+    fitted = clone(shift).fit(X[kept], NAMED[y][kept])
+    for Z in (X, np.hstack([0 * X, X]), X.tolist(), pd.DataFrame(X, columns=["z"]), X[:0]):
+        for method in ("transform", "predict_proba", "predict_log_proba", "predict"):
+            wanted = getattr(fitted, method)(X[: len(Z)])
+            found = getattr(shift, method)(Z)
+            if method == "transform" and np.shape(Z)[1:] == (2,):
+                found = found[:, 1:] - found[:, :1]
+            (assert_array_equal if method == "predict" else assert_allclose)(found, wanted)
+    lazy = shift.predict_proba(da.from_array(X, chunks=(5000, 1)))
+    assert_array_equal(lazy.compute(), shift.predict_proba(X))
+    behind = make_pipeline(PlattScaling().fit(X, NAMED[y]), shift)
+    assert behind.predict_proba(X).shape == (len(X), 2)
+    assert_array_equal(from_json(to_json(shift)).predict(X), shift.predict(X))
+    assert not vars(shift).keys() - {"before", "after", "priors", "classes"}
+    named = shift.set_output(transform="pandas").transform(pd.DataFrame(X, columns=["z"]))
+    assert named.shape == X.shape
+    with pytest.raises(NotFittedError):
+        PriorShift().predict(X)
+    with pytest.raises(ValueError, match="in the order of the classes"):
+        shift.predict(pd.DataFrame(np.hstack([X, X]), columns=["spam", "ham"]))
+
+
+def test_rates_are_searched(sampled):
+    X, y, _ = sampled
+    grid = {"before": [[1, 1], [0.1, 1], {1: 1, 0: 0.01}]}
+    search = GridSearchCV(PriorShift(before=[1, 1]), grid, scoring="neg_log_loss", cv=2)
+    assert search.fit(X + np.log(10), y).best_params_ == {"before": [0.1, 1]}
+
+
+def test_rates_and_priors_leave_other_attributes_behind(rows):
+    Z, y = rows[:2]
+    shift = PriorShift().fit(Z, y).adapt(rows[2]).set_params(before=BEFORE).fit(Z, y)
+    attributes = {name for name in vars(shift) if name.endswith("_")}
+    assert attributes == {"classes_", "n_features_in_", "log_ratios_"}
+    assert shift.set_params(before=None).fit(Z, y).priors_ is not None
 
 
 BAD_RATES = {
@@ -121,25 +235,57 @@ BAD_RATES = {
         r"after must be a list of non-neg.*\[-1, 2\]",
     ),
     "none": ({"before": [1, 1], "after": [0, 0]}, r"after .* got \[0, 0\]"),
-    "number": ({"before": [1, 1], "after": [1, 1, 1]}, "each of the 2 classes of before, got 3"),
+    "infinite": ({"before": [1, np.inf]}, "positive"),
+    "text": ({"before": "balanced"}, "balanced"),
+    "number": ({"before": [1, 1], "after": [1, 1, 1]}, "each of the 2 classes.* got 3"),
     "classes": ({"before": [1, 1], "classes": [1, 2, 3]}, "classes"),
-    "column": ({"before": [1, 1, 1], "n_columns": 1}, "must be 3, the number of classes, or 1 for"),
-    "columns": ({"before": [1, 1], "n_columns": 3}, "n_columns must be 2.* got 3"),
+    "priors": ({"before": [1, 1], "priors": [0.5, 0.5]}, "priors alone"),
+    "missing": ({"before": {1: 3}}, "each class once"),
+    "twice": ({"before": pd.Series([1, 2, 3], index=[0, 1, 1])}, "each class once"),
+    "other names": ({"before": {"a": 1, "b": 2}}, "the names 'a', 'b' for the classes 0, 1"),
+    "text as numbers": ({"before": [1, 1], "after": {"0": 1, "1": 2}}, "after must name"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_RATES)
-def test_bad_rates_are_refused(case):
+def test_bad_rates_are_refused(case, sampled):
     rates, message = BAD_RATES[case]
+    X, y, _ = sampled
+    shift = PriorShift(**rates)
     with pytest.raises(ValueError, match=message):
-        PriorShift.from_rates(**rates)
+        shift.predict(X)
+    with pytest.raises(ValueError, match=message):
+        shift.fit(X, y)
+    assert not hasattr(shift, "n_iter_")
+
+
+def test_columns_must_match_the_rates(rows):
+    with pytest.raises(ValueError, match="got 3"):
+        PriorShift(before=[1, 1]).predict(rows[0])
+    with pytest.raises(ValueError, match="3 classes"):
+        PriorShift(before=[1, 1]).fit(*rows[:2])
+    with pytest.raises(ValueError, match="needs before"):
+        PriorShift(after=[1, 1, 1]).fit(*rows[:2])
 
 
 def test_rates_alone_do_not_adapt(rows):
-    shift = PriorShift.from_rates(before=BEFORE)
-    with pytest.raises(ValueError, match=r"got a shift by from_rates.* Call fit with"):
+    shift = PriorShift(before=BEFORE).fit(*rows[:2])
+    with pytest.raises(ValueError, match="without before"):
         shift.adapt(rows[2])
-    assert shift.fit(*rows[:2]).adapt(rows[2]).priors_ == pytest.approx(AFTER, abs=0.05)
+    shift.set_params(before=None).fit(*rows[:2])
+    assert shift.adapt(rows[2]).priors_ == pytest.approx(AFTER, abs=0.05)
+
+
+@pytest.mark.parametrize("form", [dict, pd.Series])
+def test_priors_by_name(form, rows):
+    Z, y, Z_new, _ = rows
+    names = np.array(["a", "b", "c"])
+    priors = form(dict(zip(names[::-1], AFTER[::-1], strict=True)))
+    found = PriorShift(priors=priors).fit(Z, names[y])
+    assert_allclose(
+        found.predict_proba(Z_new), PriorShift(priors=AFTER).fit(Z, y).predict_proba(Z_new)
+    )
+    assert_allclose(pickle.loads(pickle.dumps(clone(found))).fit(Z, names[y]).priors_, AFTER)
 
 
 BAD_PRIORS = {
@@ -147,12 +293,9 @@ BAD_PRIORS = {
     "negative": ([-0.5, 0.5, 1], "got a minimum of -0.5"),
     "few": ([0.5, 0.5], r"list of 3 numbers, one for each.* got list of shape \(2,\)"),
     "square": (np.eye(3), r"got ndarray of shape \(3, 3\)"),
-    "dictionary": (
-        {0: 0.5, 1: 0.5, 2: 0},
-        r"got dict of .* Pass \[priors\[label\] for label in cl",
-    ),
-    "string": ("balanced", "one for each of the classes in their order, got str"),
-    "series": (pd.Series(AFTER), "in their order, got Series"),
+    "dictionary": ({0: 0.5, 1: 0.5, 3: 0}, "priors must name each class once"),
+    "string": ("balanced", "got str"),
+    "series": (pd.Series(AFTER, index=list("abc")), "priors must name each class once"),
 }
 
 

@@ -11,7 +11,6 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import TemperatureScaling, VectorScaling
-from skcalib._optimize import temperature
 from skcalib.datasets import make_logits
 
 
@@ -166,22 +165,3 @@ def test_temperature_matches_no_better_than_chance_where_only_rounding_tells(
     with pytest.warns(ConvergenceWarning, match="no better than chance"):
         calibrator = TemperatureScaling().fit(Z, range(n_classes), weights)
     assert calibrator.temperature_ == pytest.approx(1e6 * scale)
-
-
-@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
-@pytest.mark.parametrize("margin", [1.0, 2.0, 4.0])
-def test_few_passes_also_for_accurate_classifiers(monkeypatch, rng, margin, scale):
-    """The start is close to the minimum where few rows are wrong, and by little, as well."""
-    passes = []
-    slope = temperature.scale_derivatives
-
-    def counted(b, *rows):
-        passes.append(b)
-        return slope(b, *rows)
-
-    monkeypatch.setattr(temperature, "scale_derivatives", counted)
-    y = np.arange(200) % 2
-    z = rng.normal(size=200) + margin * (y - 0.5)
-    found = 1 / TemperatureScaling().fit(scale * z[:, None], y).temperature_
-    assert len(passes) <= 6
-    assert found / 8 < passes[0] < 8 * found
