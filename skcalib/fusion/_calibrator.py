@@ -135,7 +135,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     follow if scores are missing because the row is hard. A row without any score gets the base
     rates.
 
-    *Ridge.* The strength is chosen by the out-of-fold log loss with a log-normal prior about 1.
+    *Ridge.* The strength is chosen by the out-of-fold log loss with a log-normal prior about 2.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.
 
@@ -370,7 +370,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        return labels_of(self.classes_, arrays.following(self._log_probabilities(X), X))
+        L = arrays.following(self._log_probabilities(X), X)
+        return labels_of(self.classes_, L)
 
     def _log_probabilities(self, X: Any) -> Floats:
         """Return the logarithms (n, K) of the probabilities for checked scores."""

@@ -182,18 +182,19 @@ def choose_alpha(
 ) -> tuple[float, Pool, Floats]:
     """Return the strength of the ridge, the pool, and its held-out log-probabilities.
 
-    The strengths have a log-normal prior about 1 with a factor of 3 as standard deviation. From 1
-    on, the search goes down or up as long as the held-out log loss minus the log-prior falls.
+    The strengths have a log-normal prior about 2 with a factor of 3 as standard deviation, chosen
+    on 17 records. From 3 on, the search goes down or up as long as the held-out log loss minus the
+    log-prior falls.
     """
     rows = np.arange(len(y))
 
     def evaluate(alpha: float) -> tuple[float, float, Floats]:
         L = held_out(evidence, y, w, fold, alpha, start)
-        return float(np.log(alpha) ** 2 / np.log(3) ** 2 / 2 - w @ L[rows, y]), alpha, L
+        return float(np.log(alpha / 2) ** 2 / np.log(3) ** 2 / 2 - w @ L[rows, y]), alpha, L
 
-    start = fit_pool(evidence, y, w, 1.0)
-    best = evaluate(1.0)
-    for path in ((0.3, 0.1), (3.0, 10.0, 30.0, 100.0)):
+    start = fit_pool(evidence, y, w, 3.0)
+    best = evaluate(3.0)
+    for path in ((1.0, 0.3, 0.1), (10.0, 30.0, 100.0)):
         first = best
         for alpha in path:
             result = evaluate(alpha)
