@@ -158,8 +158,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     >>> fusion = FusionCalibrator(n_scores=2).fit(X[:400], y[:400])
     >>> fusion.predict_proba(X[400:]).shape
     (200, 3)
-    >>> {name: round(loss, 2) for name, loss in fusion.loss_report_.items()}
-    {}
+    >>> {name: round(weight, 1) for name, weight in fusion.weights_.items()}
+    {'score 0': 0.7, 'score 1': 0.4}
     """
 
     weights_: dict[str, float]

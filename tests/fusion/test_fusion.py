@@ -341,8 +341,9 @@ def test_names_of_a_frame():
             FusionCalibrator().fit(wrong, y)
         with pytest.raises(ValueError, match=r"[Cc]olumns|feature names"):
             fusion.predict(wrong)
-    odds = pd.DataFrame(X[:, :2], columns=["judge", "model"])
-    assert FusionCalibrator(2).fit(odds, y > 0).score_names_ == ["judge", "model"]
+    X, y = make_scores(200, 2, 2)
+    odds = pd.DataFrame(X[:, 1::2] - X[:, ::2], columns=["judge", "model"])
+    assert FusionCalibrator(2).fit(odds, y).score_names_ == ["judge", "model"]
 
 
 def test_dask_has_a_sentence():
