@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._nested import may_have, weight_params
+from skcalib._inner.checks import may_have, weight_params
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, check_in_memory, on_host
 from skcalib._validation.features import taken
 from skcalib._validation.inputs import check_integer, check_real, check_weights

@@ -15,10 +15,10 @@ from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
-from skcalib._nested import check_classifier, may_have
+from skcalib._inner.checks import check_classifier, may_have
 from skcalib._rows import Array, Floats, arrays, as_numpy
-from skcalib._splits import checked_groups
 from skcalib._validation import labels
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import check_option, check_real
 from skcalib._validation.labels import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._version import Versioned
@@ -248,7 +248,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             fit_params = dict(params)
             split_params = {"groups": fit_params.pop("groups", None)}
         if split_params.get("groups") is not None:
-            split_params["groups"] = checked_groups(y, split_params["groups"])
+            split_params["groups"] = check_groups(y, split_params["groups"])
         return fit_params, split_params
 
     def get_metadata_routing(self) -> MetadataRouter:

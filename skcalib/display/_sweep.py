@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_takes_logits, features_argument
+from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._output import briefly, drawing
 from skcalib._rows import Floats, both_columns, check_in_memory, on_host
 from skcalib._rows.inputs import as_array
@@ -164,7 +164,7 @@ class TemperatureSweepDisplay(drawing.Display):
         sweep = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
         losses = log_losses(P, encode(column_or_1d(as_labels(y)), classes))
         reference = float(np.average(losses, weights=check_weights(sample_weight, len(P))))
-        name = name or type(calibrator).__name__
+        name = drawing.name_of(name, calibrator)
         return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
 
     @classmethod

@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from skcalib._base import labels_of
-from skcalib._nested import check_calibrator, check_order, warn_of_groups
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import warn_of_groups
 from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._rows.inputs import column_names
-from skcalib._splits import checked_groups, first_tests
+from skcalib._splits import first_tests
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import (
     as_floats,
     check_fitted,
@@ -32,6 +33,7 @@ from skcalib._validation.labels import (
 )
 from skcalib._version import Versioned
 from skcalib._warnings import ProbabilitiesWarning, recorded
+from skcalib.base import labels_of
 
 from ._pool import Evidence, Pool, impute, pooled, weigh
 from ._scores import (
@@ -238,7 +240,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         if self.calibrator is not None:
             check_calibrator(self.calibrator, None)
         w = check_weights(sample_weight, len(labels))
-        by = None if groups is None else checked_groups(matrix, groups)
+        by = None if groups is None else check_groups(matrix, groups)
         Z = as_floats(matrix, "X", estimator=type(self).__name__)
         Z, has = split_scores(Z, len(names), method="fit")
         kept = np.arange(len(labels)) if w is None else np.flatnonzero(w)

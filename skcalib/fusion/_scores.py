@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import check_random_state
 
-from skcalib._nested import fit_calibrator, log_probabilities
+from skcalib._inner.fits import fit_calibrator, log_probabilities
 from skcalib._rows import Array, Bools, Floats, Indices, as_array
 from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import Split, checked_splits, first_tests
