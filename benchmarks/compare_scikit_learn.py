@@ -1,4 +1,4 @@
-"""The table of the README: ``CalibratedClassifier`` beside scikit-learn's ``CalibratedClassifierCV``.
+"""Table of the README: ``CalibratedClassifier`` and scikit-learn's ``CalibratedClassifierCV``.
 
 Each method calibrates the same classifiers on the same rows. The table shows the mean over five
 random splits into 75 % training and 25 % test rows. Run::
