@@ -16,7 +16,7 @@ from skcalib._inner.checks import may_have, weight_params
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, check_in_memory, on_host
 from skcalib._validation.features import taken
 from skcalib._validation.inputs import check_integer, check_real, check_weights
-from skcalib._validation.labels import as_labels, shown
+from skcalib._validation.labels import as_labels, ordered_categories, shown
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
 from skcalib.metrics._groups import draw_rows, group_numbers
@@ -184,7 +184,7 @@ def optimism_corrected(
             "has not only decision_function, such as CalibratedClassifier(estimator)."
         )
     scorers = {k: FIGURES.get(s, s) if isinstance(s, str) else s for k, s in named(scoring).items()}
-    measures = measures_of(scorers, X, "auto")
+    measures = measures_of(scorers, X, "auto", ordered_categories(y))
     X, labels = indexable(X, column_or_1d(as_labels(y)))
     w = check_weights(sample_weight, len(labels))
     kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
