@@ -5,13 +5,12 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from .arrays import Array, Bools, Floats, Indices, both_columns, namespace, on_host
-from .inputs import as_array, as_numpy, check_in_memory, checked_rows
 from .parallel import with_one_blas_thread, with_one_openmp_thread
 from .ranking import Ranked
 from .rows import Rows, map_blocks, thin
 
 __all__ = [
     "Array", "ArrayLike", "Bools", "Floats", "Indices", "Ranked", "Rows",
-    "as_array", "as_numpy", "both_columns", "check_in_memory", "checked_rows", "map_blocks",
-    "namespace", "on_host", "thin", "with_one_blas_thread", "with_one_openmp_thread",
+    "both_columns", "map_blocks", "namespace", "on_host", "thin", "with_one_blas_thread",
+    "with_one_openmp_thread",
 ]  # fmt: skip

@@ -12,7 +12,11 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
+from skcalib._input.arrays import as_array
+from skcalib._input.labels import check_column_names, exact, in_class_order, resolve_classes, shown
+from skcalib._input.logits import check_priors, check_total_weight, warn_of_probabilities
+from skcalib._input.rows import RowStatistics, check_fitted, check_unlabelled, checked_rows
+from skcalib._rows import Array, Floats, Rows
 from skcalib._rows.arrays import (
     astype,
     check_needs_no_gradients,
@@ -21,21 +25,6 @@ from skcalib._rows.arrays import (
     on_host,
     softmax,
     weighted_sum,
-)
-from skcalib._validation.inputs import (
-    RowStatistics,
-    check_fitted,
-    check_priors,
-    check_total_weight,
-    check_unlabelled,
-    warn_of_probabilities,
-)
-from skcalib._validation.labels import (
-    check_column_names,
-    exact,
-    in_class_order,
-    resolve_classes,
-    shown,
 )
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted

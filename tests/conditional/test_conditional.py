@@ -28,7 +28,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._validation.features import fitted_columns
+from skcalib._input.features import fitted_columns
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.conditional._calibrator import _warn_of_features_alone
 from skcalib.conditional._effects import effect_scores, fit_effects

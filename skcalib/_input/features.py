@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._rows import Array, Bools, Floats, Indices, as_numpy
-from skcalib._rows.inputs import column_names
-from skcalib._validation.labels import are_missing, encode, shown
+from skcalib._rows import Array, Bools, Floats, Indices
+
+from .arrays import as_numpy, column_names
+from .labels import are_missing, encode, shown
 
 # Weight of the rows of a level, at least, and number of intervals of a column of numbers.
 LEAST_WEIGHT, N_INTERVALS = 5.0, 10

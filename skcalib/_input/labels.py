@@ -16,25 +16,17 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 
-from skcalib._rows import (
-    Array,
-    ArrayLike,
-    Bools,
-    Indices,
-    Rows,
-    arrays,
-    as_numpy,
-    check_in_memory,
-)
-from skcalib._rows.inputs import column_names
-from skcalib._validation.column_order import (
+from skcalib._rows import Array, ArrayLike, Bools, Indices, Rows, arrays
+from skcalib._warnings import ColumnOrderWarning, MissingClassesWarning, warn
+
+from .arrays import as_numpy, check_in_memory, column_names
+from .column_order import (
     agreement_below_chance,
     largest_columns,
     numeric_order,
     suspect_columns,
     without_shared_ends,
 )
-from skcalib._warnings import ColumnOrderWarning, MissingClassesWarning, warn
 
 Labels = Array
 

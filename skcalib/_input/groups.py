@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import Array, Floats, Rows, check_in_memory
+from skcalib._rows import Array, Floats, Rows
 from skcalib._warnings import warn
 
+from .arrays import check_in_memory
 from .inputs import check_weights
 from .labels import as_labels
 

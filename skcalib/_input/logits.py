@@ -1,4 +1,4 @@
-"""Checks of parameters, logits, probabilities and weights, and of rows of all three.
+"""Checks of logits, probabilities and weights.
 
 scikit-learn's checks of arrays look for data frames of many kinds first, which takes longer than
 some fits. NumPy arrays of floats skip these checks, since they would change nothing.
@@ -7,81 +7,16 @@ some fits. NumPy arrays of floats skip these checks, since they would change not
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from math import inf
-from numbers import Integral, Real
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays, as_numpy
-from skcalib._validation.labels import (
-    as_labels,
-    distinct_labels,
-    in_one_type,
-    ordered_categories,
-    shown,
-)
+from skcalib._rows import Array, ArrayLike, Bools, Floats, arrays
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
-# --------------------------------------------------------------------------------------
-# Parameters. ``sklearn.utils.check_scalar`` takes booleans for integers and NaN for any number,
-# and names no remedy.
-
-
-def check_integer(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise a ValueError for a value that is not an integer, or less than ``least``."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-
-
-def check_real(
-    name: str,
-    value: Any,
-    *,
-    high: float = inf,
-    closed: bool = False,
-    option: str | tuple[str, ...] = (),
-    remedy: str = "",
-) -> None:
-    """Raise a ValueError for a value that is not a finite real number between 0 and ``high``.
-
-    ``closed`` allows 0. ``option`` names one string, or several strings, that are allowed too.
-    """
-    options = (option,) if isinstance(option, str) else option
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and (0 < value < high or (closed and value == 0)):
-        return
-    if isinstance(value, str) and value in options:
-        return
-    wanted = f"a finite number {'of at least' if closed else 'above'} 0"
-    if high < inf:
-        wanted = f"a number {'of at least 0 and below' if closed else 'between 0 and'} {high}"
-    if options:
-        wanted = f"{', '.join(map(repr, options))} or {wanted}"
-    raise ValueError(f"{name} must be {wanted}, got {value!r}. {remedy}".rstrip())
-
-
-def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
-    """Weight of the uniform distribution: the parameter, or the weight of one row for "auto"."""
-    check_real("smoothing", smoothing, high=1, closed=True, option="auto")
-    return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)
-
-
-def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
-    """Raise a ValueError for a value that is not one of the strings, or not of a Literal type."""
-    known = get_args(options) or tuple(options)
-    if not (isinstance(value, str) and value in known):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise a ValueError for a value that is not a boolean of Python or NumPy."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {value!r}.")
+from .arrays import as_numpy
+from .labels import shown
 
 
 def check_priors(priors: Any, present: Bools) -> Floats:
@@ -142,7 +77,7 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
     dimensions = (1, 2) if flat else (2,)
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
-    _check_no_dates(x, name)
+    check_no_dates(x, name)
     values: Floats = check_array(
         x,
         dtype=FLOATS,
@@ -154,29 +89,12 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
     return values
 
 
-def _check_no_dates(x: Any, name: str) -> None:
+def check_no_dates(x: Any, name: str) -> None:
     """Raise a ValueError for dates and durations, which scikit-learn converts to numbers."""
     dtypes = [x.dtype] if hasattr(x, "dtype") else getattr(x, "dtypes", ())
     wrong = [dtype for dtype in dtypes if getattr(dtype, "kind", None) in ("m", "M")]
     if wrong:
         raise ValueError(f"{name} must hold numbers, got {wrong[0]}. Leave out its columns.")
-
-
-def check_fitted(estimator: Any) -> None:
-    """Raise a NotFittedError unless the estimator is fitted."""
-    if "classes_" not in vars(estimator):
-        check_is_fitted(estimator)
-
-
-def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
-    """Logits with the columns that the estimator was fitted to. Values may be invalid."""
-    same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
-    if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
-        return as_floats(X, "X", estimator=type(estimator).__name__)
-    _check_no_dates(X, "X")
-    options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
-    Z: Floats = validate_data(estimator, X, reset=False, **options)
-    return Z
 
 
 def check_finite(Z: Floats) -> bool:
@@ -209,17 +127,6 @@ def check_finite(Z: Floats) -> bool:
             f"-inf. {CLIP_FIRST}"
         )
     return True
-
-
-def check_labels_are_not_masked(rows: Rows) -> None:
-    """Raise a ValueError if the class of some label is masked."""
-    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
-    if n:
-        raise ValueError(
-            f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
-            "which it is -inf: a masked class is impossible. Check that the columns of X are in "
-            f"the order of the classes. {CLIP_FIRST}"
-        )
 
 
 def are_probabilities(P: Floats) -> bool:
@@ -302,29 +209,6 @@ def warn_of_new_probabilities(X: Floats) -> None:
         warn_of_probabilities(X.shape[1], kinds, "predictions")
 
 
-def check_not_swapped(**labels_and_scores: Any) -> None:
-    """Raise a ValueError if the labels, the first argument, and the scores are exchanged.
-
-    Fractions are no labels, and scores without fractions are probably labels.
-    """
-    (y_name, y), (name, x) = labels_and_scores.items()
-    if _has_fractions(y, y_name) and not _has_fractions(x, name):
-        raise ValueError(
-            f"{y_name} and {name} are probably swapped: {y_name} holds fractions, which are "
-            f"no labels, and {name} holds none. Pass labels as {y_name}."
-        )
-
-
-def _has_fractions(x: Any, name: str) -> bool:
-    """Whether an array in memory holds a number that is not whole."""
-    values = as_numpy(x, name)
-    if arrays.is_dask(values) or issparse(values):
-        return False
-    values = np.asarray(values) if hasattr(values, "columns") else values
-    is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
-    return is_float and bool((values > np.floor(values)).any())
-
-
 # --------------------------------------------------------------------------------------
 # Weights.
 
@@ -396,91 +280,13 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
     return y[kept], arrays.namespace(X).take(X, arrays.like(kept, X), axis=0), w[kept]
 
 
-# --------------------------------------------------------------------------------------
-# Rows of logits or probabilities, labels and weights, and statistics of them.
-
-
-@dataclass(frozen=True)
-class RowStatistics:
-    """Statistics of rows; the sum of two is for all rows of both."""
-
-    labels: Array  #: distinct labels of rows of positive weight, sorted
-    weight: float  #: sum of the weights
-    n_rows: int = 0  #: number of rows of positive weight
-    like_probabilities: frozenset[str] = frozenset()  #: kinds that the rows of logits may be
-    masked: bool = False  #: whether some logit is -inf
-    categories: Array | None = None  #: ordered categories of the labels
-
-    def __add__(self, other: RowStatistics) -> RowStatistics:
-        return RowStatistics(
-            np.unique(np.concatenate(in_one_type(self.labels, other.labels))),
-            self.weight + other.weight,
-            self.n_rows + other.n_rows,
-            self.like_probabilities & other.like_probabilities,
-            self.masked or other.masked,
-            other.categories if self.categories is None else self.categories,
-        )
-
-
-def check_rows(
-    X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
-) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
-    """Logits, labels and weights of the rows of positive weight, and statistics of them.
-
-    With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure.
-    """
-    name, y_name = ("y_proba", "y_true") if proba else ("X", "y")
-    labels = as_labels(y, y_name, warns=not proba)
-    X = as_floats(X, name, flat=proba, estimator=estimator)
-    if proba and X.ndim == 2 and X.shape[1] == 1:
+def refuse_masked(calibrator: Any) -> None:
+    """Raise a ValueError if the calibrator cannot leave masked classes out."""
+    if not getattr(calibrator, "_takes_masked", True):
         raise ValueError(
-            "y_proba must have one column per class, or one dimension for two classes, got "
-            f"shape {tuple(X.shape)}. If it has the probability of the second class, pass "
-            "y_proba[:, 0]."
+            f"{type(calibrator).__name__} mixes the logits of all classes, so X must hold finite "
+            "ones, got -inf. Use VectorScaling or another calibrator that maps each class "
+            "separately if -inf marks a masked class, that is, one that is impossible in a row; if "
+            "they are logarithms of zero probabilities, clip these before taking the log, as in "
+            "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
         )
-    if len(labels) != len(X):
-        names, lengths = [name, y_name], [len(X), len(labels)]
-        if proba:  # labels are the first argument of measures
-            names, lengths = names[::-1], lengths[::-1]
-        is_transposed = X.ndim == 2 and X.shape[1] == len(labels)
-        remedy = f"{name}.T, if it has a column for each row" if is_transposed else "the same rows"
-        raise ValueError(
-            f"{' and '.join(names)} must have the same rows, got inconsistent numbers of samples: "
-            f"{lengths}. Pass {remedy}."
-        )
-    masked, kinds = False, frozenset[str]()
-    if proba:
-        check_probabilities(X)
-    else:
-        masked, kinds = check_finite(X), kinds_of_probabilities(X)
-    w = None
-    if sample_weight is not None:
-        w = check_weights(sample_weight, len(labels), part=True)
-        labels, X, w = with_weight_only(labels, X, w)
-        masked = masked and bool(arrays.namespace(X).any(-np.inf == X))
-    statistics = RowStatistics(
-        labels=distinct_labels(labels),
-        weight=float(len(labels) if w is None else w.sum()),
-        n_rows=len(labels),
-        like_probabilities=kinds,
-        masked=masked,
-        categories=ordered_categories(y),
-    )
-    return (X, labels, w), statistics
-
-
-def check_unlabelled(
-    estimator: Any, X: Any, sample_weight: Any
-) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
-    """Logits and weights of rows for a fitted calibrator, and statistics of them."""
-    Z = logits_for(estimator, X, least_rows=1)
-    masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
-    w = check_weights(sample_weight, len(Z), part=True)
-    statistics = RowStatistics(
-        labels=np.zeros(0, np.intp),
-        weight=float(len(Z) if w is None else w.sum()),
-        n_rows=len(Z),
-        like_probabilities=kinds,
-        masked=masked,
-    )
-    return (Z, None, w), statistics

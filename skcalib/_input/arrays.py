@@ -1,4 +1,4 @@
-"""Conversion of all input, array-likes to Dask collections, to arrays and rows."""
+"""Conversion of input to arrays, except data frames and Dask collections."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, check_tensor, is_dask, is_tensor, on_host
-from .dask import checked_chunks
-from .rows import Rows
+from skcalib._rows.arrays import check_tensor, is_dask, is_tensor, on_host
 
 
 def as_array(
@@ -147,19 +145,3 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
 def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
     """Result of ``f(*inputs)``, or the inputs if one is a Dask collection."""
     return inputs if any(map(is_dask, inputs)) else f(*inputs)
-
-
-def checked_rows(
-    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
-) -> tuple[Rows, Any]:
-    """Rows of the arrays, and the statistics, that ``check`` returns for the inputs.
-
-    Dask collections are checked chunk by chunk on the workers, and the statistics of the chunks are
-    added: see :func:`~.dask.checked_chunks`.
-    """
-    if any(map(is_dask, inputs.values())):
-        return checked_chunks(check, **inputs)
-    arrays, statistics = check(*map(on_host, inputs.values()))
-    rows = Rows(*arrays)
-    rows.weight = statistics.weight
-    return rows, statistics
