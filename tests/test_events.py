@@ -58,6 +58,8 @@ def numbers(result):
         return numbers([getattr(result, name) for name in names if name != "label"])
     if hasattr(result, "ax_"):
         return numbers([v for name, v in sorted(vars(result).items()) if not name.endswith("_")])
+    if hasattr(result, "_asdict"):  # named tuples
+        result = result._asdict() | {"label": None}
     if isinstance(result, dict):
         return numbers(list(result.values()))
     if isinstance(result, list | tuple):

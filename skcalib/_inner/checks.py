@@ -99,7 +99,7 @@ def takes_several_labels(calibrator: Any) -> bool:
 
 def check_order(calibrator: Any, classes: Array) -> None:
     """Raise a ValueError for a calibrator with ``classes`` in another order than the logits."""
-    for name, value in classes_params(calibrator).items():
+    for name, value in params_named("classes", calibrator).items():
         if value is None:
             continue
         named = np.asarray(value)
@@ -110,8 +110,8 @@ def check_order(calibrator: Any, classes: Array) -> None:
             )
 
 
-def classes_params(estimator: Any) -> dict[str, Any]:
-    """Return the parameters ``classes`` of an estimator and its steps, by name.
+def params_named(last: str, estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator and its steps that are named ``last``, by full name.
 
     Parameters of estimators inside a calibrator are left out: the calibrator sets them itself.
     """
@@ -128,7 +128,7 @@ def classes_params(estimator: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in params.items()
-        if name.split("__")[-1] == "classes" and not is_inside_calibrator(name)
+        if name.split("__")[-1] == last and not is_inside_calibrator(name)
     }
 
 

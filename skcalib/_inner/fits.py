@@ -17,7 +17,7 @@ from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
 from skcalib._warnings import Messages, give
 from skcalib.base import BaseCalibrator
 
-from .checks import classes_params, group_params, inherits, weight_params
+from .checks import group_params, inherits, params_named, weight_params
 
 
 def fit_calibrator(
@@ -28,15 +28,21 @@ def fit_calibrator(
     classes: Array | None,
     *,
     groups: Any = None,
+    order: Array | None = None,
     **arguments: Any,
 ) -> Any:
     """Return a copy of the calibrator, fitted to logits (n, K) with a column for each class.
 
-    ``classes`` is None for calibrators of several labels per row.
+    ``classes`` is None for calibrators of several labels per row. ``order`` are the labels from the
+    lowest to the highest, if it is known: calibrators of ordered classes without an order take it.
     """
     fitted = clone(calibrator)
-    names = [name for name, value in classes_params(fitted).items() if value is None]
+    names = [name for name, value in params_named("classes", fitted).items() if value is None]
     fitted.set_params(**dict.fromkeys(names, classes))
+    for name, value in params_named("order", fitted).items():
+        # The default calibrator takes an order with ordered=True only.
+        if value is None and fitted.get_params().get(f"{name}ed", True):
+            fitted.set_params(**{name: order})
     arguments |= weight_params(fitted, w) | group_params(fitted, groups)
     if not isinstance(fitted, Pipeline):
         return fitted.fit(Z, y, **arguments)
@@ -54,8 +60,9 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
         return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
     sample = rows.in_memory()
     return fit_calibrator(
-        calibrator, sample.X, rows.classes[sample.y], sample.w, rows.classes, groups=sample.groups
-    )
+        calibrator, sample.X, rows.classes[sample.y], sample.w, rows.classes, groups=sample.groups,
+        order=rows.order,
+    )  # fmt: skip
 
 
 def with_fitted(

@@ -43,6 +43,8 @@ def as_array(
     ValueError
         For arrays that cannot be converted to NumPy, and for an invalid number of dimensions.
     """
+    if type(x) is np.ndarray and x.ndim == 2:
+        return x
     if isinstance(x, list | tuple):
         _check_not_batches(x, name)
     names = column_names(x)

@@ -10,8 +10,8 @@ from skcalib._rows import Array, Floats, Rows
 from skcalib._warnings import warn
 
 from .arrays import check_in_memory
-from .inputs import check_weights
 from .labels import as_labels
+from .logits import check_weights
 
 
 def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:

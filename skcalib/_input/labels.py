@@ -330,6 +330,52 @@ def position(pos_label: Any, classes: Labels) -> int:
     return known.index(pos_label)
 
 
+def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
+    """Return the columns of ordered classes, from the lowest class to the highest.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels in the order of the columns, which says nothing about the order of the classes.
+    order : array-like or None
+        The labels from the lowest to the highest. Labels that are no class are left out.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Numbers of the columns. Without ``order``, numbers ascend, and two classes keep their order,
+        which has no effect.
+
+    Raises
+    ------
+    ValueError
+        If ``order`` lacks a class, or is None and the classes are text.
+    """
+    if order is None:
+        if len(classes) == 2:
+            return np.arange(2)
+        if is_text(classes):
+            raise ValueError(
+                f"order is not specified: the classes are text, [{shown(classes)}], whose "
+                "alphabetical order means nothing. Pass all labels from the lowest to the highest "
+                "as order=, or y as ordered categories."
+            )
+        return np.argsort(classes)
+    ordered = exact(order, "order")
+    if ordered.ndim > 1 or len(set(ordered.tolist())) < len(ordered):
+        raise ValueError(
+            "order must be a list of distinct labels, from the lowest to the highest, got "
+            f"[{shown(ordered.ravel())}]."
+        )
+    lacking = not_among(classes, ordered)
+    if len(lacking):
+        raise ValueError(
+            f"order must name all classes, from the lowest to the highest, got [{shown(ordered)}], "
+            f"which lacks {shown(lacking)}."
+        )
+    return encode(ordered[encode(ordered, classes) >= 0], classes)
+
+
 def is_text(labels: Labels) -> bool:
     """Return whether some label is text, whose alphabetical order means nothing."""
     if labels.dtype.kind != "O":

@@ -56,7 +56,7 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     """
     if type(X) is not np.ndarray or X.ndim != 2:
         check_not_swapped(y=y, X=X)
-        X = as_array(X)
+    X = as_array(X)
     check = partial(check_rows, estimator=type(calibrator).__name__)
     rows, statistics = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
     if len(statistics.labels) == 1:
@@ -65,7 +65,12 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     classes = resolve_classes(
         statistics.labels, rows.n_columns, calibrator.classes, X, categories=statistics.categories
     )
-    rows = rows.relabel(partial(encode, classes=classes), classes=classes, masked=statistics.masked)
+    rows = rows.relabel(
+        partial(encode, classes=classes),
+        classes=classes,
+        masked=statistics.masked,
+        order=statistics.categories,
+    )
     check_column_order(rows, named=calibrator.classes is not None)
     if statistics.masked:
         refuse_masked(calibrator)
@@ -84,22 +89,30 @@ def check_new_logits(
     A tensor stays on its device if ``on_device``. ``calibrator`` is fitted.
     """
     X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
-    if not arrays.is_tensor(X):
-        check_column_names(X, calibrator.classes_)
-        Z = logits_for(calibrator, X)
+    is_array = isinstance(X, np.ndarray)
+    if not is_array and arrays.is_tensor(X):
+        Z = _tensor_for(calibrator, X, on_device=on_device)
     else:
-        if 0 in X.shape:
-            check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
-        validate_data(calibrator, X, reset=False, skip_check_array=True)
-        if not on_device:
-            arrays.check_needs_no_gradients(X, "X")
-        Z = X if on_device else arrays.on_host(X)
+        if not is_array:
+            check_column_names(X, calibrator.classes_)
+        Z = logits_for(calibrator, X)
     n_rows = Z.shape[0]
     if n_rows and check_finite(Z):
         refuse_masked(calibrator)
     if n_rows > 1:
         warn_of_new_probabilities(Z)
-    return Z, lambda output: arrays.following(output, X)
+    return Z, lambda output: output if is_array else arrays.following(output, X)
+
+
+def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
+    """Return a tensor of logits on its device, or an array on the host."""
+    if 0 in X.shape:
+        check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
+    validate_data(calibrator, X, reset=False, skip_check_array=True)
+    if on_device:
+        return X
+    arrays.check_needs_no_gradients(X, "X")
+    return arrays.on_host(X)
 
 
 def check_fitted(estimator: Any) -> None:

@@ -38,14 +38,16 @@ class DaskRows(Rows):
 
     is_local = False
 
-    def __init__(self, chunks: list[Any], n_rows: int, X: Any, *arrays: Any, **about: Any) -> None:
-        super().__init__(X, *arrays, **about)
+    def __init__(
+        self, chunks: list[Any], n_rows: int, X: Any, y: Any, w: Any, **attributes: Any
+    ) -> None:
+        super().__init__(X, y, w, **attributes)
         self.chunks, self.n_rows = chunks, n_rows
 
-    def _with(self, chunks: list[Any], **changes: Any) -> DaskRows:
-        """Return rows with other chunks, with the arrays without rows by their names."""
-        names = ("X", "y", "w", "classes", "masked")
-        rows = DaskRows(chunks, self.n_rows, **{n: getattr(self, n) for n in names} | changes)
+    def replace(self, **changes: Any) -> DaskRows:  # type: ignore[override]
+        """Return the rows with other chunks, arrays without rows, or attributes, by their names."""
+        names = ("chunks", "n_rows", "X", "y", "w", "classes", "masked", "order")
+        rows = DaskRows(**{name: getattr(self, name) for name in names} | changes)
         rows.weight = self.weight
         return rows
 
@@ -61,11 +63,12 @@ class DaskRows(Rows):
         one_row = (None if a is None else np.zeros((1, *a.shape[1:]), a.dtype) for a in arrays)
         first = f(*one_row)
         few = self.n_rows * first.size <= MOST_STORED
-        return self._with(kept(self._tasks(lambda chunk: chunk.map(f)), few=few), X=first[:0])
+        chunks = kept(self._tasks(lambda chunk: chunk.map(f)), few=few)
+        return self.replace(chunks=chunks, X=first[:0])
 
     def relabel(self, f: Callable[[Any], Array], **changes: Any) -> DaskRows:
         chunks = kept(self._tasks(lambda chunk: chunk.relabel(f)))
-        return self._with(chunks, y=np.zeros(0, np.intp), **changes)
+        return self.replace(chunks=chunks, y=np.zeros(0, np.intp), **changes)
 
     def take(self, index: Any) -> Rows:
         """Return the rows of a slice of each chunk, in the memory of this process."""
@@ -94,7 +97,7 @@ class DaskRows(Rows):
         parts = computed(chunks)
         columns = zip(*((part.X, part.y, part.w) for part in parts), strict=True)
         arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
-        return Rows(*arrays, classes=self.classes, masked=self.masked)
+        return Rows(*arrays, classes=self.classes, masked=self.masked, order=self.order)
 
 
 def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -> Any:

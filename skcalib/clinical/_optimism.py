@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._inner.checks import may_have, weight_params
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.features import taken
-from skcalib._input.labels import as_labels, shown
+from skcalib._input.labels import as_labels, ordered_categories, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, on_host
@@ -186,7 +186,7 @@ def optimism_corrected(
             "has not only decision_function, such as CalibratedClassifier(estimator)."
         )
     scorers = {k: FIGURES.get(s, s) if isinstance(s, str) else s for k, s in named(scoring).items()}
-    measures = measures_of(scorers, X, "auto")
+    measures = measures_of(scorers, X, "auto", ordered_categories(y))
     X, labels = indexable(X, column_or_1d(as_labels(y)))
     w = check_weights(sample_weight, len(labels))
     kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)

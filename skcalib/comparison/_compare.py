@@ -165,7 +165,7 @@ def compare_calibrators(
         calibrators = taking_masked(every) if masked or checked.masked_ else every
     members = _members(calibrators, w, classes)
     check_option("reference", reference, [*members, BEST_REFERENCE])
-    measures = measures_of(scoring, X, kind)
+    measures = measures_of(scoring, X, kind, checked.order_)
     if judged is None:
         splits = [
             (rows.part(train), None if groups is None else groups[train], rows.part(test_rows))
@@ -174,7 +174,7 @@ def compare_calibrators(
     else:
         splits = [(rows, groups, judged)]
     jobs = [
-        delayed(_outcome)(member, *split, classes, measures)
+        delayed(_outcome)(member, *split, classes, checked.order_, measures)
         for member in members.values()
         for split in splits
     ]
@@ -209,12 +209,13 @@ def _progress_line() -> Callable[[int, int], None]:
 
 
 class _CheckedInput(Uncalibrated):
-    """Checked logits and labels, and whether some classes are masked."""
+    """Checked logits and labels, whether classes are masked, and their order if it is known."""
 
     masked_: bool
+    order_: Array | None
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return {"masked_": rows.masked}
+        return {"masked_": rows.masked, "order_": rows.order}
 
 
 def _base_rate_log_loss(rows: Sample) -> float:
@@ -266,13 +267,16 @@ def _outcome(
     groups: Any,
     test: Sample,
     classes: Array,
+    order: Array | None,
     measures: list[NamedScorer],
 ) -> Outcome:
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
         arguments = checks.features_argument(calibrator, train.features)
-        fitted = fits.fit_calibrator(calibrator, *train[:3], classes, groups=groups, **arguments)
+        fitted = fits.fit_calibrator(
+            calibrator, *train[:3], classes, groups=groups, order=order, **arguments
+        )
         seconds = time.perf_counter() - start
         known = np.asarray(getattr(fitted, "classes_", classes))
         arguments = checks.features_argument(fitted, test.features)

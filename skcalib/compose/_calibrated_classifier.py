@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skcalib._inner import checks, fits
 from skcalib._input.arrays import as_numpy
 from skcalib._input.features import named_columns, taken
+from skcalib._input.labels import ordered_categories
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
 from skcalib._rows import Array, ArrayLike, Floats, arrays
@@ -202,7 +203,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             split hold a single class, if the test rows hold a single class (with ``ensemble=True``,
             the test rows of each split), or if ``ensemble`` has another value.
         """
-        y = as_numpy(y, "y")
+        order, y = ordered_categories(y), as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
         calibrator = self.calibrator if self.method is None else self.method
         if calibrator is None:
@@ -224,7 +225,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         if features is not None:
             self._check_features(calibrator, features, len(arguments.y))
         sets, response = self._calibration_sets(arguments, w)
-        self.calibrators_ = [self._fitted(calibrator, one, arguments, features) for one in sets]
+        self.calibrators_ = [
+            self._fitted(calibrator, one, arguments, features, order) for one in sets
+        ]
         self.estimators_ = [estimator for one in sets for estimator in one.estimators]
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0], response)
@@ -254,7 +257,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         named_columns(features, n_rows)
 
     def _fitted(
-        self, calibrator: Any, one: CalibrationSet, arguments: FitArguments, features: Any
+        self,
+        calibrator: Any,
+        one: CalibrationSet,
+        arguments: FitArguments,
+        features: Any,
+        order: Array | None,
     ) -> Any:
         """A copy of the calibrator, fitted to held-out logits."""
         estimators, Z, rows, w = one
@@ -266,7 +274,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             groups = rows
         classes = None if arguments.response.multilabel else classes_of(estimators[0])
         params = {} if features is None else {"features": taken(features, rows)}
-        return fits.fit_calibrator(calibrator, Z, y, w, classes, groups=groups, **params)
+        return fits.fit_calibrator(
+            calibrator, Z, y, w, classes, groups=groups, order=order, **params
+        )
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
         """Weights as an argument, where the classifier takes one or routing decides."""

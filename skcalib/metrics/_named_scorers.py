@@ -87,11 +87,6 @@ class NamedScorer(NamedTuple):
         own = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
         return own and self.scorer.params.get("kind") != "multilabel"
 
-    @property
-    def depends_on_order(self) -> bool:
-        """Whether the order of the classes matters, as for ordered classes."""
-        return getattr(self.scorer, "measure", None) is ranked_probability_score
-
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
@@ -102,28 +97,25 @@ def measured(
 ) -> dict[str, float]:
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
-    order, in_order = np.argsort(classes), Predictions(classes, P)
+    order = np.argsort(classes)
     test, classes, P = sample, classes[order], P[:, order].astype(np.float64, copy=False)
     if all(measure.takes_rows for measure in measures):  # one check for all of them
         P = check_input(sample.y, P, sample.w, classes)
         test = Sample(sample.Z, None, None, None)
     predictions = Predictions(classes, P)
-    return {
-        measure.name: measure(in_order, sample.Z, sample.y, sample.w)
-        if measure.depends_on_order
-        else measure(predictions, *test[:3])
-        for measure in measures
-    }
+    return {measure.name: measure(predictions, *test[:3]) for measure in measures}
 
 
-def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
-    """The measures that ``scoring`` names, after the log loss, which is always included.
+def measures_of(
+    scoring: Any, logits: Any, kind: Kind, order: Array | None = None
+) -> list[NamedScorer]:
+    """Return the measures that ``scoring`` names, after the log loss, which is always included.
 
-    ``kind`` is passed to calibration errors by name. Raise a ValueError for a measure that would
-    load Dask collections into memory.
+    ``kind`` is passed to calibration errors by name, and ``order``, if it is known, to measures of
+    ordered classes. Raise a ValueError for a measure that would load Dask collections into memory.
     """
     check_kind(kind, ["auto", "top-label", "binary", "classwise"])
-    measures = [_measure(LOG_LOSS, "neg_log_loss", kind)]
+    measures = [_measure(LOG_LOSS, "neg_log_loss", kind, order)]
     log_losses = calibration_scorer("neg_log_loss"), sklearn.metrics.get_scorer("neg_log_loss")
     for name, scorer in named(scoring).items():
         if not isinstance(name, str):
@@ -137,7 +129,7 @@ def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
                 f"{scorer!r} for it. Choose another name."
             )
         if name != LOG_LOSS:
-            measures.append(_measure(name, scorer, kind))
+            measures.append(_measure(name, scorer, kind, order))
     for measure in measures:
         if not measure.takes_rows:
             check_in_memory(
@@ -165,7 +157,7 @@ def named(scoring: Any) -> Mapping[Any, Any]:
     return {LOG_LOSS if s == "neg_log_loss" else s.removeprefix("neg_"): s for s in names}
 
 
-def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
+def _measure(name: str, scorer: Any, kind: Kind, order: Array | None) -> NamedScorer:
     if isinstance(scorer, str):
         # Accuracy by predictions of scikit-learn would load Dask collections into memory.
         if scorer == "accuracy":
@@ -173,6 +165,8 @@ def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
         one = calibration_scorer(scorer)
         if isinstance(one, CalibrationScorer) and "kind" in signature(one.measure).parameters:
             one.params = {"kind": kind} | one.params
+        if isinstance(one, CalibrationScorer) and one.measure is ranked_probability_score:
+            one.params = {"order": order} | one.params
         return NamedScorer(name, one, -1 if scorer.startswith("neg_") else 1)
     if not callable(scorer):
         raise ValueError(

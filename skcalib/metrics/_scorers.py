@@ -90,9 +90,7 @@ class CalibrationScorer(BaseEstimator):
             P = of_outputs(estimator.predict_proba(X), estimator.classes_)
         else:
             P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
-            # The order of ordered classes is the order of the columns, which may not be sorted.
-            keeps_order = self.measure is ranked_probability_score and any(labels[:-1] > labels[1:])
-            if not (isinstance(P, Rows) or keeps_order):  # rows have been checked
+            if not isinstance(P, Rows):  # rows have been checked
                 y_true, P, labels = if_in_memory(_in_sorted_order, y_true, P, labels)
             if "labels" in accepted:
                 params["labels"] = labels
@@ -133,10 +131,13 @@ def _mean_part(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    order: ArrayLike | None = None,
 ) -> float:
-    """Part of :func:`score_decomposition`; the mean over classes or labels if there are several."""
-    rows = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-    parts = score_decomposition(y_true, y_proba, score=score, kind=kind, **rows)
+    """Return a part of :func:`score_decomposition`, or its mean over several events in a row."""
+    parts = score_decomposition(
+        y_true, y_proba, score=score, kind=kind, sample_weight=sample_weight, labels=labels,
+        pos_label=pos_label, order=order,
+    )  # fmt: skip
     return float(np.mean(getattr(parts, part)))
 
 
@@ -265,8 +266,8 @@ def _check_arguments(
 def _check_values(measure: Callable[..., Any], params: dict[str, Any]) -> None:
     """Raise a ValueError for invalid arguments, by a call with two rows."""
     is_multilabel = params.get("kind") == "multilabel"
-    if not is_multilabel:  # two rows may lack the label
-        params = {key: value for key, value in params.items() if key != "pos_label"}
+    if not is_multilabel:  # two rows may lack the labels
+        params = {key: value for key, value in params.items() if key not in ("pos_label", "order")}
     y = np.eye(2) if is_multilabel else [0, 1]
     if np.ndim(measure(y, np.full((2, 2), 0.5), **params)):
         raise ValueError("average must be 'macro' or 'micro' for a scorer, got None.")

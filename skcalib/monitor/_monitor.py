@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from skcalib._input.groups import check_groups
 from skcalib._input.labels import exact, resolve_classes
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
 from skcalib._rows import Array, ArrayLike, Floats, on_host
 from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
-from skcalib._splits import checked_groups
 from skcalib._version import Versioned
 from skcalib._warnings import ColumnOrderWarning, warn
 from skcalib.metrics import ReliabilityCurve, reliability_curve
@@ -224,7 +224,7 @@ class CalibrationMonitor(Versioned):
         if w is not None or groups is not None:
             w = np.ones(n) if w is None else w.copy()
             if groups is not None:
-                groups, counts = checked_groups(np.empty((n, 0)), groups), w > 0
+                groups, counts = check_groups(np.empty((n, 0)), groups), w > 0
                 new = new_groups(groups[counts], self._memory)
                 w[counts] *= new.rows
             if w.any():
