@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skcalib._input.arrays import as_array, as_numpy
+from skcalib._input.dask import collection_row, map_collection
 from skcalib._input.labels import (
     as_labels,
     encode,
@@ -29,7 +30,6 @@ from skcalib._input.rows import (
     check_new_logits,
 )
 from skcalib._rows import Array, Floats, Rows, arrays, map_blocks
-from skcalib._rows.dask import collection_row, map_collection
 
 from ._version import Versioned
 

@@ -12,40 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from skcalib._rows import Array, ArrayLike, Bools, Floats, arrays
+from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 from .arrays import as_numpy
-from .labels import shown
-
-
-def check_priors(priors: Any, present: Bools) -> Floats:
-    """Priors (K,) that sum to one; a ValueError for numbers that are not a distribution.
-
-    ``present`` (K,) says which classes have rows. The prior of other classes must be 0.
-    """
-    values = np.asarray(priors)
-    if values.shape != present.shape or values.dtype.kind not in "iuf":
-        raise ValueError(
-            f"priors must be a list of {len(present)} numbers, one for each of the classes in "
-            f"their order, or a Series or a dict by name, got {type(priors).__name__} of shape "
-            f"{values.shape}."
-        )
-    if not are_probabilities(values[None].astype(np.float64)):
-        raise ValueError(
-            f"priors must be probabilities that sum to one, got a minimum of {values.min():g} and "
-            f"a sum of {values.sum():g}. Pass numbers of rows divided by their sum."
-        )
-    absent = np.flatnonzero((values > 0) & ~present)
-    if len(absent):
-        raise ValueError(
-            "priors must be 0 for classes without rows in y, whose predictions are unknown, got "
-            f"positive ones in places [{shown(absent)}]. Set them to 0, or calibrate with rows of "
-            "these classes."
-        )
-    normalized: Floats = values / values.sum(dtype=np.float64)
-    return normalized
-
 
 # --------------------------------------------------------------------------------------
 # Logits and probabilities.

@@ -16,8 +16,8 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skcalib._input.dask import checked_chunks
 from skcalib._rows import Array, Floats, Rows, arrays
-from skcalib._rows.dask import checked_chunks
 
 from .arrays import as_array, as_numpy
 from .labels import (
