@@ -641,12 +641,28 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
 
 
 def of_outputs(P: Any, classes: Any) -> Any:
-    """Probabilities (n, n_labels) of a classifier, which may return a list over the labels.
+    """Return the probabilities of a classifier with a column for each class or label.
 
-    ``classes`` are its ``classes_``: the label of each column of the arrays in the list.
+    Parameters
+    ----------
+    P : object
+        Output of ``predict_proba``. Classifiers of several labels per row may return a list of
+        arrays. Neural networks with one sigmoid return one column, the probability of the second
+        of two classes.
+    classes : array-like or list of array-likes
+        Attribute ``classes_``: the label of each column, or of each column of the arrays in a list.
+
+    Returns
+    -------
+    object
+        Probabilities of shape (n_samples, n_classes) or (n_samples, n_labels).
     """
     if not isinstance(P, list):
-        return P
+        is_column = getattr(P, "ndim", 2) == 1 or getattr(P, "shape", (0, 0))[1:] == (1,)
+        if not is_column or isinstance(classes, list) or len(classes) != 2:
+            return P
+        p = np.asarray(arrays.on_host(P)).reshape(-1)
+        return np.stack([1 - p, p], axis=1)
     columns = []
     for p, known in zip(map(arrays.on_host, P), map(list, classes), strict=True):
         if not all(label in (0, 1) for label in known):
@@ -654,5 +670,6 @@ def of_outputs(P: Any, classes: Any) -> Any:
                 "Each output of the classifier must be an indicator of a label, got one with "
                 f"classes {shown(known)}. Calibrate outputs of several classes one by one."
             )
-        columns.append(p[:, known.index(1)] if 1 in known else np.zeros_like(p[:, 0]))
+        both = of_outputs(p, np.array(known))
+        columns.append(both[:, known.index(1)] if 1 in known else np.zeros_like(p[:, 0]))
     return np.column_stack(columns)

@@ -99,6 +99,18 @@ def check_finite(Z: Floats) -> bool:
     return True
 
 
+def check_not_tiny(Z: Floats) -> None:
+    """Raise a ValueError if all logits are so close to zero that their ratios underflow."""
+    xp, limits = arrays.namespace(Z), arrays.namespace(Z).finfo(Z.dtype)
+    smallest = float(limits.smallest_normal) / float(limits.eps)
+    largest = max(float(xp.max(Z)), -float(xp.min(Z)))
+    if 0 < largest < smallest:
+        raise ValueError(
+            f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"
+            f", got {largest:.1g}. Multiply X by the same large number."
+        )
+
+
 def are_probabilities(P: Floats) -> bool:
     """Whether rows (n, K) are non-negative and sum to one, or one column is between 0 and 1."""
     xp = arrays.namespace(P)

@@ -37,6 +37,7 @@ from .logits import (
     as_floats,
     check_finite,
     check_no_dates,
+    check_not_tiny,
     check_probabilities,
     check_weights,
     kinds_of_probabilities,
@@ -223,6 +224,7 @@ def check_rows(
         check_probabilities(X)
     else:
         masked, kinds = check_finite(X), kinds_of_probabilities(X)
+        check_not_tiny(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._inner.checks import may_have, weight_params
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.features import taken
-from skcalib._input.labels import as_labels, ordered_categories, shown
+from skcalib._input.labels import as_labels, of_outputs, ordered_categories, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, on_host
@@ -239,7 +239,7 @@ def _values(
     classes = np.asarray(on_host(model.classes_))
     values_of_parts = []
     for part in parts:
-        P = np.asarray(on_host(model.predict_proba(part.Z)))
+        P = np.asarray(on_host(of_outputs(model.predict_proba(part.Z), classes)))
         values = measured(P, part, classes, measures)
         values_of_parts.append([values[measure.name] for measure in measures])
     return np.array(values_of_parts)

@@ -232,6 +232,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         if len(classes) < 2:
             content = f"one class only: {shown(classes)}" if len(y) else "0 samples"
             raise ValueError(f"y must hold at least two classes, got {content}.")
+        remedy = f"The smallest of {len(classes)} probabilities is at most {1 / len(classes):.3g}."
+        check_real("min_proba", self.min_proba, high=1 / len(classes), option="auto", remedy=remedy)
         return FitArguments(X, y, response, *self._routed(caller, y, params))
 
     def _store_response(self, estimator: Any, response: Response) -> None:

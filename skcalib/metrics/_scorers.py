@@ -86,10 +86,9 @@ class CalibrationScorer(BaseEstimator):
             params["features"] = X if features is None else features
         if "n_resamples" in accepted:  # the estimate needs no resamples
             params.setdefault("n_resamples", 1)
-        if self.params.get("kind") == "multilabel":
-            P = of_outputs(estimator.predict_proba(X), estimator.classes_)
-        else:
-            P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
+        P = of_outputs(estimator.predict_proba(X), estimator.classes_)
+        if self.params.get("kind") != "multilabel":
+            labels = np.asarray(on_host(estimator.classes_))
             if not isinstance(P, Rows):  # rows have been checked
                 y_true, P, labels = if_in_memory(_in_sorted_order, y_true, P, labels)
             if "labels" in accepted:
