@@ -20,10 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._input.arrays import as_array, as_numpy
 from skcalib._input.dask import collection_row, map_collection
-from skcalib._input.labels import (
-    as_labels,
-    encode,
-)
+from skcalib._input.labels import as_labels, encode
 from skcalib._input.rows import (
     check_fit,
     check_fitted,

@@ -20,17 +20,8 @@ from skcalib._input.dask import checked_chunks
 from skcalib._rows import Array, Floats, Rows, arrays
 
 from .arrays import as_array, as_numpy
-from .labels import (
-    as_labels,
-    check_column_names,
-    check_column_order,
-    distinct_labels,
-    encode,
-    in_one_type,
-    ordered_categories,
-    resolve_classes,
-    shown,
-)
+from .classes import check_column_names, check_column_order, ordered_categories, resolve_classes
+from .labels import as_labels, distinct_labels, encode, in_one_type, shown
 from .logits import (
     CLIP_FIRST,
     FLOATS,

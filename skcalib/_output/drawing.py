@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, softmax
 
-from skcalib._input.labels import of_outputs
+from skcalib._input.indicators import of_outputs
 from skcalib._input.parameters import check_option
 from skcalib._rows import on_host
 

@@ -14,8 +14,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._inner.checks import may_have, weight_params
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.classes import ordered_categories
 from skcalib._input.features import taken
-from skcalib._input.labels import as_labels, of_outputs, ordered_categories, shown
+from skcalib._input.indicators import of_outputs
+from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, on_host

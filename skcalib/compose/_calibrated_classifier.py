@@ -15,8 +15,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._inner import checks, fits
 from skcalib._input.arrays import as_numpy
+from skcalib._input.classes import ordered_categories
 from skcalib._input.features import named_columns, taken
-from skcalib._input.labels import ordered_categories
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
 from skcalib._rows import Array, ArrayLike, Floats, arrays

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.frozen import FrozenEstimator
 
-from skcalib._input.labels import encode, ordered_categories
+from skcalib._input.classes import ordered_categories
+from skcalib._input.labels import encode
 from skcalib._input.rows import check_fitted
 from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._splits import Split

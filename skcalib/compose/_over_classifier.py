@@ -18,16 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from skcalib._inner.checks import check_classifier, may_have
 from skcalib._input.arrays import as_numpy
 from skcalib._input.groups import check_groups
-from skcalib._input.labels import (
-    as_indicator,
-    as_labels,
-    distinct_labels,
-    has_columns,
-    not_among,
-    of_outputs,
-    shown,
-    takes_indicator,
-)
+from skcalib._input.indicators import as_indicator, has_columns, of_outputs, takes_indicator
+from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
 from skcalib._input.parameters import check_option, check_real
 from skcalib._rows import Array, Floats, arrays
 from skcalib._version import Versioned

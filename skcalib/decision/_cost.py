@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.arrays import as_numpy, check_in_memory
-from skcalib._input.labels import check_column_names, check_labels_of_columns
+from skcalib._input.classes import check_column_names
+from skcalib._input.indicators import check_labels_of_columns
 from skcalib._input.logits import FLOATS, check_weights
 from skcalib._input.parameters import check_real
 from skcalib._rows import ArrayLike, Floats, Indices, map_blocks

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from skcalib._inner.fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory
-from skcalib._input.labels import check_column_names
+from skcalib._input.classes import check_column_names
 from skcalib._input.logits import check_finite, kinds_of_probabilities, warn_of_probabilities
 from skcalib._input.parameters import check_integer
 from skcalib._rows import Array, Bools, Floats, Indices

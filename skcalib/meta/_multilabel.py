@@ -18,13 +18,13 @@ from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
 from skcalib._input.arrays import as_numpy, check_in_memory
 from skcalib._input.groups import check_groups
-from skcalib._input.labels import (
+from skcalib._input.indicators import (
     as_columns,
     as_indicator,
     check_labels_of_columns,
     names_of_labels,
-    shown,
 )
+from skcalib._input.labels import shown
 from skcalib._input.logits import (
     FEW_LOG_ODDS,
     FLOATS,

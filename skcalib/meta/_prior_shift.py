@@ -13,7 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from skcalib._input.arrays import as_array
-from skcalib._input.labels import check_column_names, exact, in_class_order, resolve_classes, shown
+from skcalib._input.classes import check_column_names, in_class_order, resolve_classes
+from skcalib._input.labels import exact, shown
 from skcalib._input.logits import are_probabilities, check_total_weight, warn_of_probabilities
 from skcalib._input.rows import RowStatistics, check_fitted, check_unlabelled, checked_rows
 from skcalib._rows import Array, Bools, Floats, Rows

@@ -10,22 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._input.arrays import as_array, check_in_memory
-from skcalib._input.labels import (
-    SEVERAL_LABELS,
-    as_columns,
-    as_indicator,
+from skcalib._input.classes import (
     check_column_names,
     check_column_order,
-    check_labels_of_columns,
     columns_in_order,
-    encode,
     event_index,
-    exact,
-    names_of_labels,
     position,
     resolve_classes,
-    shown,
 )
+from skcalib._input.indicators import (
+    as_columns,
+    as_indicator,
+    check_labels_of_columns,
+    names_of_labels,
+)
+from skcalib._input.labels import SEVERAL_LABELS, encode, exact, shown
 from skcalib._input.logits import as_floats, check_probabilities, check_weights, with_weight_only
 from skcalib._input.parameters import check_option
 from skcalib._input.rows import check_not_swapped, check_rows, checked_rows

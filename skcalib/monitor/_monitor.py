@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from skcalib._input.classes import resolve_classes
 from skcalib._input.groups import check_groups
-from skcalib._input.labels import exact, resolve_classes
+from skcalib._input.labels import exact
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
 from skcalib._rows import Array, ArrayLike, Floats, on_host

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._input.labels import columns_in_order
+from skcalib._input.classes import columns_in_order
 from skcalib._input.parameters import check_integer, check_real, fitted_smoothing
 from skcalib._optimize.ordinal import LOWEST_LOGIT, fit_ordinal
 from skcalib._optimize.temperature import fit_inverse_temperature

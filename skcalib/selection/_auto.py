@@ -13,8 +13,9 @@ from sklearn.utils import column_or_1d
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import log_probabilities
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.classes import columns_in_order
 from skcalib._input.groups import in_groups
-from skcalib._input.labels import as_labels, columns_in_order
+from skcalib._input.labels import as_labels
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
