@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any
 
 MODULES = (
-    "rows", "logits", "labels", "classes", "indicators", "parameters", "arrays", "groups", "features",
-    "column_order",
+    "rows", "logits", "labels", "classes", "indicators", "parameters", "arrays", "groups",
+    "features", "column_order",
 )  # fmt: skip
 
 
