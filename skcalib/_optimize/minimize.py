@@ -3,13 +3,10 @@
 All fits that minimize are calls of :mod:`scipy.optimize`. All problems are convex except one:
 
 - *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
-  method, or between bounds. If a few rows determine the zero, ``minimize_scalar`` finds the best
-  factor for the mixture, which is not convex (:mod:`skcalib._optimize.temperature`).
-- *Vector and matrix maps*: ``minimize`` with :class:`PreconditionedLBFGS` as its ``method``, and
-  the preconditioners of :mod:`skcalib._optimize.maps`. Passes over more features than
-  ``linear.FEW_ELEMENTS`` are in the precision of the logits until the gradient norm is small or
-  rounding hides progress, and then in double precision. For few rows of two classes with a ridge
-  penalty the method is :func:`~skcalib._optimize.newton.newton` with the whole Hessian.
+  method, or by Brent's method between bounds (:mod:`skcalib._optimize.temperature`). If saturated
+  rows determine the zero, a grid precedes the search, since the loss of the mixture is not convex.
+- *Vector and matrix maps*: ``minimize`` with :func:`preconditioned_lbfgs` as its ``method``, and
+  the preconditioners of :mod:`skcalib._optimize.maps`.
 - *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with ``newton``, which
   takes Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
 - *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:
@@ -19,22 +16,21 @@ All fits that minimize are calls of :mod:`scipy.optimize`. All problems are conv
   (:mod:`skcalib.conditional._effects`). *Class priors*: "trust-ncg" in their logarithms
   (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
 
-Processor times as multiples of the method in use, for vector and matrix maps of single precision
-logits with ``alpha=1`` (``python benchmarks/bench_solvers.py``, one thread). "L-BFGS-B" is SciPy's
-method, in coordinates in which the preconditioner at the start is the unit matrix:
+Processor times of "L-BFGS-B" as multiples of the method in use, for vector and matrix maps of
+single precision logits with ``alpha=1``, in coordinates in which the preconditioner at the start is
+the unit matrix (``python benchmarks/bench_solvers.py``, one thread):
 
-=============  ========  ======================  ===================
-rows, classes  in use    "trust-exact", whole    "L-BFGS-B" of SciPy
-                         Hessian
-=============  ========  ======================  ===================
-200 x 2        newton    1.2 and 1.0             1.7 and 1.7
-1000 x 2       newton    1.1 and 1.2             1.7 and 1.6
-300 000 x 2    L-BFGS    1.0 and 1.4             2.6 and 1.4
-1000 x 10      L-BFGS    1.3 and 2.2             1.4 and 3.0
-5000 x 10      L-BFGS    3.2 and 5.2             1.7 and 2.3
-300 000 x 10   L-BFGS    2.2 and 6.2             2.0 and 2.3
-5000 x 100     L-BFGS    3.1 and not tried       2.1 and not tried
-=============  ========  ======================  ===================
+=============  ======  ======
+rows, classes  vector  matrix
+=============  ======  ======
+200 x 2        1.4     1.7
+1000 x 2       1.4     1.6
+300 000 x 2    2.1     2.0
+1000 x 10      1.4     2.4
+5000 x 10      1.3     2.8
+300 000 x 10   1.9     1.8
+5000 x 100     2.3
+=============  ======  ======
 
 Sigmoids of all classes at once by ``newton``, beside methods of SciPy class by class, which are
 given gradients, and "trust-exact" Hessians as well:
