@@ -1,4 +1,4 @@
-"""The table of the README: ``CalibratedClassifier`` beside scikit-learn's ``CalibratedClassifierCV``.
+"""Table of the README: ``CalibratedClassifier`` and scikit-learn's ``CalibratedClassifierCV``.
 
 Each method calibrates the same classifiers on the same rows. The table shows the mean over five
 random splits into 75 % training and 25 % test rows. Run::
@@ -36,9 +36,7 @@ def methods(classifier: ClassifierMixin) -> dict[str, ClassifierMixin]:
 
 def main() -> None:
     """Print log loss, ECE and accuracy of each method on two data sets."""
-    made = make_classification(
-        3000, 20, n_informative=8, n_classes=3, flip_y=0.1, random_state=0
-    )
+    made = make_classification(3000, 20, n_informative=8, n_classes=3, flip_y=0.1, random_state=0)
     data = {
         "boosting, 3 classes made by scikit-learn": (
             HistGradientBoostingClassifier(max_iter=50, random_state=0), *made
@@ -49,7 +47,9 @@ def main() -> None:
         print(f"\n{title:40} log loss    ECE  accuracy")
         for name, method in methods(classifier).items():
             results = []
-            for train, test in StratifiedShuffleSplit(5, test_size=0.25, random_state=0).split(X, y):
+            for train, test in StratifiedShuffleSplit(5, test_size=0.25, random_state=0).split(
+                X, y
+            ):
                 P = method.fit(X[train], y[train]).predict_proba(X[test])
                 ece = expected_calibration_error(y[test], P)
                 results.append([log_loss(y[test], P), ece, np.mean(P.argmax(axis=1) == y[test])])

@@ -14,10 +14,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._base import BaseCalibrator
+from skcalib import base
 from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
 from skcalib._validation.labels import SEVERAL_LABELS, encode, shown
 from skcalib._warnings import Messages, give
+from skcalib.base import BaseCalibrator
 
 # Calibrators for the methods of scikit-learn's CalibratedClassifierCV.
 METHODS = {
@@ -243,10 +244,10 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
     The logarithms are -inf for masked classes, and finite for other classes.
     """
     if not isinstance(Z, np.ndarray):  # a graph that is built, or a tensor in a module
-        return output_of(calibrator, "_log_probabilities", Z)
+        return output_of(calibrator, base.log_probabilities, Z)
     if _inherits(calibrator, "predict_proba"):
         calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
-        return calibrator._log_probabilities(Z)  # noqa: SLF001
+        return base.log_probabilities(calibrator, Z)
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
     known = np.asarray(on_host(getattr(calibrator, "classes_", classes)))
     if P.shape != (len(Z), len(known)) or not np.isfinite(P).all():
@@ -285,17 +286,18 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
     return [calibrator]
 
 
-def output_of(calibrator: Any, method: str, Z: Any) -> Any:
-    """Output of a calibrator, or of a pipeline of calibrators, for a block of logits ``Z``.
+def output_of(calibrator: Any, output: base.Output, Z: Any) -> Any:
+    """Return the output of a calibrator, or a pipeline of calibrators, for a block of logits.
 
-    ``method`` is a method of blocks of BaseCalibrator. Outputs are NaN where a calibrator would
-    raise an error for masked classes.
+    ``output`` is a function of :mod:`skcalib.base`, such as ``probabilities``. Outputs are NaN
+    where a calibrator would raise an error for masked classes.
     """
     xp, members = namespace(Z), blockwise(calibrator)
     for i, member in enumerate(members):
         if not member._takes_masked:  # noqa: SLF001
             Z = xp.where(-np.inf == Z, np.nan, Z)
-        Z = getattr(member, method if i == len(members) - 1 else "_calibrated")(Z)
+        f = output if i == len(members) - 1 else base.calibrated_logits
+        Z = f(member, Z)
     return Z
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils import get_tags
 
-from skcalib._base import BaseCalibrator
+from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.experimental import EstimatorCalibration

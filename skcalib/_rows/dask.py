@@ -16,7 +16,7 @@ import numpy as np
 
 from .arrays import Array, is_dask
 from .parallel import with_one_blas_thread
-from .rows import BlockFunction, Reduction, Rows, sum_blocks
+from .rows import BlockFunction, Reduction, Rows, block_slices, sum_blocks
 
 # A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
 # classes with fewer than RARE_ROWS rows.
@@ -103,7 +103,7 @@ def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -
     It runs in one thread: Dask runs one task per core, and the order of operations is fixed.
     """
     arrays = chunk.X, chunk.y, chunk.w
-    return with_one_blas_thread(sum_blocks, f, arrays, merge, at_least, 0, chunk.n_rows)
+    return with_one_blas_thread(sum_blocks, f, merge, arrays, block_slices(arrays, at_least))
 
 
 def _sample_chunk(share: float, rare: Array, k: int, chunk: Rows) -> Rows:

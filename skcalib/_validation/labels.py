@@ -295,6 +295,56 @@ def resolve_classes(
     return resolved
 
 
+def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
+    """Return the index of the event, the class that one column of probabilities belongs to.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    pos_label : label or None
+        The label of the probabilities, if the user named it.
+    named : bool
+        Whether the order of the labels is a fact: because there is a column for each of them, the
+        user named them, or they are ordered categories.
+
+    Returns
+    -------
+    int
+        The index of ``pos_label``, or 1: the second label, which is the larger of two numbers.
+
+    Raises
+    ------
+    ValueError
+        If ``pos_label`` is not one of the labels, or the event is not named and the labels are
+        text, whose alphabetical order does not say which of them is the event.
+    """
+    if pos_label is not None:
+        return position(pos_label, classes)
+    if not named and is_text(classes):
+        raise ValueError(
+            f"pos_label is not specified: y_true holds the text labels [{shown(classes)}] and "
+            "y_proba one column, the probabilities of one of them. Pass this label as pos_label=, "
+            "or both labels as labels= with this label as the second, or one column per class."
+        )
+    return 1
+
+
+def position(pos_label: Any, classes: Labels) -> int:
+    """Return the index of the column of a class that the user named."""
+    known = classes.tolist()
+    if pos_label not in known:
+        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
+    return known.index(pos_label)
+
+
+def is_text(labels: Labels) -> bool:
+    """Return whether some label is text, whose alphabetical order means nothing."""
+    if labels.dtype.kind != "O":
+        return labels.dtype.kind in "US"
+    return any(isinstance(label, str | bytes) for label in labels.tolist())
+
+
 def _check_classes(
     classes: Labels, present: Labels, n_classes: int, columns: str, name: str
 ) -> Labels:

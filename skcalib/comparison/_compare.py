@@ -17,7 +17,6 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import _nested as nested, binning, scaling
-from skcalib._base import BaseCalibrator
 from skcalib._rows import (
     Array,
     ArrayLike,
@@ -39,6 +38,7 @@ from skcalib._validation.inputs import (
 )
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
+from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.metrics._input import Kind
 from skcalib.metrics._named_scorers import (

@@ -243,7 +243,7 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         return cls.from_predictions(
             y, P, n_bins=n_bins, strategy=strategy, kind=kind, sample_weight=sample_weight,
             labels=None if kind == "multilabel" else classes, pos_label=pos_label, by=by,
-            groups=groups, subset=subset, name=name or type(estimator).__name__, ax=ax,
+            groups=groups, subset=subset, name=drawing.name_of(name, estimator), ax=ax,
             style=style, scale=scale, confidence_level=confidence_level, band=band,
             counts=counts, legend=legend, n_resamples=n_resamples, random_state=random_state,
             color=color, line_kw=line_kw,
@@ -408,10 +408,10 @@ random_state, color, line_kw
             diagram, or if ``subset`` names unknown classes.
         """
         style, scale = self._style(style, scale)
-        look = ({} if color is None else {"color": color}) | dict(line_kw or {})
+        look = drawing.line_properties(color, line_kw, of_bars=style == "bars")
         options = Options(style, scale, confidence_level, band, n_resamples, random_state, look)
         self._check(options)
-        name = self.name if name is None else name
+        name = self.name if name is None else str(name)
         if self.curve.kind in OF_EACH:
             return self._plot_classes(ax, subset, name, legend, options)
         drawing.check_axes(ax)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._base import BaseCalibrator
 from skcalib._nested import (
     check_calibrator,
     check_order,
@@ -31,6 +30,7 @@ from skcalib._rows.arrays import (
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
+from skcalib.base import BaseCalibrator
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._platt import log_odds
 

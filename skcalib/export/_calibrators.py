@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skcalib import conditional, experimental  # noqa: F401  (they define calibrators)
-from skcalib._base import BaseCalibrator
 from skcalib._validation.inputs import check_fitted
+from skcalib.base import BaseCalibrator
 from skcalib.meta import MultiLabelCalibrator
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from skcalib._base import BaseCalibrator
 from skcalib._rows import Array
 from skcalib._version import __version__, warn_of_version
+from skcalib.base import BaseCalibrator
 from skcalib.monitor import CalibrationMonitor
 
 from ._calibrators import check_metadata, fitted_chain, known_calibrators

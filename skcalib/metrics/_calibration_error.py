@@ -60,7 +60,8 @@ def expected_calibration_error(
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns; by default the sorted labels in ``y_true``.
     pos_label : label, default=None
-        Class of the score for two classes; by default the second of ``labels``.
+        Class of the score for two classes, as for :func:`reliability_curve`. Text labels with
+        one-dimensional probabilities need it, or ``labels``.
     average : {"macro", "micro"} or None, default="macro"
         Result for several events in a row: "macro" is the mean over the classes, None the error of
         each class. "micro", for "multilabel" only, is the error of the entries
@@ -538,7 +539,7 @@ def averaged_two_bin_calibration_error(
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
-        The event of ``kind="binary"``. By default the second of ``labels``.
+        The event of ``kind="binary"``, as for :func:`reliability_curve`.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betaincinv
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, check_in_memory
 from skcalib._scores.bins import (
@@ -23,7 +23,7 @@ from skcalib._scores.bins import (
 from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
-from ._groups import group_numbers
+from ._groups import group_numbers, inflation
 from ._input import OF_EACH, Kind, columns_of
 
 # Number of bins, the rule for their number, or their edges.
@@ -55,7 +55,8 @@ class ReliabilityCurve:
     kind : str
         Score and event, as for :func:`reliability_curve`, never "auto".
     n_groups : ndarray of shape (n,) or None
-        Number of groups with rows in the bin; None without groups.
+        Effective number of groups with rows in the bin: a few groups with most of the rows count
+        as few. None without groups.
     """
 
     lower: Floats
@@ -104,9 +105,8 @@ class ReliabilityCurve:
         check_real("confidence_level", confidence_level, high=1)
         n = self.n_effective
         if self.n_groups is not None:
-            tail = (1 + confidence_level) / 2
-            few = ndtri(tail) / stdtrit(np.maximum(self.n_groups - 1, 1), tail)
-            n = n * np.where(n < self.n_samples, few**2, 1.0)
+            few = inflation(confidence_level, np.maximum(self.n_groups - 1, 1))
+            n = n * np.where(n < self.n_samples, few**-2, 1.0)
         return clopper_pearson(self.accuracy, n, confidence_level)
 
 
@@ -252,8 +252,9 @@ def reliability_curve(
         default the sorted labels in ``y_true``; with ``kind="multilabel"`` the names of the columns
         of a data frame, or their numbers.
     pos_label : label, default=None
-        Class of the score of ``kind="binary"`` and of one-dimensional probabilities; by default the
-        second of ``labels``.
+        Class of the score of ``kind="binary"`` and of one-dimensional probabilities. By default
+        the second of ``labels``, the larger of two numbers, or the second of two ordered
+        categories. Text labels with one-dimensional probabilities need it, or ``labels``.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a week, for intervals: rows of a group may depend
         on one another.
@@ -312,9 +313,10 @@ def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> Relia
 
     sizes, accuracy = sums(w), curve.accuracy
     deviations = sums(w * (rows.event - accuracy[bins]))
-    present = (sizes > 0).sum(axis=0).astype(np.float64)
+    present, squares = (sizes > 0).sum(axis=0).astype(np.float64), sizes**2
+    effective = squares.sum(axis=0) ** 2 / (squares**2).sum(axis=0)
     fewest = curve.weight**2 / (sizes**2).sum(axis=0)
     variance = (deviations**2).sum(axis=0) / curve.weight**2 * present / np.maximum(present - 1, 1)
     n = np.divide(accuracy * (1 - accuracy), variance, out=fewest.copy(), where=variance > 0)
     most = np.maximum(curve.n_effective, fewest)
-    return replace(curve, n_effective=np.clip(n, fewest, most), n_groups=present)
+    return replace(curve, n_effective=np.clip(n, fewest, most), n_groups=effective)

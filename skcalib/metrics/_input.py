@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Array, Floats, Indices, Rows
+from skcalib._rows import Floats, Indices, Rows
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation import inputs
@@ -21,8 +21,10 @@ from skcalib._validation.labels import (
     check_column_order,
     check_labels_of_columns,
     encode,
+    event_index,
     exact,
     names_of_labels,
+    position,
     resolve_classes,
     shown,
 )
@@ -124,11 +126,16 @@ def check_input(
     labels: ArrayLike | None,
     pos_label: Any = None,
     kind: Kind = "auto",
+    *,
+    keep_classes: bool = False,
 ) -> Rows:
-    """Rows of probabilities, class indices and weights, with the classes of the columns.
+    """Return rows of probabilities, class indices and weights, with the classes of the columns.
 
-    With ``kind="multilabel"`` indicators are in the place of class indices. Checked rows may be
-    passed as ``y_proba``, which saves a pass over the data.
+    With ``kind="multilabel"`` indicators replace class indices. Checked rows may be passed as
+    ``y_proba``, which saves a pass over the data.
+
+    One column of probabilities belongs to the second class. If it belongs to the first class, the
+    two classes are exchanged, or with ``keep_classes`` the probabilities become 1 - p.
     """
     if isinstance(y_proba, Rows):
         return y_proba
@@ -149,8 +156,12 @@ def check_input(
     classes = resolve_classes(
         statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
     )
-    if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
-        classes = classes[::-1]
+    is_fact = labels is not None or statistics.categories is not None or rows.X.ndim == 2
+    if event_index(classes, pos_label, named=is_fact) == 0 and rows.X.ndim == 1:
+        if keep_classes:
+            rows = rows.replace(X=1 - rows.X)
+        else:
+            classes = classes[::-1]
     as_indices = partial(encode, classes=classes)
     rows = rows.relabel(as_indices, classes=classes)
     named = labels is not None or pos_label is not None
@@ -164,14 +175,6 @@ def unlabelled(y_proba: Any) -> Rows:
     shape = np.shape(y_proba)
     n_classes = shape[1] if len(shape) == 2 else 2
     return check_input(np.zeros(shape[:1], dtype=int), y_proba, None, range(n_classes))
-
-
-def position(pos_label: Any, classes: Array) -> int:
-    """Index of the column of a class that the user named."""
-    known = classes.tolist()
-    if pos_label not in known:
-        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
-    return known.index(pos_label)
 
 
 def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from inspect import signature
 from typing import Any, Literal, NamedTuple
@@ -11,7 +12,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check_in_memory
+from skcalib._rows import (
+    ArrayLike,
+    Bools,
+    Floats,
+    Indices,
+    Ranked,
+    Rows,
+    check_in_memory,
+)
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.bins import BinSums, Strategy, bin_index, closed
 from skcalib._scores.columns import Scored
@@ -29,7 +38,7 @@ from ._input import Kind, check_draws_labels, check_input, columns_of, resolved
 
 Measure = str | Callable[..., Any]
 
-Method = Literal["auto", "inversion", "basic", "percentile"]
+Method = Literal["auto", "inversion", "jackknife"]
 
 # Measures by name that are computed by a call, in contrast to the measures of bins.
 CALLED: dict[str, Callable[..., Any]] = {
@@ -51,6 +60,11 @@ class Problem(NamedTuple):
     kind: Kind
     pos_label: Any
     groups: Indices | None = None  #: number of the group of each row
+
+    @property
+    def weights(self) -> Floats:
+        """Weight of each row."""
+        return np.ones(self.rows.n_rows) if self.rows.w is None else self.rows.w
 
     @property
     def units(self) -> Indices | None:
@@ -79,7 +93,7 @@ class MeasuredByBins:
     def __init__(self, problem: Problem, name: str, n_bins: NBins, strategy: Strategy) -> None:
         rows, kind, pos_label, _ = self.problem = problem
         self.name, self.formula = name, FORMULAS[name]
-        self.weights = np.ones(rows.n_rows) if rows.w is None else rows.w
+        self.weights = problem.weights
         columns = columns_of(None, rows, kind, None, None, pos_label)
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
@@ -145,16 +159,26 @@ class MeasuredByCall:
         rows = slice(None) if times is None else np.repeat(np.arange(len(times)), times)
         return self._value(self.problem.rows.y[rows], self.problem.rows.X[rows], rows)
 
-    def of_labels(self, random: Random, P: Floats | None = None, copies: int = 1) -> float:
+    def of_spread(self, n: int, random: Random) -> float:
+        """Return the measure of n calibrated rows with spread probabilities."""
+        rows = self.problem.rows
+        if rows.X.ndim == 1 or self.problem.kind == "multilabel":
+            P = random.uniform(0.02, 0.98, size=(n, *rows.X.shape[1:]))
+        else:
+            P = random.dirichlet(np.ones(rows.X.shape[1]), size=n)
+        spread = copy(self)
+        new = Rows(P, np.zeros(n, np.intp), None, classes=rows.classes)
+        spread.problem = self.problem._replace(rows=new, groups=None)
+        return spread.of_labels(random)
+
+    def of_labels(self, random: Random, P: Floats | None = None) -> float:
         """The measure of calibrated probabilities, with labels that are drawn from them.
 
-        ``P`` replaces the probabilities of the rows, and there are several copies of all rows.
+        ``P`` replaces the probabilities of the rows.
         """
         P = self.problem.rows.X if P is None else P
-        rows, units = np.tile(np.arange(len(P)), copies), self.problem.units
-        if units is not None:
-            units = np.concatenate([units + k * (units.max() + 1) for k in range(copies)])
-        P, u = P[rows], uniform_numbers(len(rows), random, units)
+        rows, units = np.arange(len(P)), self.problem.units
+        u = uniform_numbers(len(rows), random, units)
         if P.ndim == 1:
             y = (u < P).astype(np.intp)
         elif self.problem.kind == "multilabel":

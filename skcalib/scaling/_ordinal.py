@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
 from skcalib._optimize.ordinal import LOWEST_LOGIT, fit_ordinal
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import ArrayLike, Floats, Rows, arrays
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator
 
 # Log-odds of the cut points below the first class and above the last class.
 INFINITE = 1e4

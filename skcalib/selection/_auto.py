@@ -10,13 +10,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from skcalib._base import BaseCalibrator
 from skcalib._nested import check_calibrator, check_order, log_probabilities
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory
 from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
+from skcalib.base import BaseCalibrator, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
 from ._stacking import Fold, stack
@@ -183,7 +183,7 @@ class AutoCalibrator(BaseCalibrator):
             does not take, and as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
-        return self._set_fitted(X, rows.classes, self._fit_stack(rows, splits)[0])
+        return set_fitted(self, X, rows.classes, self._fit_stack(rows, splits)[0])
 
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
@@ -258,15 +258,12 @@ class AutoCalibrator(BaseCalibrator):
             check_order(candidate, rows.classes)
         return taking_masked(candidates) if rows.masked else candidates
 
-    def _unmixed(self, Z: Floats) -> Floats:
-        # Not in _calibrate, where masked classes have finite logits, which pipelines refuse.
+    def _calibrate(self, Z: Floats) -> Floats:
+        Z = arrays.masked_logits(Z)
         parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
         weights = np.array([self.weights_[name] for name in self.calibrators_])
         L = mixture(arrays.namespace(Z).stack(parts), weights)
         return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
-
-    def _calibrate(self, Z: Floats) -> Floats:
-        return self._unmixed(Z)
 
     def _summary(self) -> str:
         """Weights of the mixture, in one line."""

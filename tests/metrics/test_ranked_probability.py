@@ -82,7 +82,7 @@ def test_parts_are_sums_over_cumulative_events(seed, n_classes, weighted):
     assert parts.score == pytest.approx(total)
 
 
-@pytest.mark.parametrize("pos_label", [None, "no", "yes"])
+@pytest.mark.parametrize("pos_label", ["no", "yes"])
 def test_parts_of_two_classes_are_parts_of_the_brier_score(pos_label, rng):
     p, y = rng.uniform(size=40), np.array(["no", "yes"])[rng.integers(2, size=40)]
     ranked = score_decomposition(y, p, pos_label=pos_label, **RANKED)
