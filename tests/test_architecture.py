@@ -23,7 +23,8 @@ import skcalib
 PACKAGE = Path(skcalib.__file__).parent
 ROOT = Path(__file__).parents[1]
 
-PARTS = "clinical conditional datasets decision experimental export judge metrics monitor testing"
+PARTS = "clinical conditional datasets decision experimental export fusion judge metrics"
+PARTS += " monitor testing"
 MODULES = [skcalib, *(importlib.import_module(f"skcalib.{part}") for part in PARTS.split())]
 PUBLIC = [f"{module.__name__}.{name}" for module in MODULES for name in module.__all__]
 PUBLIC += ["skcalib.report.CalibrationReport", "skcalib.comparison.CalibratorComparison"]
@@ -72,6 +73,7 @@ def test_no_other_private_names_of_scikit_learn():
 EXTRAS = {
     "comparison._comparison": {"pandas"},
     "_rows.dask": {"dask"},
+    "_input.dask": {"dask"},
     "_cli.reading": {"dask", "pandas"},
     "_cli.jobs": {"pandas", "pyarrow", "skops"},
     "export._graph": {"onnx"},

@@ -8,15 +8,16 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skcalib import base
-from skcalib._nested import log_probabilities, with_fitted
+from skcalib._inner.fits import log_probabilities, with_fitted
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.logits import check_weights
+from skcalib._input.rows import check_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks
-from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
-from skcalib._validation.features import FeatureColumns, fitted_columns
-from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
+from skcalib.conditional._columns import FeatureColumns, fitted_columns
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._stacking import Fold, held_out_mixture
 
@@ -56,6 +57,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Whether to mix the candidates without features, or to take one of them.
     ordered : bool, default=False
         Whether the classes have an order, as for :class:`AutoCalibrator`.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, with ``ordered=True``.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Names or numbers of the columns of features that hold categories. "from_dtype" takes
         columns of text, other objects and the categorical types of data frames for categories, and
@@ -168,6 +171,7 @@ class ConditionalCalibrator(AutoCalibrator):
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
         ordered: bool = False,
+        order: ArrayLike | None = None,
         categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -178,6 +182,7 @@ class ConditionalCalibrator(AutoCalibrator):
             cv=cv,
             combine=combine,
             ordered=ordered,
+            order=order,
             n_jobs=n_jobs,
             random_state=random_state,
             classes=classes,

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Indices, as_numpy, check_in_memory, map_blocks
+from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.classes import check_column_names
+from skcalib._input.indicators import check_labels_of_columns
+from skcalib._input.logits import FLOATS, check_weights
+from skcalib._input.parameters import check_real
+from skcalib._rows import ArrayLike, Floats, Indices, map_blocks
 from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._validation.inputs import FLOATS, check_real, check_weights
-from skcalib._validation.labels import check_column_names, check_labels_of_columns
 from skcalib.metrics._input import check_input, columns_of, unlabelled
 
 # Expected costs of two decisions that differ by less, relative to the expected sizes of their
@@ -217,7 +220,7 @@ def _check_costs(costs: Floats, n_classes: int, n_rows: int) -> None:
             f"cost must have a matrix for each of the {n_rows} rows, or one for all of them, got "
             f"shape {costs.shape}."
         )
-    if not (np.abs(costs) <= LARGEST_COST).all():
+    if not (np.abs(costs) <= np.float64(LARGEST_COST)).all():  # in float64, which can hold it
         raise ValueError(
             f"cost must be finite, and no larger than {LARGEST_COST:g} in size, got NaN, infinity "
             "or more. For a decision that is not allowed use a cost above all others."

@@ -14,33 +14,28 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    warn_of_groups,
-    with_fitted,
-)
-from skcalib._rows import Array, Floats, Rows, as_numpy, check_in_memory
-from skcalib._rows.arrays import following, on_host
-from skcalib._splits import checked_groups
-from skcalib._validation.inputs import (
-    FEW_LOG_ODDS,
-    FLOATS,
-    check_finite,
-    check_fitted,
-    check_weights,
-    warn_of_small_weights,
-    with_weight_only,
-)
-from skcalib._validation.labels import (
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
+from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.groups import check_groups
+from skcalib._input.indicators import (
     as_columns,
     as_indicator,
     check_labels_of_columns,
     names_of_labels,
-    shown,
 )
+from skcalib._input.labels import shown
+from skcalib._input.logits import (
+    FEW_LOG_ODDS,
+    FLOATS,
+    check_finite,
+    check_weights,
+    warn_of_small_weights,
+    with_weight_only,
+)
+from skcalib._input.rows import check_fitted
+from skcalib._rows import Array, Floats, Rows
+from skcalib._rows.arrays import following, on_host
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.base import accuracy
@@ -252,7 +247,7 @@ class MultiLabelCalibrator(
                 f"{Z.shape[1]} columns and {E.shape[1]} labels."
             )
         check_calibrator(calibrator, W)
-        codes = None if groups is None else checked_groups(Z, groups)
+        codes = None if groups is None else check_groups(Z, groups)
         # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)

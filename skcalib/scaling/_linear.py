@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from skcalib._input.parameters import check_flag, check_integer, check_real, fitted_smoothing
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import (
     LOWEST_FEATURE,
@@ -19,7 +20,6 @@ from skcalib._optimize.linear import (
 )
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
-from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 
@@ -58,7 +58,7 @@ class _LinearScaling(BaseCalibrator):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         strengths = self._checked_strengths()
         plain = not any(strengths)
-        smoothing = inputs.fitted_smoothing(self.smoothing, rows)
+        smoothing = fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
         temperature.warn_of_no_minimum(scale, penalized=not plain)
         b = scale.value
@@ -91,11 +91,11 @@ class _LinearScaling(BaseCalibrator):
     def _checked_strengths(self) -> list[Any]:
         """The values of the strengths, after a check of all parameters."""
         for name, options in self._strengths.items():
-            inputs.check_real(name, getattr(self, name), closed=True, option=options)
-        inputs.check_integer("max_iter", self.max_iter)
-        inputs.check_real("tol", self.tol)
-        inputs.check_flag("normalize", self.normalize)
-        inputs.check_flag("fit_intercept", self.fit_intercept)
+            check_real(name, getattr(self, name), closed=True, option=options)
+        check_integer("max_iter", self.max_iter)
+        check_real("tol", self.tol)
+        check_flag("normalize", self.normalize)
+        check_flag("fit_intercept", self.fit_intercept)
         return [getattr(self, name) for name in self._strengths]
 
     def _fit_map(
