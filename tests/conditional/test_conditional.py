@@ -117,7 +117,7 @@ def test_few_categories_have_maps_of_their_own():
     c = ConditionalCalibrator(random_state=0).fit(z[fit], y[fit], features=features[fit])
     p = c.predict_proba(z[new], features=features[new])[:, 1]
     true_p = expit(truth[new])
-    assert np.mean(rel_entr(true_p, p) + rel_entr(1 - true_p, 1 - p)) < 0.005
+    assert np.mean(rel_entr(true_p, p) + rel_entr(1 - true_p, 1 - p)) < 0.008
 
 
 def test_rows_of_unknown_categories_are_as_without_features():
