@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -26,6 +26,24 @@ METHODS = {
     "isotonic": "IsotonicCalibration()",
     "temperature": "TemperatureScaling()",
 }
+
+
+class UntilFit:
+    """Attribute of a calibrator that needs no fit, computed until ``fit`` sets it.
+
+    ``compute`` raises an AttributeError if the calibrator needs a fit.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute = compute
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, calibrator: Any, owner: type) -> Any:
+        if calibrator is None:
+            raise AttributeError(f"{owner.__name__} has {self.name} after fit only.")
+        return self.compute(calibrator)
 
 
 def check_classifier(estimator: Any, name: str) -> None:
