@@ -135,6 +135,7 @@ class BaseCalibrator(
             partial(labels.encode, classes=classes),
             classes=classes,
             masked=statistics.masked,
+            order=statistics.categories,
         )
         labels.check_column_order(rows, named=self.classes is not None)
         if statistics.masked:

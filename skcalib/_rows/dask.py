@@ -44,7 +44,7 @@ class DaskRows(Rows):
 
     def _with(self, chunks: list[Any], **changes: Any) -> DaskRows:
         """Return rows with other chunks, with the arrays without rows by their names."""
-        names = ("X", "y", "w", "classes", "masked")
+        names = ("X", "y", "w", "classes", "masked", "order")
         rows = DaskRows(chunks, self.n_rows, **{n: getattr(self, n) for n in names} | changes)
         rows.weight = self.weight
         return rows
@@ -94,7 +94,7 @@ class DaskRows(Rows):
         parts = computed(chunks)
         columns = zip(*((part.X, part.y, part.w) for part in parts), strict=True)
         arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
-        return Rows(*arrays, classes=self.classes, masked=self.masked)
+        return Rows(*arrays, classes=self.classes, masked=self.masked, order=self.order)
 
 
 def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -> Any:

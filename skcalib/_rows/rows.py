@@ -38,7 +38,9 @@ class Rows:
 
     ``classes`` are the labels of the columns, if ``y`` contains class indices. ``groups`` (n,) has
     the group of each row. ``masked`` says whether some logits are -inf, which masks the class in
-    the row. Functions of blocks are pure, can be pickled and must not hold the rows.
+    the row. ``order`` are the labels from the lowest to the highest, if it is a known fact: the
+    categories of ``y``, or the order that the user named. Functions of blocks are pure, can be
+    pickled and must not hold the rows.
     """
 
     #: Whether the rows are in this process, so that a pass needs no round trip to workers.
@@ -53,9 +55,10 @@ class Rows:
         classes: Any = None,
         groups: Any = None,
         masked: bool = False,
+        order: Any = None,
     ) -> None:
         self.X, self.y, self.w = X, y, w
-        self.classes, self.groups, self.masked = classes, groups, masked
+        self.classes, self.groups, self.masked, self.order = classes, groups, masked, order
         self.n_rows, self.dtype = len(X), X.dtype
         self.n_columns = X.shape[1] if X.ndim > 1 else 1
 
@@ -102,11 +105,11 @@ class Rows:
         """Return some of the rows in memory, by their numbers or a slice."""
         arrays = (self.X, self.y, self.w, self.groups)
         X, y, w, groups = (a if a is None else a[index] for a in arrays)
-        return Rows(X, y, w, classes=self.classes, groups=groups, masked=self.masked)
+        return self.replace(X=X, y=y, w=w, groups=groups)
 
     def replace(self, **changes: Any) -> Self:
         """Return the rows with other arrays or attributes, by their names."""
-        names = ("X", "y", "w", "classes", "groups", "masked")
+        names = ("X", "y", "w", "classes", "groups", "masked", "order")
         return type(self)(**{name: getattr(self, name) for name in names} | changes)
 
     def relabel(self, f: Callable[[Any], Array], **changes: Any) -> Self:

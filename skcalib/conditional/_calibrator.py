@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skcalib import base
-from skcalib._nested import log_probabilities, with_fitted
+from skcalib._inner.fits import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks
@@ -56,6 +56,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Whether to mix the candidates without features, or to take one of them.
     ordered : bool, default=False
         Whether the classes have an order, as for :class:`AutoCalibrator`.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, with ``ordered=True``.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Names or numbers of the columns of features that hold categories. "from_dtype" takes
         columns of text, other objects and the categorical types of data frames for categories, and
@@ -168,6 +170,7 @@ class ConditionalCalibrator(AutoCalibrator):
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
         ordered: bool = False,
+        order: ArrayLike | None = None,
         categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -178,6 +181,7 @@ class ConditionalCalibrator(AutoCalibrator):
             cv=cv,
             combine=combine,
             ordered=ordered,
+            order=order,
             n_jobs=n_jobs,
             random_state=random_state,
             classes=classes,

@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    warn_of_groups,
-)
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Array, Floats, Indices, Rows
 from skcalib._rows.arrays import (

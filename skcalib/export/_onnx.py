@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._nested import output_of
+from skcalib._inner.fits import output_of
 from skcalib._rows import Array
 from skcalib._rows.arrays import finite_unless_masked
 from skcalib._validation.labels import shown

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._nested import check_takes_logits, with_unknown_classes
+from skcalib._inner.checks import check_takes_logits
+from skcalib._inner.fits import with_unknown_classes
 from skcalib._rows import Array
 from skcalib._rows.arrays import astype, at_least, double, namespace, take
 from skcalib._validation.inputs import check_fitted

@@ -14,17 +14,11 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    warn_of_groups,
-    with_fitted,
-)
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
 from skcalib._rows import Array, Floats, Rows, as_numpy, check_in_memory
 from skcalib._rows.arrays import following, on_host
-from skcalib._splits import checked_groups
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import (
     FEW_LOG_ODDS,
     FLOATS,
@@ -252,7 +246,7 @@ class MultiLabelCalibrator(
                 f"{Z.shape[1]} columns and {E.shape[1]} labels."
             )
         check_calibrator(calibrator, W)
-        codes = None if groups is None else checked_groups(Z, groups)
+        codes = None if groups is None else check_groups(Z, groups)
         # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)

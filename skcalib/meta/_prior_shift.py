@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._nested import UntilFit
+from skcalib._inner.fits import UntilFit
 from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
 from skcalib._rows.arrays import (
     astype,

@@ -10,7 +10,7 @@ import numpy as np
 
 from skcalib._rows import Array, ArrayLike, Floats, on_host
 from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
-from skcalib._splits import checked_groups
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import check_option, check_real, check_weights
 from skcalib._validation.labels import exact, resolve_classes
 from skcalib._version import Versioned
@@ -223,7 +223,7 @@ class CalibrationMonitor(Versioned):
         if w is not None or groups is not None:
             w = np.ones(n) if w is None else w.copy()
             if groups is not None:
-                groups, counts = checked_groups(np.empty((n, 0)), groups), w > 0
+                groups, counts = check_groups(np.empty((n, 0)), groups), w > 0
                 new = new_groups(groups[counts], self._memory)
                 w[counts] *= new.rows
             if w.any():
@@ -358,6 +358,7 @@ class CalibrationMonitor(Versioned):
         >>> round(monitor.update([0, 1], [0.1, 0.7]).measure("underconfidence_error"), 3)
         0.15
         """
+        name = name.removeprefix("neg_") if isinstance(name, str) else name
         check_option("name", name, FORMULAS)
         return float(np.mean([*map(FORMULAS[name], self._curves())]))
 

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._nested import UntilFit, log_probabilities
+from skcalib._inner.fits import UntilFit, log_probabilities
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays, check_in_memory
 from skcalib._rows.inputs import as_array

@@ -10,12 +10,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_calibrator, check_order, log_probabilities
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import log_probabilities
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory
-from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
+from skcalib._splits import Split, checked_splits, forward_splits, random_splits
+from skcalib._validation.groups import in_groups
 from skcalib._validation.inputs import check_integer, check_option, check_weights
-from skcalib._validation.labels import as_labels
+from skcalib._validation.labels import as_labels, columns_in_order
 from skcalib.base import BaseCalibrator, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
@@ -45,9 +47,12 @@ class AutoCalibrator(BaseCalibrator):
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates, or to take the candidate of lowest out-of-fold log loss.
     ordered : bool, default=False
-        Whether the classes have an order, such as grades, in the order of the columns. With more
-        than 20 classes :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
+        Whether the classes have an order, such as grades. With more than 20 classes
+        :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
         :class:`MatrixScaling` are then candidates from 100 rows per class on.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, as for :class:`OrdinalCalibration`, with
+        ``ordered=True``.
     n_jobs : int, default=None
         Number of folds that are fitted at once.
     random_state : int, RandomState instance or None, default=None
@@ -137,6 +142,7 @@ class AutoCalibrator(BaseCalibrator):
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
         ordered: bool = False,
+        order: ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
@@ -146,6 +152,7 @@ class AutoCalibrator(BaseCalibrator):
         self.cv = cv
         self.combine = combine
         self.ordered = ordered
+        self.order = order
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -190,6 +197,11 @@ class AutoCalibrator(BaseCalibrator):
     ) -> tuple[Any, Rows, list[Split] | None]:
         """Logits, checked rows with their groups, and splits unless ``cv`` is an integer."""
         check_option("combine", self.combine, ["stack", "best"])
+        if self.order is not None and not self.ordered:
+            raise ValueError(
+                f"order is for ordered=True, got order={self.order!r} with ordered=False. Pass "
+                "both."
+            )
         is_number, is_time = isinstance(self.cv, Integral), isinstance(self.cv, str)
         if is_number:
             check_integer("cv", self.cv, least=2)
@@ -219,6 +231,10 @@ class AutoCalibrator(BaseCalibrator):
         self, rows: Rows, splits: list[Split] | None
     ) -> tuple[dict[str, Any], list[Fold]]:
         """Fitted attributes, and the folds if there are any."""
+        if self.order is not None:
+            rows = rows.replace(order=self.order)
+        if self.ordered:
+            columns_in_order(rows.classes, rows.order)
         held = rows.in_memory()  # a sample of many rows of Dask
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
