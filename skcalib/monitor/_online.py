@@ -12,24 +12,14 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._inner.fits import UntilFit, log_probabilities
+from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.classes import check_column_names
+from skcalib._input.labels import as_labels, encode, exact, not_among, shown
+from skcalib._input.logits import check_finite, check_weights, with_weight_only
+from skcalib._input.parameters import check_real
+from skcalib._input.rows import logits_for
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays, check_in_memory
-from skcalib._rows.inputs import as_array
-from skcalib._validation.inputs import (
-    check_finite,
-    check_real,
-    check_weights,
-    logits_for,
-    with_weight_only,
-)
-from skcalib._validation.labels import (
-    as_labels,
-    check_column_names,
-    encode,
-    exact,
-    not_among,
-    shown,
-)
+from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays
 from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.selection._candidates import by_name
 
@@ -225,7 +215,7 @@ class OnlineCalibrator(BaseCalibrator):
         Z = logits_for(self if self._has_state() else _first(self._experts()), X)
         codes, Z, w = with_weight_only(codes, Z, w)
         if len(Z):
-            self._check_takes_masked(masked=check_finite(Z))
+            check_finite(Z)
         stream = self._start() if restarts else self._stream()
         return set_fitted(self, X, classes, self._state(stream, Z, codes, w))
 
