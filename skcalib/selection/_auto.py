@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from skcalib._base import BaseCalibrator
-from skcalib._nested import check_calibrator, check_order, log_probabilities
-from skcalib._optimize.mixture import mixture
-from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory
+from skcalib._nested import check_calibrator, check_order, log_probabilities, output_of
+from skcalib._optimize.mixture import mixture, mixture_of_log_odds
+from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory, namespace
+from skcalib._scores.columns import margins
 from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
 from skcalib._validation.inputs import check_integer, check_option, check_weights
 from skcalib._validation.labels import as_labels
@@ -65,8 +66,8 @@ class AutoCalibrator(BaseCalibrator):
         The intercept :math:`b`; zero for more than two classes, with ``combine="best"``, or without
         folds.
     cv_log_loss_ : dict of str to float
-        Mean out-of-fold log loss of each candidate in nats; empty without folds. For candidates
-        that are left out after the first fold it is the loss on this fold.
+        Mean out-of-fold log loss of each candidate in nats; empty without folds. For trees that
+        are left out after the first fold it is the loss on this fold.
     cv_log_loss_error_ : dict of str to float
         Standard errors of ``cv_log_loss_``, of groups if ``fit`` is given ``groups``.
     smoothing_ : float
@@ -93,10 +94,11 @@ class AutoCalibrator(BaseCalibrator):
 
     Notes
     -----
-    *Candidates* are temperature scaling, the uncalibrated logits, the uniform distribution and
-    :class:`VectorScaling` at several strengths. Two classes add splines, isotonic regression and
-    :class:`VennAbersCalibration`; more classes add :class:`OrderPreservingScaling`,
-    :class:`MatrixScaling`, and trees for up to 20 classes.
+    *Candidates* are temperature scaling, the uncalibrated logits and the uniform distribution. Two
+    classes add :class:`SplineCalibration` and :class:`VennAbersCalibration`, so the mixture is one
+    function of the log-odds. More classes add :class:`OrderPreservingScaling`,
+    :class:`VectorScaling`, :class:`MatrixScaling` at three strengths, and trees for up to 20
+    classes.
 
     *Prior.* The weights have a Dirichlet prior of 0.1 rows for each candidate except the uniform
     distribution, and :math:`\min(K - 1, \max(2, 15 K / N))` rows shared by temperature scaling and
@@ -120,7 +122,7 @@ class AutoCalibrator(BaseCalibrator):
     >>> calibrator.predict_proba(logits[400:]).shape
     (200, 4)
     >>> len(calibrator.cv_log_loss_)
-    13
+    10
     """
 
     weights_: dict[str, float]
@@ -233,7 +235,7 @@ class AutoCalibrator(BaseCalibrator):
             simple=SIMPLE if is_default else (),
             smoothing=smoothing,
             combine=self.combine,
-            # The first split in time has too few training rows to judge flexible candidates by.
+            # The first split in time has too few training rows to evaluate trees.
             screen=is_default and not isinstance(self.cv, str),
             n_jobs=self.n_jobs,
         )
@@ -259,14 +261,21 @@ class AutoCalibrator(BaseCalibrator):
         return taking_masked(candidates) if rows.masked else candidates
 
     def _unmixed(self, Z: Floats) -> Floats:
-        # Not in _calibrate, where masked classes have finite logits, which pipelines refuse.
-        parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
-        weights = np.array([self.weights_[name] for name in self.calibrators_])
-        L = mixture(arrays.namespace(Z).stack(parts), weights)
-        return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
+        if self.calibrators is None and len(self.classes_) == 2:
+            return arrays.finite_unless_masked(self._calibrate, Z)
+        return self._calibrate(Z)  # pipelines refuse finite logits of masked classes
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return self._unmixed(Z)
+        weights, xp = np.array([self.weights_[name] for name in self.calibrators_]), namespace(Z)
+        if self.calibrators is None and len(self.classes_) == 2:
+            # The default candidates are maps of the log-odds, and so is their mixture.
+            M = margins(Z)
+            parts = [output_of(c, "_calibrated", M) for c in self.calibrators_.values()]
+            L = mixture_of_log_odds(xp.stack(parts), weights)
+        else:
+            parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
+            L = mixture(xp.stack(parts), weights)
+        return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
 
     def _summary(self) -> str:
         """Weights of the mixture, in one line."""
