@@ -11,14 +11,15 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._nested import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
-from skcalib._rows import Array, Floats, Indices, Rows, arrays
+from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out. With more than two classes the limit is larger,
-# because each candidate takes a pass over the logits of all classes.
+# because each candidate takes a pass over the logits of all classes, except the uniform
+# distribution, which protects against probabilities of zero.
 NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
 
 # Pseudo-rows of each candidate in the prior of the weights.
@@ -94,7 +95,8 @@ def stack(
     else:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
         prior = pseudo_rows(Q, w, names, simple or names[:1], len(rows.classes))
-        smallest = NEGLIGIBLE if len(rows.classes) == 2 else NEGLIGIBLE_OF_MORE
+        is_cheap = np.array([len(rows.classes) == 2 or name == "uniform" for name in names])
+        smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
         best_weights = without_negligible(lowest_loss(Q, w, prior), smallest)
         weights = dict.fromkeys(losses, 0.0) | dict(zip(names, best_weights.tolist(), strict=True))
 
@@ -248,9 +250,9 @@ def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
     return weights
 
 
-def without_negligible(weights: Floats, smallest: float = NEGLIGIBLE) -> Floats:
+def without_negligible(weights: Floats, smallest: ArrayLike = NEGLIGIBLE) -> Floats:
     """Return weights (M,) that sum to one, with zero in place of the small weights."""
-    large = np.where(weights < min(smallest, weights.max()), 0, weights)
+    large = np.where(weights < np.minimum(smallest, weights.max()), 0, weights)
     normalized: Floats = large / large.sum()
     return normalized
 

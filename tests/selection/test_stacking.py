@@ -77,6 +77,9 @@ def test_a_weight_below_three_percent_is_set_to_zero(n_rows, kept):
     *_, weight = c.weights_.values()
     assert weight == pytest.approx(n_rows / 1000 if kept else 0, rel=0.05)
     assert sum(c.weights_.values()) == pytest.approx(1)
+    # The uniform distribution, which takes no pass, may have a smaller weight.
+    uniform = {"a": Certain(0), "b": Certain(1), "uniform": Certain(2)}
+    assert AutoCalibrator(uniform).fit(np.zeros((1000, 3)), y).weights_["uniform"] > 0.01
 
 
 @pytest.mark.parametrize(("n_better", "kept"), [(5050, False), (5500, True)])
