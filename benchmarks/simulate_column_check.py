@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._validation.column_order import largest_columns, suspect_columns
+from skcalib._validation.column_order import (
+    agreement_below_chance,
+    largest_columns,
+    suspect_columns,
+)
 
 
 def make_weak_model(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +33,8 @@ def make_weak_model(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_alarm(Z: np.ndarray, y: np.ndarray) -> bool:
-    return suspect_columns(y, largest_columns(Z), Z.shape[1]) is not None
+    rows = y, largest_columns(Z), Z.shape[1]
+    return suspect_columns(*rows) is not None or agreement_below_chance(*rows) is not None
 
 
 def main() -> None:

@@ -31,6 +31,11 @@ exclude_patterns += ["suite_*.rst", "times_*.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
 html_theme_options = {
+    "logo": {
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo-dark.svg",
+        "text": f"skcalib {version}",
+    },
     "show_toc_level": 2,
     "header_links_before_dropdown": 5,
     # The gallery and the reference have no second sidebar: figures and formulas need the width.

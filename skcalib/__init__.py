@@ -1,4 +1,14 @@
-"""Calibrated probabilities for classifiers, as scikit-learn estimators."""
+"""Calibrated probabilities for classifiers, as scikit-learn estimators.
+
+First step: ``CalibratedClassifier(classifier).fit(X, y)``, or ``AutoCalibrator().fit(logits, y)``
+for logits of held-out rows. This module has the names that most users need; import others from:
+
+- ``skcalib.metrics``: calibration errors, curves, scorers, intervals and tests
+- ``skcalib.decision``, ``skcalib.clinical``: costs, abstention; slope, net benefit, optimism
+- ``skcalib.conditional``, ``skcalib.judge``: features and segments; scores of language models
+- ``skcalib.monitor``, ``skcalib.export``: drift and streams; ONNX, JSON and torch
+- ``skcalib.datasets``, ``skcalib.experimental``, ``skcalib.testing``: data; new methods; checks
+"""
 
 from __future__ import annotations
 

@@ -103,6 +103,9 @@ EXAMPLE = {
     "risk": lambda given: 0.3,
     "calibrators": lambda given: [_fitted(given)],
     "scale": lambda given: (0, 1),
+    "time": lambda given: np.arange(1, N + 1),
+    "event": lambda given: LABELS,
+    "horizon": lambda given: 30,
     "before": lambda given: [0.5, 0.5],
     "after": lambda given: [0.8, 0.2],
     "labels": lambda given: [0, 1],
@@ -246,7 +249,7 @@ def _methods(kind):
     plumbing = ("get_params", "set_params", "get_metadata_routing", "set_output")
     for name in sorted(dir(kind)):
         skipped = name.startswith("_") or name in plumbing or name.endswith("_request")
-        if not skipped and callable(getattr(kind, name)):
+        if not skipped and callable(getattr(kind, name, None)):
             yield name, isinstance(inspect.getattr_static(kind, name), classmethod)
 
 

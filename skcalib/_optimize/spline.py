@@ -54,6 +54,7 @@ SMALLEST_VALUE = 1e-12
 SHARE_OUTSIDE = 0.02
 
 
+@cache
 def unit_splines(n_knots: int) -> CubicSpline:
     """The natural splines that are 1 at one of J equidistant knots in [0, 1], and 0 at the others.
 

@@ -37,7 +37,16 @@ class Display:
 
     ax_: Axes
     figure_: Figure | SubFigure
-    name: str | None = None
+    _name: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        """Name of the model as text, or None."""
+        return self._name
+
+    @name.setter
+    def name(self, name: Any) -> None:
+        self._name = None if name is None else str(name) or None
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f" of {self.name}"
@@ -160,6 +169,21 @@ def legend_label(name: str) -> str:
 def label_once(ax: Axes, label: str) -> str:
     """Return a label for a legend, or a label without an entry if the axes have it already."""
     return "_nolegend_" if label in ax.get_legend_handles_labels()[1] else label
+
+
+def name_of(name: Any, estimator: Any) -> str:
+    """Return the name of a model as text, by default the name of its class."""
+    return type(estimator).__name__ if name is None else str(name) or type(estimator).__name__
+
+
+def line_properties(color: Any, line_kw: Any, *, of_bars: bool = False) -> dict[str, Any]:
+    """Return the properties of a curve, or of bars, with long names such as "linewidth"."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    look = {} if color is None else {"color": color}
+    return look | normalize_kwargs(line_kw, Patch if of_bars else Line2D)
 
 
 def foreground(ax: Axes, alpha: float = 1.0) -> Any:

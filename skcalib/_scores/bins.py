@@ -1,7 +1,8 @@
 """Bins of scores: their edges, the assignment of scores to bins, and sums per bin.
 
 Calibrators, measures and displays share one convention: bin m holds the scores ``s`` with
-``edges[m] < s <= edges[m + 1]``, and the first bin also holds ``edges[0]``.
+``edges[m] < s <= edges[m + 1]``, and the first bin also holds ``edges[0]``. Scores that exceed an
+edge by no more than rounding in float32 equal the edge.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from skcalib._rows import Floats, Ranked
 from skcalib._rows.arrays import bincount, searchsorted
+from skcalib._rows.ranking import rounding
 
 # Bins of equal width, or of equal weight.
 Strategy = Literal["uniform", "quantile"]
@@ -96,6 +98,18 @@ def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
     return np.append(0.0, equal_mass_bins(rows, np.array([n_bins])).high)
 
 
+def closed(edges: Floats, strategy: Strategy = "uniform") -> Floats:
+    """Return edges (n_bins + 1,) with inner edges above all float32 scores that stand for them.
+
+    The vote of one of five trees is 0.2 in float64, and 0.20000000298 in float32. Edges of bins of
+    equal weight are halfway between two scores, and are unchanged.
+    """
+    if strategy == "quantile":
+        return edges
+    inner = edges[1:-1]
+    return np.concatenate([edges[:1], inner + rounding(inner, np.float32), edges[-1:]])
+
+
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
     """Index of the bin of each score, for scores of any shape."""
     inner = edges[1:-1]
@@ -126,7 +140,7 @@ def bin_sums(
     """
     n_columns = scores.shape[1]
     if isinstance(edges, list):
-        columns = [bin_index(scores[:, k], column_edges) for k, column_edges in enumerate(edges)]
+        columns = [bin_index(scores[:, k], one) for k, one in enumerate(edges)]
         bins = np.stack(columns, axis=1)
     else:
         bins = bin_index(scores, edges)

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import expit
 
 from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays, map_blocks
-from skcalib._rows.ranking import distinct_scores
+from skcalib._rows.ranking import are_single, distinct_scores
 
 T = TypeVar("T")
 
@@ -65,7 +65,8 @@ class ScoreColumns:
         rows = self.rows.in_memory()
         S, E = map_blocks(self.score_block, rows.X, rows.y, order="F")
         pairs = zip(S.T, E.T if events else [None] * S.shape[1], strict=True)
-        return [then(distinct_scores(score, event, rows.w)) for score, event in pairs]
+        single = isinstance(rows.X, np.ndarray) and are_single(rows.X)
+        return [then(distinct_scores(*pair, rows.w, single=single)) for pair in pairs]
 
     def each(self) -> Iterator[Scored]:
         """Yield the scores and events of all rows, column by column, in memory."""

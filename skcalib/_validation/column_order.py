@@ -9,12 +9,17 @@ import re
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from skcalib._rows import Array, Floats, Indices
 
 # How much classes must agree less than by chance with their own columns, and more with others, in
 # standard deviations. Agreement less than by chance is bounded: among 100 classes it is rare.
 LEAST_BELOW, LEAST_ABOVE = 2.0, 4.0
+
+# How much all rows must agree less than by chance, in standard deviations, if no columns are found.
+LEAST_BELOW_IN_ALL = 6.0
 
 FEW_CLASSES, FEW_ROWS = 4, 5
 
@@ -104,10 +109,12 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     bonus = np.eye(n_classes) / (n_classes + 1)
     assigned = linear_sum_assignment(first + bonus, maximize=True)[1]
     columns = np.arange(n_classes)
-    for cycle in _cycles(assigned.tolist()):
+    exchanges = coo_array((np.ones(n_classes), (columns, assigned)))
+    _, cycle_of = connected_components(exchanges)
+    for number in np.flatnonzero(np.bincount(cycle_of) > 1):
+        cycle = np.flatnonzero(cycle_of == number)
         table = second[np.ix_(cycle, cycle)]
-        # The assigned column of each class is the next one in the cycle.
-        own, other = np.arange(len(cycle)), np.roll(np.arange(len(cycle)), -1)
+        own, other = np.arange(len(cycle)), np.searchsorted(cycle, assigned[cycle])
         # A model that predicts one class too high has no rows in the column of the lowest class.
         frequent = second[cycle].sum(axis=1) >= FEW_ROWS
         if not (table[own, other] > table[own, own])[frequent].all():
@@ -117,16 +124,21 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     return columns if (columns != np.arange(n_classes)).any() else None
 
 
-def _cycles(permutation: list[int]) -> list[list[int]]:
-    """Cycles of a permutation that are longer than one."""
-    cycles, left = [], {k for k, other in enumerate(permutation) if other != k}
-    while left:
-        cycle = [left.pop()]
-        while (following := permutation[cycle[-1]]) != cycle[0]:
-            cycle.append(following)
-        left -= set(cycle)
-        cycles.append(cycle)
-    return cycles
+def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[float, float] | None:
+    """Return the share of rows that agree with their labels, and the share expected by chance.
+
+    The result is None unless the shares differ by 6 standard deviations. This finds columns in
+    another order also if a class has rows but is never predicted.
+    """
+    in_class, in_column = (np.bincount(values, minlength=n_classes) for values in (y, top))
+    chance = float(in_class @ in_column) / len(y) ** 2 if len(y) else 0.0
+    agreeing = float(np.mean(y == top)) if chance else 0.0
+    if agreeing >= chance:
+        return None
+    table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
+    if _excess(table, np.arange(n_classes)) > -LEAST_BELOW_IN_ALL:
+        return None
+    return agreeing, chance
 
 
 def _excess(table: Array, columns: Indices) -> float:

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import ArrayLike, Floats, Ranked
-from skcalib._scores.bins import Strategy, bin_index, bin_sums, equal_mass_bins, uniform_edges
+from skcalib._scores.bins import (
+    Strategy,
+    bin_index,
+    bin_sums,
+    closed,
+    equal_mass_bins,
+    uniform_edges,
+)
 from skcalib._scores.columns import ScoreColumns
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
@@ -108,16 +115,22 @@ class HistogramBinning(_PerClass):
             return super()._fit_columns(columns)
         # Needs no ranking. All classes share one array of edges, which makes predictions faster.
         edges = uniform_edges(self.n_bins)
-        sums = columns.sums(partial(bin_sums, edges=edges, n_bins=self.n_bins))
+        sums = columns.sums(partial(bin_sums, edges=closed(edges), n_bins=self.n_bins))
         values = self._frequencies(edges, sums[:, 1], sums[:, 3], unit_of(columns.rows))
         return [{"bin_edges_": edges, "bin_values_": value} for value in values]
 
+    def _edges(self) -> list[Floats]:
+        first = self.bin_edges_[0]
+        if all(edges is first for edges in self.bin_edges_):
+            return [closed(first, self.strategy)] * len(self.bin_edges_)
+        return [closed(edges, self.strategy) for edges in self.bin_edges_]
+
     def _values(self, P: Floats) -> Floats:
-        edges = self.bin_edges_[0]
-        if not isinstance(P, np.ndarray) or any(other is not edges for other in self.bin_edges_):
+        first, *others = self._edges()
+        if not isinstance(P, np.ndarray) or any(edges is not first for edges in others):
             return super()._values(P)
         values = np.stack(self.bin_values_).astype(P.dtype)
-        return values[np.arange(P.shape[1]), bin_index(P, edges)]
+        return values[np.arange(P.shape[1]), bin_index(P, first)]
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
         bins = equal_mass_bins(rows, np.array([self.n_bins]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._censoring import censoring_weights
 from ._display import NetBenefitDisplay
 from ._net_benefit import NetBenefitCurve, net_benefit, net_benefit_curve
 from ._optimism import OptimismCorrection, optimism_corrected
@@ -17,6 +18,7 @@ __all__ = [
     "OptimismCorrection",
     "calibration_intercept",
     "calibration_slope",
+    "censoring_weights",
     "integrated_calibration_index",
     "net_benefit",
     "net_benefit_curve",

@@ -130,7 +130,7 @@ n_resamples, random_state, color, line_kw
         return cls.from_predictions(
             y, P, thresholds=thresholds, standardized=standardized, sample_weight=sample_weight,
             labels=classes, pos_label=pos_label, groups=groups,
-            name=name or type(estimator).__name__, ax=ax,
+            name=drawing.name_of(name, estimator), ax=ax,
             confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
             random_state=random_state, color=color, line_kw=line_kw,
         )  # fmt: skip

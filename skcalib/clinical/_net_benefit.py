@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats
-from skcalib._rows.ranking import Ranked, distinct_scores
+from skcalib._rows import ArrayLike, Floats, Indices
+from skcalib._rows.ranking import Ranked, distinct_scores, rounding
+from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_flag, check_real
-from skcalib.metrics._groups import group_numbers, normal_quantile, sums_by_group
+from skcalib.metrics._curve import clopper_pearson
+from skcalib.metrics._groups import effective_rates, group_numbers
 
 from ._regression import risks_of
 
@@ -124,8 +126,9 @@ def net_benefit_curve(
 
     With the event rate :math:`\bar y` the net benefit of treating everyone is
     :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and the net benefit of treating none is 0. A model
-    is useful at the thresholds where it is above both. The intervals are normal: the net benefit is
-    a mean over the rows.
+    is useful at the thresholds where it is above both. The net benefit is a sum of the rates of
+    true and false positives. Its limits combine the Clopper-Pearson limits of the rates [2]_, so
+    the interval has a width where no row is treated.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ def net_benefit_curve(
         As for :func:`net_benefit`.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a centre. Rows of a group may depend on one
-        another, so the standard errors of the intervals are sums over groups.
+        another, so the limits of the rates have an effective number of rows.
     confidence_level : float, default=0.95
         Confidence level of each interval, between 0 and 1.
 
@@ -155,6 +158,8 @@ def net_benefit_curve(
     ----------
     .. [1] Vickers, Elkin, "Decision Curve Analysis: A Novel Method for Evaluating Prediction
        Models", Medical Decision Making 26, 2006.
+    .. [2] Zou, Donner, "Construction of confidence limits about effect measures: a general
+       approach", Statistics in Medicine 27, 2008.
 
     Examples
     --------
@@ -173,21 +178,44 @@ def net_benefit_curve(
     curve = benefits_of(
         distinct_scores(rows.score, rows.event, rows.weight), t, standardized=standardized
     )
-    w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    errors = []
-    for threshold, benefit in zip(t, curve.net_benefit, strict=True):
-        # The net benefit is the mean of gains of the rows, divided by the event rate if it is
-        # standardized: the ratio of two means.
-        gains = np.where(rows.event, 1.0, -threshold / (1 - threshold)) * (rows.score >= threshold)
-        unit = rows.event if curve.scale != 1 else 1.0
-        deviations = (gains - benefit * unit) / curve.scale
-        squares = w * deviations**2  # a weight of 2 is the row twice
-        if numbers is not None:
-            n_groups = int(numbers.max()) + 1
-            squares = sums_by_group(w * deviations, numbers) ** 2 * n_groups / max(n_groups - 1, 1)
-        errors.append(np.sqrt(squares.sum()) / w.sum())
-    reach = normal_quantile(confidence_level, numbers) * np.array(errors)
-    return replace(curve, low=curve.net_benefit - reach, high=curve.net_benefit + reach)
+    ends = [
+        _limits(rows, numbers, *at, curve.scale if standardized else None, confidence_level)
+        for at in zip(t, curve.net_benefit, strict=True)
+    ]
+    low, high = np.transpose(ends)
+    return replace(curve, low=low, high=high)
+
+
+def _limits(
+    rows: Scored,
+    groups: Indices | None,
+    threshold: float,
+    benefit: float,
+    event_rate: float | None,
+    level: float,
+) -> tuple[float, float]:
+    """Return the ends of the interval of a net benefit, standardized if there is an event rate."""
+    odds = threshold / (1 - threshold)
+    treated = rows.score >= threshold - float(rounding(np.array(threshold), np.float32))
+    w = np.ones(len(treated)) if rows.weight is None else rows.weight
+    # The net benefit is a sum of three rates: true positives, false positives, missed events.
+    hit = np.stack([treated & rows.event, treated & ~rows.event, ~treated & rows.event])
+    factors = np.array([1.0, -odds, 0.0])
+    if event_rate is not None:  # it is b where the mean gain minus b times the event rate is 0
+        factors = np.array([1 - benefit, -odds, -benefit]) / event_rate
+    rates = hit @ w / w.sum()
+    n, covariance = effective_rates(hit, rates, w, groups, level)
+    low, high = clopper_pearson(rates, n, level)
+    deviation = np.sqrt(covariance.diagonal())
+    outer = np.outer(deviation, deviation)
+    correlation = np.divide(covariance, outer, out=np.eye(3), where=outer > 0)
+    # The limits of a sum from the limits of its terms (Zou, Donner, 2008).
+    ends = np.stack([rates - low, high - rates])
+    reach = []
+    for towards in (-1, 1):
+        distance = factors * np.where(towards * factors > 0, ends[1], ends[0])
+        reach.append(np.sqrt(max(float(distance @ correlation @ distance), 0.0)))
+    return benefit - reach[0], benefit + reach[1]
 
 
 def checked_thresholds(thresholds: ArrayLike | None) -> Floats:
@@ -205,7 +233,9 @@ def checked_thresholds(thresholds: ArrayLike | None) -> Floats:
 
 def benefits_of(rows: Ranked, t: Floats, *, standardized: bool) -> NetBenefitCurve:
     """Net benefits at increasing thresholds, from ranked risks."""
-    first, total = np.searchsorted(rows.scores, t), rows.weight.sum()
+    # A risk that is below a threshold only by rounding in float32 equals the threshold.
+    first = np.searchsorted(rows.scores, t - rounding(t, np.float32))
+    total = rows.weight.sum()
     treated, true = (
         np.append(np.cumsum(values[::-1])[::-1], 0.0)[first] / total
         for values in (rows.weight, rows.hits)

@@ -16,7 +16,12 @@ from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_curve
 from skcalib._validation.inputs import check_real
-from skcalib.metrics._groups import group_numbers, sums_by_group
+from skcalib.metrics._groups import (
+    degrees_of_freedom,
+    group_numbers,
+    sums_by_group,
+    warn_of_few_events,
+)
 from skcalib.metrics._input import check_input, columns_of
 from skcalib.metrics._proper_scores import bounded
 from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
@@ -227,9 +232,14 @@ def _jackknife_interval(
     steps = np.linalg.solve(left, scores[:, :, None])[:, 0, 0] / units[0]
     variance = (len(steps) - 1) / len(steps) * float(steps @ steps)
 
-    # Variance of each group if its rows depend fully on one another, for the degrees of freedom.
-    by_group = sums_by_group(w * deviation[:, 0], groups) ** 2
-    freedom = max(by_group.sum() ** 2 / (by_group**2).sum() - 1, 1.0)
+    # Standard deviation of each group if its rows depend fully on one another.
+    sizes, n_events = (
+        sums_by_group(w * deviation[:, 0], groups),
+        sums_by_group(event.astype(float), groups),
+    )
+    informative = min((n_events > 0, n_events < np.bincount(groups)), key=np.count_nonzero)
+    freedom = min(degrees_of_freedom(np.abs(sizes)), degrees_of_freedom(np.abs(sizes[informative])))
+    warn_of_few_events(int(informative.sum()), len(informative))
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
     return IntervalEstimate(estimate, estimate - reach, estimate + reach, level)
 

@@ -129,7 +129,7 @@ confidence_level, random_state, ax, n_segments, color
             pairs=pairs, kind=kind, sample_weight=sample_weight, labels=classes,
             pos_label=pos_label, groups=groups, n_resamples=n_resamples,
             confidence_level=confidence_level,
-            random_state=random_state, name=name or type(estimator).__name__,
+            random_state=random_state, name=drawing.name_of(name, estimator),
             ax=ax, n_segments=n_segments, color=color,
         )  # fmt: skip
 

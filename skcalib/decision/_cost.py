@@ -12,7 +12,7 @@ from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._validation.inputs import FLOATS, check_real, check_weights
 from skcalib._validation.labels import check_column_names, check_labels_of_columns
-from skcalib.metrics._input import check_input, columns_of, position, unlabelled
+from skcalib.metrics._input import check_input, columns_of, unlabelled
 
 # Expected costs of two decisions that differ by less, relative to the expected sizes of their
 # costs, are equal up to rounding. Relative to the largest cost, all decisions would be equal if a
@@ -122,7 +122,7 @@ def expected_cost(
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
-        Class of one-dimensional probabilities; by default the second of ``labels``. The rows of
+        Class of one-dimensional probabilities, as for :func:`reliability_curve`. The rows of
         ``cost`` are always in the order of ``labels``.
 
     Returns
@@ -144,9 +144,10 @@ def expected_cost(
     --------
     >>> from skcalib.decision import expected_cost
     >>> cost = [[0, 3, 10], [100, 3, 0]]  # rows: honest, fraud; columns: pay, ask, block
-    >>> expected_cost(["honest", "honest", "fraud"], [0.8, 0.99, 0.1], cost, pos_label="honest")
-    1.0
     >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], cost)
+    1.0
+    >>> y = ["honest", "honest", "fraud"]
+    >>> expected_cost(y, [0.2, 0.01, 0.9], cost, labels=["honest", "fraud"])
     1.0
 
     One of the payments can be checked for 3:
@@ -154,10 +155,8 @@ def expected_cost(
     >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], [[0, 3], [100, 3]], capacity=1)
     1.0
     """
-    rows = check_input(y_true, y_proba, sample_weight, labels)
+    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, keep_classes=True)
     classes = rows.classes
-    if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
-        rows = rows.replace(X=1 - rows.X)  # of the second class
     costs = _as_numbers(cost)
     if capacity is not None:
         check_real("capacity", capacity, closed=True)
@@ -218,7 +217,7 @@ def _check_costs(costs: Floats, n_classes: int, n_rows: int) -> None:
             f"cost must have a matrix for each of the {n_rows} rows, or one for all of them, got "
             f"shape {costs.shape}."
         )
-    if not (np.abs(costs) <= LARGEST_COST).all():
+    if not (np.abs(costs) <= np.float64(LARGEST_COST)).all():  # in float64, which can hold it
         raise ValueError(
             f"cost must be finite, and no larger than {LARGEST_COST:g} in size, got NaN, infinity "
             "or more. For a decision that is not allowed use a cost above all others."

@@ -153,7 +153,7 @@ class ConfidenceDisplay(drawing.Display):
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(
             y, P, n_bins=n_bins, kind=kind, sample_weight=sample_weight, labels=classes,
-            pos_label=pos_label, name=name or type(estimator).__name__, ax=ax,
+            pos_label=pos_label, name=drawing.name_of(name, estimator), ax=ax,
             legend=legend, color=color,
         )  # fmt: skip
 

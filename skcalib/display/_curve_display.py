@@ -101,7 +101,7 @@ class CurveDisplay(drawing.Display):
         ax = self._prepare(ax, (5.2, 4), legend)
         number = drawing.check_same_diagram(ax, f"a curve of the {ylabel.lower()}")
         top = ax.get_ylim()[1] if number else 0.0
-        look = ({} if color is None else {"color": color}) | dict(line_kw or {})
+        look = drawing.line_properties(color, line_kw)
         label = drawing.legend_label(self.name or f"Model {number + 1}") + score
         self.line_, self.band_ = draw_line(ax, x, values(self.curve), label, look), None
         drawing.mark_diagram(self.line_, f"a curve of the {ylabel.lower()}")

@@ -10,14 +10,16 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_takes_logits, features_argument
+from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._output import briefly, drawing
 from skcalib._rows import Floats, both_columns, check_in_memory, on_host
 from skcalib._rows.inputs import as_array
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_not_swapped, check_probabilities, check_weights
+from skcalib._validation.inputs import check_not_swapped, check_weights
 from skcalib._validation.labels import as_labels, encode
+from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.metrics._curve import NBins
+from skcalib.metrics._input import check_input
 from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 
@@ -162,7 +164,7 @@ class TemperatureSweepDisplay(drawing.Display):
         sweep = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
         losses = log_losses(P, encode(column_or_1d(as_labels(y)), classes))
         reference = float(np.average(losses, weights=check_weights(sample_weight, len(P))))
-        name = name or type(calibrator).__name__
+        name = drawing.name_of(name, calibrator)
         return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
 
     @classmethod
@@ -227,6 +229,7 @@ class TemperatureSweepDisplay(drawing.Display):
         n_bins: NBins = 15,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
+        pos_label: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
         legend: bool | str = True,
     ) -> Self:
@@ -237,8 +240,10 @@ class TemperatureSweepDisplay(drawing.Display):
         y_true : array-like of shape (n_samples,)
             Labels.
         y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Probabilities: one column per class in the order of ``labels``, or the probability of
-            the second class alone.
+            Probabilities: one column per class in the order of ``labels``, or for two classes the
+            probability of ``pos_label`` alone.
+        pos_label : label, default=None
+            Label of one column of probabilities, as for :func:`skcalib.metrics.reliability_curve`.
         temperatures, n_bins, sample_weight, labels, ax, legend
             As for :meth:`from_logits`.
 
@@ -252,16 +257,15 @@ class TemperatureSweepDisplay(drawing.Display):
         ValueError
             As :meth:`from_logits`, and for numbers that are no probabilities.
         """
-        check_not_swapped(y_true=y_true, y_proba=y_proba)
         check_in_memory((y_true, y_proba, sample_weight))
-        P = np.asarray(on_host(y_proba), dtype=np.float64)
+        rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+        P, y, w = rows.X, rows.y, rows.w
+        P = np.asarray(P, dtype=np.float64)
         P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
-        check_probabilities(P)
         X = np.log(np.maximum(P, np.finfo(np.float64).tiny))
-        return cls.from_logits(
-            X, y_true, temperatures=temperatures, n_bins=n_bins, sample_weight=sample_weight,
-            labels=labels, ax=ax, legend=legend,
-        )  # fmt: skip
+        with ignored(ColumnOrderWarning):  # check_input has warned
+            sweep = _sweep(X, rows.classes[y], w, rows.classes, n_bins, temperatures)
+        return cls(*sweep).plot(ax, legend=legend)
 
     def _summary(self) -> str:
         least = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"

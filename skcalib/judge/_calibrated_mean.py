@@ -14,7 +14,12 @@ from skcalib._rows import Array, ArrayLike, Floats, Rows, as_numpy, check_in_mem
 from skcalib._validation.inputs import LARGEST, check_not_swapped, check_real, check_weights
 from skcalib._validation.labels import as_labels, not_among, shown
 from skcalib.metrics._curve import clopper_pearson
-from skcalib.metrics._groups import normal_quantile, sums_by_group, warn_of_few_groups
+from skcalib.metrics._groups import (
+    degrees_of_freedom,
+    inflation,
+    sums_by_group,
+    warn_of_few_groups,
+)
 
 # Scores and weights of rows, 0 and 1 of labelled rows, and groups, each (n,).
 RatedRows = Sequence[Any]
@@ -449,10 +454,9 @@ def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple
     n_groups = int(numbers.max()) + 1
     if n_groups == len(w):
         return plain, 1.0
-    few = normal_quantile(level, numbers) / float(ndtri((1 + level) / 2))
-    sums = sums_by_group(w * residuals, numbers)
+    sizes, sums = sums_by_group(w, numbers), sums_by_group(w * residuals, numbers)
+    few = inflation(level, degrees_of_freedom(sizes))
     robust = few**2 * n_groups / max(n_groups - 1, 1) * float(sums @ sums)
-    sizes = sums_by_group(w, numbers)
     return max(plain, robust), float(sizes @ sizes / sizes.sum())
 
 

@@ -8,14 +8,22 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betaincinv
 
 from skcalib._rows import Array, ArrayLike, Floats, Indices, check_in_memory
-from skcalib._scores.bins import BinSums, Strategy, bin_sums, quantile_edges, uniform_edges
+from skcalib._scores.bins import (
+    BinSums,
+    Strategy,
+    bin_index,
+    bin_sums,
+    closed,
+    quantile_edges,
+    uniform_edges,
+)
 from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation.inputs import check_integer, check_option, check_real
 
-from ._groups import group_numbers
+from ._groups import group_numbers, inflation
 from ._input import OF_EACH, Kind, columns_of
 
 # Number of bins, the rule for their number, or their edges.
@@ -47,7 +55,8 @@ class ReliabilityCurve:
     kind : str
         Score and event, as for :func:`reliability_curve`, never "auto".
     n_groups : ndarray of shape (n,) or None
-        Number of groups with rows in the bin; None without groups.
+        Effective number of groups with rows in the bin: a few groups with most of the rows count
+        as few. None without groups.
     """
 
     lower: Floats
@@ -96,9 +105,8 @@ class ReliabilityCurve:
         check_real("confidence_level", confidence_level, high=1)
         n = self.n_effective
         if self.n_groups is not None:
-            tail = (1 + confidence_level) / 2
-            few = ndtri(tail) / stdtrit(np.maximum(self.n_groups - 1, 1), tail)
-            n = n * np.where(n < self.n_samples, few**2, 1.0)
+            few = inflation(confidence_level, np.maximum(self.n_groups - 1, 1))
+            n = n * np.where(n < self.n_samples, few**-2, 1.0)
         return clopper_pearson(self.accuracy, n, confidence_level)
 
 
@@ -119,7 +127,8 @@ def curves_of(
     """The curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
     # Columns with equal edges share one array, which bin_sums assigns to bins at once.
-    shared = edges[0] if len(set(map(id, edges))) == 1 else edges
+    is_shared = len(set(map(id, edges))) == 1
+    shared = closed(edges[0], strategy) if is_shared else [closed(e, strategy) for e in edges]
     most = max(map(len, edges)) - 1
     sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
     return map(partial(curve_from_sums, kind=columns.kind), columns.labels, edges, sums)
@@ -195,6 +204,7 @@ def reliability_curve(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    order: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> ReliabilityCurve:
     r"""Accuracy and confidence per bin of a score.
@@ -243,8 +253,13 @@ def reliability_curve(
         default the sorted labels in ``y_true``; with ``kind="multilabel"`` the names of the columns
         of a data frame, or their numbers.
     pos_label : label, default=None
-        Class of the score of ``kind="binary"`` and of one-dimensional probabilities; by default the
-        second of ``labels``.
+        Class of the score of ``kind="binary"`` and of one-dimensional probabilities. By default
+        the second of ``labels``, the larger of two numbers, or the second of two ordered
+        categories. Text labels with one-dimensional probabilities need it, or ``labels``.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, for ``kind="cumulative"``. By default the
+        order of numbers or of ordered categories. More than two classes of text need it. The order
+        of the columns, ``labels``, says nothing about the order of the classes.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a week, for intervals: rows of a group may depend
         on one another.
@@ -274,7 +289,8 @@ def reliability_curve(
     >>> curve.accuracy.round(2).tolist(), curve.confidence.round(2).tolist()
     ([0.33, 1.0], [0.25, 0.9])
     """
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+    columns = columns_of(*rows, order=order)
     curves = curves_of(columns, n_bins, strategy)
     if groups is not None:
         check_in_memory((y_true, y_proba, groups))
@@ -292,7 +308,8 @@ def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> Relia
     number of rows is at least the number for groups of equal rows.
     """
     w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    bins, n_bins = curve.upper[:-1].searchsorted(rows.score), len(curve.upper)
+    bins = bin_index(rows.score, closed(np.append(0.0, curve.upper))).astype(np.intp)
+    n_bins = len(curve.upper)
     place, n_groups = bins + n_bins * groups, int(groups.max()) + 1
 
     def sums(values: Floats) -> Floats:
@@ -302,9 +319,10 @@ def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> Relia
 
     sizes, accuracy = sums(w), curve.accuracy
     deviations = sums(w * (rows.event - accuracy[bins]))
-    present = (sizes > 0).sum(axis=0).astype(np.float64)
+    present, squares = (sizes > 0).sum(axis=0).astype(np.float64), sizes**2
+    effective = squares.sum(axis=0) ** 2 / (squares**2).sum(axis=0)
     fewest = curve.weight**2 / (sizes**2).sum(axis=0)
     variance = (deviations**2).sum(axis=0) / curve.weight**2 * present / np.maximum(present - 1, 1)
     n = np.divide(accuracy * (1 - accuracy), variance, out=fewest.copy(), where=variance > 0)
     most = np.maximum(curve.n_effective, fewest)
-    return replace(curve, n_effective=np.clip(n, fewest, most), n_groups=present)
+    return replace(curve, n_effective=np.clip(n, fewest, most), n_groups=effective)

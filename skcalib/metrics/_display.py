@@ -123,9 +123,11 @@ class ScoreDecompositionDisplay(drawing.Display):
         kind: Kind = "classwise",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        order: ArrayLike | None = None,
         ax: Axes | None = None,
         arrows: Iterable[tuple[str, str]] = (),
         legend: bool | str = True,
+        color: Any = None,
     ) -> Self:
         """Draw the plane of fitted classifiers.
 
@@ -140,7 +142,7 @@ class ScoreDecompositionDisplay(drawing.Display):
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
             Method that returns the scores, as for
             :meth:`skcalib.ReliabilityDisplay.from_estimator`.
-        score, kind, sample_weight, pos_label, ax, arrows, legend
+        score, kind, sample_weight, pos_label, order, ax, arrows, legend, color
             As for :meth:`from_predictions`.
 
         Returns
@@ -161,9 +163,9 @@ class ScoreDecompositionDisplay(drawing.Display):
             P, classes = drawing.predict(model, X, response_method)
             decompositions[name] = score_decomposition(
                 y, P, score=score, kind=kind, sample_weight=sample_weight,
-                labels=None if kind == "multilabel" else classes, pos_label=pos_label,
+                labels=None if kind == "multilabel" else classes, pos_label=pos_label, order=order,
             )  # fmt: skip
-        return cls(decompositions, score=score).plot(ax, arrows=arrows, legend=legend)
+        return cls(decompositions, score=score).plot(ax, arrows=arrows, legend=legend, color=color)
 
     @classmethod
     def from_predictions(
@@ -176,9 +178,11 @@ class ScoreDecompositionDisplay(drawing.Display):
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        order: ArrayLike | None = None,
         ax: Axes | None = None,
         arrows: Iterable[tuple[str, str]] = (),
         legend: bool | str = True,
+        color: Any = None,
     ) -> Self:
         """Draw the plane of labels and of the probabilities of models.
 
@@ -196,9 +200,9 @@ default="classwise"
             The events; "cumulative" for the ranked probability score. Components for each class or
             label are averaged. With ``"top-label"`` the event, a correct prediction, depends on the
             model, and so does the uncertainty: "top-label" is for models with the same predictions.
-        sample_weight, labels, pos_label
+        sample_weight, labels, pos_label, order
             As for :func:`skcalib.metrics.reliability_curve`.
-        ax, arrows, legend
+        ax, arrows, legend, color
             As for :meth:`plot`.
 
         Returns
@@ -217,12 +221,12 @@ default="classwise"
         _check_names("y_proba", y_proba)
         params: dict[str, Any] = {
             "score": score, "kind": kind, "sample_weight": sample_weight, "labels": labels,
-            "pos_label": pos_label,
+            "pos_label": pos_label, "order": order,
         }  # fmt: skip
         decompositions = {
             name: score_decomposition(y_true, P, **params) for name, P in y_proba.items()
         }
-        return cls(decompositions, score=score).plot(ax, arrows=arrows, legend=legend)
+        return cls(decompositions, score=score).plot(ax, arrows=arrows, legend=legend, color=color)
 
     def plot(
         self,
@@ -230,6 +234,7 @@ default="classwise"
         *,
         arrows: Iterable[tuple[str, str]] = (),
         legend: bool | str = True,
+        color: Any = None,
     ) -> Self:
         """Draw the plane.
 
@@ -242,6 +247,9 @@ default="classwise"
         legend : bool or str, default=True
             Whether to draw the legend, or a location of matplotlib. By default it stands above a
             new figure, and at the best place within axes of the user.
+        color : colour of matplotlib, or dict of str to colour, default=None
+            Colour of all points, or of the models that the dictionary names; by default the next
+            ones of the style in use.
 
         Returns
         -------
@@ -258,12 +266,15 @@ default="classwise"
         self._check(pairs)
         models = self.decompositions
         ax = self._prepare(ax, (5.2, 4.2 + 0.1 * len(models)), legend)
+        named = color if isinstance(color, Mapping) else dict.fromkeys(models, color)
+        colours = {str(name): colour for name, colour in named.items()}
         self.points_ = {}
         for k, (name, d) in enumerate(models.items()):
             label = drawing.legend_label(f"{name}: {d.score:#.3g}")
             self.points_[name] = ax.plot(
                 [d.miscalibration], [d.discrimination], MARKERS[k % len(MARKERS)], markersize=8,
                 fillstyle="none", markeredgewidth=1.7, zorder=3, label=label,
+                color=colours.get(name),
             )[0]  # fmt: skip
         places = [(d.miscalibration, d.discrimination) for d in models.values()]
         xlim, ylim = plane_limits(*np.transpose(places))

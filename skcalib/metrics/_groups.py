@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from skcalib._rows import Floats, Indices
-from skcalib._splits import checked_groups
+from skcalib._rows import Bools, Floats, Indices
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import check_weights
 from skcalib._warnings import warn
 
 # Fewer groups do not show how much groups vary.
 FEW_GROUPS = 20
+
+# Fewer groups with an event do not show how much rare events vary.
+FEW_EVENTS = 10
 
 # Signs of groups are flipped unless the squared skewness of the sum of residuals exceeds this: 420
 # groups with uniform risks have 0.002. Skewed sums do not have a symmetric distribution.
@@ -26,7 +29,7 @@ def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | No
     """Number of the group of each row of positive weight; None if all groups have one row."""
     if groups is None:
         return None
-    labels = checked_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
+    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
     w = check_weights(sample_weight, len(labels))
     labels = labels if w is None else labels[w > 0]
     numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
@@ -44,6 +47,15 @@ def warn_of_few_groups(n_groups: int) -> None:
         )
 
 
+def warn_of_few_events(n_groups: int, n_all: int) -> None:
+    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary."""
+    if n_groups < FEW_EVENTS and n_all >= FEW_GROUPS:  # fewer groups have their own warning
+        warn(
+            f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
+            f"without it, got {n_groups}: the interval may be too narrow. Collect more events."
+        )
+
+
 def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:
     """Number of times that each of n rows is in a bootstrap sample of the rows or the groups."""
     if groups is not None:
@@ -52,16 +64,27 @@ def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:
     return np.bincount(random.randint(n, size=n), minlength=n)
 
 
-def normal_quantile(level: float, groups: Indices | None = None) -> float:
-    """Quantile of a two-sided interval, from the t distribution if rows have groups."""
+def degrees_of_freedom(sizes: Floats) -> float:
+    """Return the degrees of freedom of a variance between groups with these sums of weights.
+
+    If the rows of a group are equal, the variance of a sum over a group is proportional to the
+    squared size. A few large groups count as few groups (Carter, Schnepel, Steigerwald, Review of
+    Economics and Statistics 99, 2017).
+    """
+    squares = (sizes / sizes.max()) ** 2
+    return max(float(squares.sum() ** 2 / (squares @ squares)) - 1, 1.0)
+
+
+def inflation(level: float, freedom: Any) -> Any:
+    """Return the quantile of the t distribution divided by the quantile of the normal."""
     tail = (1 + level) / 2
-    return float(ndtri(tail) if groups is None else stdtrit(max(groups.max(), 1), tail))
+    return stdtrit(freedom, tail) / ndtri(tail)
 
 
 def skewed_interval(
-    estimate: float, deviations: Floats, level: float
+    estimate: float, deviations: Floats, level: float, freedom: float | None = None
 ) -> tuple[float, float, float]:
-    """Interval of a mean of independent terms, and the p-value of the mean 0.
+    """Return the interval of a mean of independent terms, and the p-value of the mean 0.
 
     ``deviations`` are the terms minus their mean. If terms are skewed, so is their t statistic. A
     cubic polynomial of it has a symmetric distribution (Hall, "On the Removal of Skewness by
@@ -70,14 +93,38 @@ def skewed_interval(
     n, squares = len(deviations), float(deviations @ deviations)
     if squares == 0:
         return estimate, estimate, float(estimate == 0)
+    freedom = n - 1 if freedom is None else freedom
     error, skewness = np.sqrt(squares / (n * (n - 1))), float((deviations**3).sum()) / squares**1.5
     t = estimate / error
     symmetric = t + skewness * (t**2 / 3 + 1 / 6) + skewness**2 * t**3 / 27
-    limit = float(stdtrit(n - 1, (1 + level) / 2))
+    limit = float(stdtrit(freedom, (1 + level) / 2))
     shifted = np.array([limit, -limit]) - skewness / 6
     root = np.cbrt(1 + skewness * shifted)
     low, high = estimate - error * 3 * shifted / (root**2 + root + 1)  # the inverse polynomial
-    return float(low), float(high), float(2 * stdtr(n - 1, -abs(symmetric)))
+    return float(low), float(high), float(2 * stdtr(freedom, -abs(symmetric)))
+
+
+def effective_rates(
+    hit: Bools, rates: Floats, w: Floats, groups: Indices | None, level: float
+) -> tuple[Floats, Floats]:
+    """Return effective numbers of rows for limits of rates (k,), and the covariance of the rates.
+
+    ``hit`` (k, n) says which rows count. The number is at most the number of rows, and at least
+    the number for groups of equal rows. A t distribution of few groups makes it smaller.
+    """
+    total = w.sum()
+    if groups is None:
+        covariance = (np.diag(rates) - np.outer(rates, rates)) / total
+        return np.full(len(rates), total), covariance
+    sizes = sums_by_group(w, groups)
+    sums = np.stack([sums_by_group(w * row, groups) for row in hit]) - np.outer(rates, sizes)
+    covariance = sums @ sums.T * len(sizes) / max(len(sizes) - 1, 1) / total**2
+    variance, fewest = covariance.diagonal(), total**2 / (sizes @ sizes)
+    n = np.divide(
+        rates * (1 - rates), variance, out=np.full(len(rates), fewest), where=variance > 0
+    )
+    few = inflation(level, degrees_of_freedom(sizes))
+    return np.clip(n, fewest, total) / few**2, covariance
 
 
 def sums_by_group(values: Floats, groups: Indices | None) -> Floats:

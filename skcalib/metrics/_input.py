@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Array, Floats, Indices, Rows
+from skcalib._rows import Floats, Indices, Rows
 from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
 from skcalib._scores.columns import ScoreColumns, Scored
 from skcalib._validation import inputs
@@ -20,9 +20,12 @@ from skcalib._validation.labels import (
     check_column_names,
     check_column_order,
     check_labels_of_columns,
+    columns_in_order,
     encode,
+    event_index,
     exact,
     names_of_labels,
+    position,
     resolve_classes,
     shown,
 )
@@ -45,10 +48,12 @@ def columns_of(
     labels: ArrayLike | None,
     pos_label: Any,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> ScoreColumns:
-    """Scores and events, one column, or one for every class or label.
+    """Return scores and events, in one column, or in a column for each class or label.
 
-    With ``average="micro"`` all labels are one column.
+    With ``average="micro"`` all labels are one column. ``order`` is the order of the classes for
+    cumulative events.
     """
     inputs.check_option("kind", kind, Kind)
     if average != "macro":
@@ -60,7 +65,12 @@ def columns_of(
                 f"average={average!r} is for kind={' or '.join(map(repr, known))}, got "
                 f"kind={kind!r}. Leave it out."
             )
-    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
+    if order is not None and kind != "cumulative":
+        raise ValueError(
+            f"order is for kind='cumulative', got order={order!r} with kind={kind!r}. Leave it "
+            "out; labels= is the order of the columns."
+        )
+    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind, order=order)
     kind = resolved(kind, rows.classes)
     if kind == "top-label":
         return ScoreColumns([None], _top_label, rows, kind)
@@ -69,7 +79,9 @@ def columns_of(
         w = None if w is None else np.repeat(w, P.shape[1])
         return ScoreColumns([None], partial(_one_class, 1), Rows(P.ravel(), E.ravel(), w), kind)
     if kind == "cumulative":
-        return ScoreColumns(list(rows.classes[:-1]), _cumulative, rows, kind)
+        columns = columns_in_order(rows.classes, rows.order)
+        ordered = list(rows.classes[columns])
+        return ScoreColumns(ordered[:-1], partial(_cumulative, columns), rows, kind)
     if kind in OF_EACH:
         return ScoreColumns(list(rows.classes), _each_class, rows, kind)
     if len(rows.classes) != 2:
@@ -124,14 +136,20 @@ def check_input(
     labels: ArrayLike | None,
     pos_label: Any = None,
     kind: Kind = "auto",
+    *,
+    order: ArrayLike | None = None,
+    keep_classes: bool = False,
 ) -> Rows:
-    """Rows of probabilities, class indices and weights, with the classes of the columns.
+    """Return rows of probabilities, class indices and weights, with the classes of the columns.
 
-    With ``kind="multilabel"`` indicators are in the place of class indices. Checked rows may be
-    passed as ``y_proba``, which saves a pass over the data.
+    With ``kind="multilabel"`` indicators replace class indices. Checked rows may be passed as
+    ``y_proba``, which saves a pass over the data.
+
+    One column of probabilities belongs to the second class. If it belongs to the first class, the
+    two classes are exchanged, or with ``keep_classes`` the probabilities become 1 - p.
     """
     if isinstance(y_proba, Rows):
-        return y_proba
+        return y_proba if order is None else y_proba.replace(order=order)
     inputs.check_not_swapped(y_true=y_true, y_proba=y_proba)
     if kind == "multilabel":
         if pos_label is not None:
@@ -146,13 +164,20 @@ def check_input(
         check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
+    if rows.X.ndim == 1 and labels is None:
+        labels = order  # the second of two ordered classes is the event
     classes = resolve_classes(
         statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
     )
-    if pos_label is not None and position(pos_label, classes) == 0 and rows.X.ndim == 1:
-        classes = classes[::-1]
+    is_fact = labels is not None or statistics.categories is not None or rows.X.ndim == 2
+    if event_index(classes, pos_label, named=is_fact) == 0 and rows.X.ndim == 1:
+        if keep_classes:
+            rows = rows.replace(X=1 - rows.X)
+        else:
+            classes = classes[::-1]
     as_indices = partial(encode, classes=classes)
-    rows = rows.relabel(as_indices, classes=classes)
+    order = statistics.categories if order is None else order
+    rows = rows.relabel(as_indices, classes=classes, order=order)
     named = labels is not None or pos_label is not None
     check_column_order(rows, named=named, name="y_proba", param="labels")
     return rows
@@ -164,14 +189,6 @@ def unlabelled(y_proba: Any) -> Rows:
     shape = np.shape(y_proba)
     n_classes = shape[1] if len(shape) == 2 else 2
     return check_input(np.zeros(shape[:1], dtype=int), y_proba, None, range(n_classes))
-
-
-def position(pos_label: Any, classes: Array) -> int:
-    """Index of the column of a class that the user named."""
-    known = classes.tolist()
-    if pos_label not in known:
-        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
-    return known.index(pos_label)
 
 
 def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:
@@ -217,10 +234,13 @@ def _one_class(k: int, P: Floats, y: Indices) -> Events:
     return (P[:, None] if P.ndim == 1 else P[:, k : k + 1]), (y == k)[:, None]
 
 
-def _cumulative(P: Floats, y: Indices) -> Events:
-    """Probabilities of the first k classes, and whether the label is one of them: (m, K - 1)."""
+def _cumulative(columns: Indices, P: Floats, y: Indices) -> Events:
+    """Return the probability that the label is one of the k lowest, and whether it is: (m, K - 1).
+
+    ``columns`` are the columns of the classes from the lowest to the highest.
+    """
     if P.ndim == 1:
         P = np.stack([1 - P, P], axis=1)
-    F = np.cumsum(P[:, :-1], axis=1, dtype=np.float64)
+    F = np.cumsum(P[:, columns[:-1]], axis=1, dtype=np.float64)
     # Sums such as 0.1 + 0.2 and 0.3 become ties, and none is above 1.
-    return np.minimum(np.round(F, 12), 1), y[:, None] <= np.arange(F.shape[1])
+    return np.minimum(np.round(F, 12), 1), np.argsort(columns)[y][:, None] <= np.arange(F.shape[1])

@@ -21,12 +21,20 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from skcalib._rows import Bools, Floats, Indices
 
 from ._calibration_error import FORMULAS, HOMOGENEOUS, Formula, noise_square
 from ._curve import effective_rows
-from ._groups import Random, are_skewed, normal_quantile, sums_by_group, uniform_numbers
+from ._groups import (
+    Random,
+    are_skewed,
+    degrees_of_freedom,
+    inflation,
+    sums_by_group,
+    uniform_numbers,
+)
 from ._resampling import ROUNDING_ERROR, MeasuredByBins, MeasuredByCall, labels_at
 
 # Neighbouring bins are pooled to blocks of this many times sqrt(n) of n rows: enough rows to reduce
@@ -133,7 +141,9 @@ class Simulation(NamedTuple):
     def high(self, plain: Formula, spread: float) -> float:
         """The largest true error from which noise may lead to the observed gaps."""
         (_, _, confidence, gap, n), units = self.bins, self.cells.units
-        z = normal_quantile(self.level, units)
+        z = float(ndtri((1 + self.level) / 2))
+        if units is not None:
+            z *= inflation(self.level, degrees_of_freedom(sums_by_group(self.cells.weight, units)))
         accuracy = np.clip(confidence - self.pooled, 0, 1)
         variance = ratio(accuracy * (1 - accuracy) + ratio(1.0, n), n)
         if units is not None:
@@ -288,21 +298,23 @@ def recalibrated(measured: MeasuredByCall) -> Floats:
     return P[:, 0] if problem.rows.X.ndim == 1 else P
 
 
-def vanishes(measured: MeasuredByCall, random: Random) -> bool:
-    """Whether a function is a calibration error: near 0 for many rows of a calibrated model.
+def vanishes(measured: MeasuredByCall) -> bool:
+    """Return whether a function is a calibration error: near 0 for many calibrated rows.
 
-    Errors of a calibrated model with 16 times the rows are about a quarter, or less. Other
-    measures, such as a proper score, do not depend on the number of rows.
+    Labels are drawn from spread probabilities with a fixed seed, so the result depends neither on
+    the rows nor on the seed of the user. Errors of 16 times the rows are about a quarter, or
+    smaller. A proper score does not depend on the number of rows.
     """
-    draws = np.array([measured.of_labels(random) for _ in range(19)])
-    copies = int(np.clip((1 << 22) // max(measured.problem.rows.n_rows, 1), 4, 16))
-    more = measured.of_labels(random, copies=copies)
-    if not np.isfinite([*draws, more]).all():
+    random = np.random.RandomState(0)
+    few = np.array([measured.of_spread(500, random) for _ in range(19)])
+    many = measured.of_spread(8000, random)
+    if not np.isfinite([*few, many]).all():
         raise ValueError(
-            "measure must be a finite number for labels drawn from y_proba, got "
-            f"{draws[~np.isfinite(draws)][:1]}. Use method='percentile', which draws rows."
+            "measure must be a finite number for labels that are drawn from probabilities, got "
+            f"{few[~np.isfinite(few)][:1]}. Pass method='inversion' for a calibration error, or "
+            "method='jackknife' for another measure."
         )
-    return bool(draws.min() >= -ROUNDING_ERROR and more <= 0.7 * draws.mean())
+    return bool(few.min() >= -ROUNDING_ERROR and many <= 0.7 * few.mean())
 
 
 def null_errors(measured: MeasuredByBins, n_resamples: int, random: Random) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from inspect import signature
 from typing import Any, Literal, NamedTuple
@@ -11,9 +12,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows, check_in_memory
+from skcalib._rows import (
+    ArrayLike,
+    Bools,
+    Floats,
+    Indices,
+    Ranked,
+    Rows,
+    check_in_memory,
+)
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.bins import BinSums, Strategy, bin_index
+from skcalib._scores.bins import BinSums, Strategy, bin_index, closed
 from skcalib._scores.columns import Scored
 from skcalib._validation.inputs import check_option
 from skcalib._warnings import ColumnOrderWarning
@@ -26,10 +35,12 @@ from ._calibration_error import (
 from ._curve import NBins, ReliabilityCurve, curve_from_sums, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_draws_labels, check_input, columns_of, resolved
+from ._names import MEASURES, measure_name, name_of_function, suggestion
+from ._ranked_probability import ranked_probability_score
 
 Measure = str | Callable[..., Any]
 
-Method = Literal["auto", "inversion", "basic", "percentile"]
+Method = Literal["auto", "inversion", "jackknife"]
 
 # Measures by name that are computed by a call, in contrast to the measures of bins.
 CALLED: dict[str, Callable[..., Any]] = {
@@ -51,6 +62,11 @@ class Problem(NamedTuple):
     kind: Kind
     pos_label: Any
     groups: Indices | None = None  #: number of the group of each row
+
+    @property
+    def weights(self) -> Floats:
+        """Weight of each row."""
+        return np.ones(self.rows.n_rows) if self.rows.w is None else self.rows.w
 
     @property
     def units(self) -> Indices | None:
@@ -79,11 +95,11 @@ class MeasuredByBins:
     def __init__(self, problem: Problem, name: str, n_bins: NBins, strategy: Strategy) -> None:
         rows, kind, pos_label, _ = self.problem = problem
         self.name, self.formula = name, FORMULAS[name]
-        self.weights = np.ones(rows.n_rows) if rows.w is None else rows.w
+        self.weights = problem.weights
         columns = columns_of(None, rows, kind, None, None, pos_label)
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
-            Column(label, e, bin_index(score, e).astype(np.intp), score, event)
+            Column(label, e, bin_index(score, closed(e, strategy)).astype(np.intp), score, event)
             for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
         ]
 
@@ -139,22 +155,34 @@ class MeasuredByCall:
             self.is_reversed = bool(order[0] == 1 and "pos_label" not in self.named)
         if "labels" in known:  # a resample may lack a class
             self.named["labels"] = classes[order]
+        if measure is ranked_probability_score and problem.rows.order is not None:
+            self.named["order"] = problem.rows.order
 
     def of_rows(self, times: Indices | None = None) -> float:
         """The measure if row i is repeated ``times[i]`` times, by default once."""
         rows = slice(None) if times is None else np.repeat(np.arange(len(times)), times)
         return self._value(self.problem.rows.y[rows], self.problem.rows.X[rows], rows)
 
-    def of_labels(self, random: Random, P: Floats | None = None, copies: int = 1) -> float:
+    def of_spread(self, n: int, random: Random) -> float:
+        """Return the measure of n calibrated rows with spread probabilities."""
+        rows = self.problem.rows
+        if rows.X.ndim == 1 or self.problem.kind == "multilabel":
+            P = random.uniform(0.02, 0.98, size=(n, *rows.X.shape[1:]))
+        else:
+            P = random.dirichlet(np.ones(rows.X.shape[1]), size=n)
+        spread = copy(self)
+        new = Rows(P, np.zeros(n, np.intp), None, classes=rows.classes)
+        spread.problem = self.problem._replace(rows=new, groups=None)
+        return spread.of_labels(random)
+
+    def of_labels(self, random: Random, P: Floats | None = None) -> float:
         """The measure of calibrated probabilities, with labels that are drawn from them.
 
-        ``P`` replaces the probabilities of the rows, and there are several copies of all rows.
+        ``P`` replaces the probabilities of the rows.
         """
         P = self.problem.rows.X if P is None else P
-        rows, units = np.tile(np.arange(len(P)), copies), self.problem.units
-        if units is not None:
-            units = np.concatenate([units + k * (units.max() + 1) for k in range(copies)])
-        P, u = P[rows], uniform_numbers(len(rows), random, units)
+        rows, units = np.arange(len(P)), self.problem.units
+        u = uniform_numbers(len(rows), random, units)
         if P.ndim == 1:
             y = (u < P).astype(np.intp)
         elif self.problem.kind == "multilabel":
@@ -199,17 +227,45 @@ def measured_by(
         check_draws_labels(kind, "An interval or a test")
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight, groups))
+    name, params = _named(measure)
+    kind = _kind_of(measure, params.pop("kind", kind), kind)
+    n_bins, strategy = params.pop("n_bins", n_bins), params.pop("strategy", strategy)
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     numbers = group_numbers(groups, y_proba, sample_weight)
     problem = Problem(rows.in_memory(), resolved(kind, rows.classes), pos_label, numbers)
-    if isinstance(measure, str):
-        measure = CALLED.get(measure, measure)
-    if callable(measure):
-        return MeasuredByCall(problem, measure, n_bins=n_bins, strategy=strategy)
-    if isinstance(measure, str) and measure in FORMULAS:
-        return MeasuredByBins(problem, measure, n_bins, strategy)
-    known = [*FORMULAS, *CALLED]
-    raise ValueError(f"measure must be a callable or one of {', '.join(known)}, got {measure!r}.")
+    if name in FORMULAS:
+        return MeasuredByBins(problem, name, n_bins, strategy)
+    function: Any = measure if name is None else MEASURES[name][0]
+    if name is not None and params:
+        function = partial(function, **params)
+    return MeasuredByCall(problem, function, n_bins=n_bins, strategy=strategy)
+
+
+def _named(measure: Measure) -> tuple[str | None, dict[str, Any]]:
+    """Return the name of a measure, None for functions of users, and the arguments it stands for.
+
+    Raise a ValueError for an unknown name, and for an object that is no function.
+    """
+    if callable(measure) and not isinstance(measure, type):
+        return name_of_function(measure)
+    name = measure_name(measure) if isinstance(measure, str) else None
+    if name is None:
+        question = suggestion(measure, MEASURES) if isinstance(measure, str) else ""
+        raise ValueError(
+            f"measure must be a callable or one of {', '.join(MEASURES)}, got {measure!r}."
+            f"{question}"
+        )
+    function, params = MEASURES[name]
+    return (name_of_function(function)[0] or name), dict(params)
+
+
+def _kind_of(measure: Any, fixed: Kind, kind: Kind) -> Kind:
+    """Return the kind of a measure whose name determines it."""
+    if kind not in ("auto", fixed):
+        raise ValueError(
+            f"measure={measure!r} has kind={fixed!r}, got kind={kind!r}. Leave kind out."
+        )
+    return fixed
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._rows import ArrayLike, Floats, Indices, as_numpy
@@ -20,9 +20,10 @@ from ._curve import NBins
 from ._groups import (
     Random,
     are_skewed,
+    degrees_of_freedom,
     draw_rows,
     group_numbers,
-    normal_quantile,
+    inflation,
     skewed_interval,
     sums_by_group,
     uniform_numbers,
@@ -36,6 +37,7 @@ from ._resampling import (
     Measured,
     MeasuredByBins,
     Method,
+    Problem,
     measured_by,
 )
 
@@ -118,16 +120,14 @@ def calibration_error_interval(
     method: Method = "auto",
     random_state: int | np.random.RandomState | None = None,
 ) -> IntervalEstimate:
-    r"""Confidence interval of the true calibration error, by inversion of a test or bootstrap.
+    r"""Confidence interval of the true calibration error, by inversion of a test or the jackknife.
 
-    With the measure :math:`e` of all rows and the quantiles :math:`q` of the measure over
-    ``n_resamples`` bootstrap samples of the rows or groups, the methods are
-
-    - ``"percentile"``: :math:`[q_{\alpha/2},\; q_{1 - \alpha/2}]`. Calibration errors are biased
-      upwards, and calibration errors of bootstrap samples twice as much.
-    - ``"basic"``: :math:`[2e - q_{1 - \alpha/2},\; 2e - q_{\alpha/2}]`, which corrects most of the
-      bias, but does not contain 0 for half of all calibrated models.
-    - ``"inversion"``: the true errors that a test with the statistic :math:`e` does not reject.
+    - ``"inversion"``, for calibration errors: the true errors that a test with the measure
+      :math:`e` of all rows as its statistic does not reject.
+    - ``"jackknife"``, for other measures such as a log loss: the t interval from the measure
+      without each row or group, corrected for skewness [3]_. A few large groups count as few
+      groups in the degrees of freedom. More than ``n_resamples`` rows or groups are left out
+      in ``n_resamples`` parts.
 
     The inversion needs no assumption on the true gaps :math:`\gamma_m` of the bins. The observed
     gaps are :math:`g_m = \gamma_m + \epsilon_m`. An error :math:`\psi` of gaps, such as the ECE, is
@@ -173,12 +173,10 @@ def calibration_error_interval(
         Number of resamples.
     confidence_level : float, default=0.95
         Between 0 and 1.
-    method : {"auto", "inversion", "basic", "percentile"}, default="auto"
-        Kind of the interval. "inversion" is for calibration errors: measures by name, and functions
-        that are near 0 for many rows of a calibrated model, which is tested with simulated labels.
-        "auto" is "inversion" for calibration errors. For other functions, such as a log loss, it is
-        the t interval of the jackknife, corrected for skewness [3]_, and "basic" for more than
-        ``n_resamples`` rows or groups.
+    method : {"auto", "inversion", "jackknife"}, default="auto"
+        Kind of the interval. "auto" is "inversion" for calibration errors, by name or as functions,
+        and "jackknife" for other functions. A function is a calibration error if it decreases with
+        the number of rows of a calibrated model: labels are drawn from spread probabilities.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of the resamples.
 
@@ -222,48 +220,42 @@ def calibration_error_interval(
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, groups)
     measured = measured_by(measure, n_bins, strategy, *rows)
     random, estimate = check_random_state(random_state), measured.of_rows()
-    inverts = method in {"auto", "inversion"} and is_error(measured, measure, random)
-    if inverts:
+    if method == "inversion" or (method == "auto" and is_error(measured)):
         ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
-        return IntervalEstimate(estimate, *ends, confidence_level)
-    if method == "inversion":
-        raise ValueError(
-            "method='inversion' is for calibration errors, which are near 0 for many rows of a "
-            f"calibrated model, got measure={measure!r}. Use 'basic'."
-        )
-    n, numbers = measured.problem.rows.n_rows, measured.problem.groups
-    units = np.arange(n) if numbers is None else numbers
-    if method == "auto" and units.max() < n_resamples:
-        ends = jackknifed(measured.of_rows, units, confidence_level)[1:3]
-        return IntervalEstimate(estimate, *ends, confidence_level)
-    draws = np.array([measured.of_rows(draw_rows(n, random, numbers)) for _ in range(n_resamples)])
-    low, high = np.quantile(draws, [(1 - confidence_level) / 2, (1 + confidence_level) / 2])
-    if method != "percentile":
-        low, high = 2 * estimate - high, 2 * estimate - low
-    least = 0.0 if isinstance(measure, str) else -np.inf  # calibration errors are non-negative
-    low, high = max(float(low), least), max(float(high), least)
-    return IntervalEstimate(estimate, low, high, confidence_level)
+    else:
+        units = leave_out_units(measured.problem, n_resamples, random)
+        ends = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)[1:3]
+    return IntervalEstimate(estimate, *ends, confidence_level)
+
+
+def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
+    """Return the number of the part that each row is in: a row, a group, or several of these."""
+    n, groups = problem.rows.n_rows, problem.groups
+    units = np.arange(n) if groups is None else groups
+    n_units = int(units.max()) + 1
+    return units if n_units <= most else (random.permutation(n_units) % most)[units]
 
 
 def jackknifed(
-    value: Callable[..., float], groups: Indices, level: float
+    value: Callable[..., float], units: Indices, w: Floats, level: float
 ) -> tuple[float, float, float, float]:
-    """A value of all rows, its interval, and the p-value of the value 0, by leaving out groups.
+    """A value of all rows, its interval, and the p-value of the value 0, by leaving out units.
 
     ``value(times)`` is the value if row i is repeated ``times[i]`` times, by default once.
     """
-    estimate, n_groups = value(), int(groups.max()) + 1
-    kept = ((groups != group).astype(np.intp) for group in range(n_groups))
+    estimate, n_units = value(), int(units.max()) + 1
+    kept = ((units != unit).astype(np.intp) for unit in range(n_units))
     without = np.array([value(times) for times in kept])
-    deviations = (n_groups - 1) * (without.mean() - without)
-    return estimate, *skewed_interval(estimate, deviations, level)
+    deviations = (n_units - 1) * (without.mean() - without)
+    freedom = degrees_of_freedom(sums_by_group(w, units))
+    return estimate, *skewed_interval(estimate, deviations, level, freedom)
 
 
-def is_error(measured: Measured, measure: Measure, random: Random) -> bool:
+def is_error(measured: Measured) -> bool:
     """Whether a measure is a calibration error, so that a calibrated model has the true error 0."""
-    if isinstance(measured, MeasuredByBins) or measure in CALLED:
+    if isinstance(measured, MeasuredByBins) or measured.measure in CALLED.values():
         return True
-    return vanishes(measured, random)
+    return vanishes(measured)
 
 
 def inverted_ends(
@@ -518,17 +510,18 @@ def calibration_difference(
     models, random = (first, second), check_random_state(random_state)
     # Each generator is as for the interval of a single model.
     generators = [check_random_state(random_state) for _ in models]
-    are_errors = [is_error(model, measure, r) for model, r in zip(models, generators, strict=True)]
+    are_errors = [is_error(model) for model in models]
 
-    n, numbers = first.problem.rows.n_rows, first.problem.groups
-    units = np.arange(n) if numbers is None else numbers
-    if not any(are_errors) and units.max() < n_resamples:
+    if not any(are_errors):
 
         def difference(times: Indices | None = None) -> float:
             return first.of_rows(times) - second.of_rows(times)
 
-        return CalibrationDifference(*jackknifed(difference, units, confidence_level))
+        units = leave_out_units(first.problem, n_resamples, random)
+        found = jackknifed(difference, units, first.problem.weights, confidence_level)
+        return CalibrationDifference(*found)
 
+    n, numbers = first.problem.rows.n_rows, first.problem.groups
     samples = (draw_rows(n, random, numbers) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     intervals = []
@@ -559,7 +552,7 @@ def difference_of(
     sizes = np.abs(draws - estimate)
     if groups is not None:  # few groups vary less than their population
         n_groups = int(groups.max()) + 1
-        few = normal_quantile(level, groups) / float(ndtri((1 + level) / 2))
+        few = inflation(level, degrees_of_freedom(np.bincount(groups).astype(np.float64)))
         sizes = sizes * few * np.sqrt(n_groups / max(n_groups - 1, 1))
     pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))

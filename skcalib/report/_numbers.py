@@ -15,7 +15,7 @@ from skcalib import clinical, metrics
 from skcalib._rows import Array, Floats, Indices
 from skcalib._validation.labels import encode
 from skcalib.metrics import CalibrationDifference, IntervalEstimate
-from skcalib.metrics._groups import skewed_interval, sums_by_group
+from skcalib.metrics._groups import degrees_of_freedom, skewed_interval, sums_by_group
 from skcalib.metrics._input import Kind
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
@@ -170,7 +170,8 @@ def mean_estimate(
     if n < 2:
         return mean, math.nan, math.nan, math.nan
     residuals = sums_by_group(w / w.sum() * (values - mean), groups)[sizes > 0]
-    return mean, *skewed_interval(mean, n * residuals, LEVEL)
+    freedom = degrees_of_freedom(sizes[sizes > 0])
+    return mean, *skewed_interval(mean, n * residuals, LEVEL, freedom)
 
 
 def mean_interval(values: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:

@@ -10,14 +10,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from skcalib._base import BaseCalibrator
-from skcalib._nested import check_calibrator, check_order, log_probabilities, output_of
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import log_probabilities, output_of
 from skcalib._optimize.mixture import mixture, mixture_of_log_odds
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory, namespace
 from skcalib._scores.columns import margins
-from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
+from skcalib._splits import Split, checked_splits, forward_splits, random_splits
+from skcalib._validation.groups import in_groups
 from skcalib._validation.inputs import check_integer, check_option, check_weights
-from skcalib._validation.labels import as_labels
+from skcalib._validation.labels import as_labels, columns_in_order
+from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
 from ._stacking import Fold, stack
@@ -46,9 +48,12 @@ class AutoCalibrator(BaseCalibrator):
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates, or to take the candidate of lowest out-of-fold log loss.
     ordered : bool, default=False
-        Whether the classes have an order, such as grades, in the order of the columns. With more
-        than 20 classes :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
+        Whether the classes have an order, such as grades. With more than 20 classes
+        :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
         :class:`MatrixScaling` are then candidates from 100 rows per class on.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, as for :class:`OrdinalCalibration`, with
+        ``ordered=True``.
     n_jobs : int, default=None
         Number of folds that are fitted at once.
     random_state : int, RandomState instance or None, default=None
@@ -139,6 +144,7 @@ class AutoCalibrator(BaseCalibrator):
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
         ordered: bool = False,
+        order: ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
@@ -148,6 +154,7 @@ class AutoCalibrator(BaseCalibrator):
         self.cv = cv
         self.combine = combine
         self.ordered = ordered
+        self.order = order
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -185,13 +192,18 @@ class AutoCalibrator(BaseCalibrator):
             does not take, and as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
-        return self._set_fitted(X, rows.classes, self._fit_stack(rows, splits)[0])
+        return set_fitted(self, X, rows.classes, self._fit_stack(rows, splits)[0])
 
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Rows, list[Split] | None]:
         """Logits, checked rows with their groups, and splits unless ``cv`` is an integer."""
         check_option("combine", self.combine, ["stack", "best"])
+        if self.order is not None and not self.ordered:
+            raise ValueError(
+                f"order is for ordered=True, got order={self.order!r} with ordered=False. Pass "
+                "both."
+            )
         is_number, is_time = isinstance(self.cv, Integral), isinstance(self.cv, str)
         if is_number:
             check_integer("cv", self.cv, least=2)
@@ -221,6 +233,10 @@ class AutoCalibrator(BaseCalibrator):
         self, rows: Rows, splits: list[Split] | None
     ) -> tuple[dict[str, Any], list[Fold]]:
         """Fitted attributes, and the folds if there are any."""
+        if self.order is not None:
+            rows = rows.replace(order=self.order)
+        if self.ordered:
+            columns_in_order(rows.classes, rows.order)
         held = rows.in_memory()  # a sample of many rows of Dask
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
@@ -260,19 +276,15 @@ class AutoCalibrator(BaseCalibrator):
             check_order(candidate, rows.classes)
         return taking_masked(candidates) if rows.masked else candidates
 
-    def _unmixed(self, Z: Floats) -> Floats:
-        if self.calibrators is None and len(self.classes_) == 2:
-            return arrays.finite_unless_masked(self._calibrate, Z)
-        return self._calibrate(Z)  # pipelines refuse finite logits of masked classes
-
     def _calibrate(self, Z: Floats) -> Floats:
         weights, xp = np.array([self.weights_[name] for name in self.calibrators_]), namespace(Z)
         if self.calibrators is None and len(self.classes_) == 2:
             # The default candidates are maps of the log-odds, and so is their mixture.
-            M = margins(Z)
-            parts = [output_of(c, "_calibrated", M) for c in self.calibrators_.values()]
-            L = mixture_of_log_odds(xp.stack(parts), weights)
+            M, members = margins(Z), self.calibrators_.values()
+            S = xp.stack([output_of(member, calibrated_logits, M) for member in members])
+            L = mixture_of_log_odds(S, weights)
         else:
+            Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
             L = mixture(xp.stack(parts), weights)
         return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))

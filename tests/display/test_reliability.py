@@ -173,7 +173,7 @@ def test_response_method_chooses_the_scores():
 @pytest.mark.parametrize(
     ("classes", "pos_label", "name"),
     [
-        (["benign", "malignant"], None, " of malignant"),
+        (["benign", "malignant"], "malignant", " of malignant"),
         (["benign", "malignant"], "benign", " of benign"),
         ([0, 1], None, " of class 1"),
         ([False, True], None, ""),

@@ -180,25 +180,6 @@ def test_estimate_and_statistic_are_the_measure(measure, kind, rng):
     assert metrics.calibration_difference(y, P[::-1], P, **given).estimate == -found.estimate
 
 
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-@pytest.mark.parametrize("kind", KINDS[:2])
-def test_draws_match_a_loop_over_rows(strategy, kind):
-    """The quick way, by counts, against the measure of the rows that were drawn."""
-    y, P = sample(200, 2.0)
-    given = {"n_bins": 5, "strategy": strategy, "kind": kind, "labels": range(3)}
-    random = np.random.RandomState(3)
-    drawn = [random.randint(200, size=200) for _ in range(49)]
-    draws = [metrics.expected_calibration_error(y[rows], P[rows], **given) for rows in drawn]
-    low, high = np.quantile(draws, [0.1, 0.9])
-    twice = 2 * metrics.expected_calibration_error(y, P, **given)
-    given |= {"n_resamples": 49, "confidence_level": 0.8, "random_state": 3}
-    for method, expected in (("percentile", [low, high]), ("basic", [twice - high, twice - low])):
-        got = metrics.calibration_error_interval(y, P, method=method, **given)
-        # Quantile bins are fixed by all rows, so limits differ slightly.
-        tolerance = 1e-12 if strategy == "uniform" else 0.02
-        np.testing.assert_allclose([got.low, got.high], expected, atol=tolerance, err_msg=method)
-
-
 @pytest.mark.slow
 def test_ends_match_literal_searches():
     """Bin by bin and draw by draw, for the ECE of the top label."""

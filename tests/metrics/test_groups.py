@@ -219,7 +219,7 @@ def test_benefit_of_equal_rows_is_as_uncertain_as_that_of_single_rows():
         np.testing.assert_allclose(six.net_benefit, one.net_benefit)
         np.testing.assert_allclose(six.high - six.low, one.high - one.low, rtol=0.04)
         plain = curve(y[SIX], p[SIX])
-        np.testing.assert_allclose(plain.high - plain.low, (one.high - one.low) / np.sqrt(6))
+        assert (plain.high - plain.low < 0.5 * (one.high - one.low)).all()
 
 
 @pytest.mark.parametrize("standardized", [False, True])
@@ -233,6 +233,40 @@ def test_intervals_of_net_benefits_cover(standardized):
         found = curve(y, p)
         covered.append((found.low <= true) & (true <= found.high))
     assert (np.sum(covered, axis=0) >= binom.ppf(1e-3, 200, 0.94)).all()
+
+
+def test_the_net_benefit_of_no_treated_row_has_limits_of_no_event():
+    """None of n rows: the rate may be up to 1 - 0.025 ** (1 / n)."""
+    y, p = np.arange(300) % 50 == 0, np.full(300, 0.02)
+    most = 1 - 0.025 ** (1 / 300)
+    found = clinical.net_benefit_curve(y, p, thresholds=[0.2])
+    assert (found.low[0], found.high[0]) == pytest.approx((-most / 4, most))
+    six = clinical.net_benefit_curve(
+        np.repeat(y, 6), np.repeat(p, 6), thresholds=[0.2], groups=np.repeat(np.arange(300), 6)
+    )
+    assert six.high[0] == pytest.approx(most, rel=0.02)
+
+
+def test_a_few_large_groups_count_as_few():
+    """Two groups with most rows: the interval has the t quantile of about one degree of freedom."""
+    y, p = sample(1000)
+    y[:900] = np.arange(900) % 3 == 0
+    even = np.arange(1000) % 100
+    uneven = np.r_[np.arange(800) % 2, 2 + np.arange(200) % 98]
+    for interval in (
+        partial(clinical.net_benefit_curve, y, p, thresholds=[0.2]),
+        partial(calibration_error_interval, y, p, measure=log_loss),
+        partial(calibration_slope, y, p),
+    ):
+        few, many = interval(groups=uneven), interval(groups=even)
+        assert np.all(few.high - few.low > 1.8 * (many.high - many.low))
+
+
+def test_slopes_of_few_groups_with_an_event_warn():
+    y, p = sample(600)
+    y[:] = np.arange(600) % 100 == 0
+    with pytest.warns(UserWarning, match="10 independent groups"):
+        calibration_slope(y, p, groups=np.arange(600) // 3)
 
 
 # --------------------------------------------------------------------------------------
@@ -253,15 +287,18 @@ def logistic_jackknife(design, y, groups, offset=0.0):
     """Estimate, standard error and degrees of freedom of the first coefficient, by loops."""
     beta, residual, variance = logistic_fit(design, y, offset)
     inverse, names = np.linalg.inv((design.T * variance) @ design), np.unique(groups)
-    squares, shares = 0.0, []
+    squares, shares, with_event = 0.0, [], []
     for name in names:
         kept, out = groups != name, groups == name
         hessian = (design[kept].T * variance[kept]) @ design[kept]
         step = np.linalg.solve(hessian, design[kept].T @ residual[kept])
         squares += step[0] ** 2
         shares.append((inverse[0] @ design[out].T @ np.sqrt(variance[out])) ** 2)
-    error = np.sqrt(squares * (len(names) - 1) / len(names))
-    return beta[0], error, np.sum(shares) ** 2 / np.sum(np.square(shares)) - 1
+        with_event.append(y[out].any())
+    error, shares = np.sqrt(squares * (len(names) - 1) / len(names)), np.array(shares)
+    parts = shares, shares[with_event]
+    freedom = [np.sum(share) ** 2 / np.sum(share**2) - 1 for share in parts]
+    return beta[0], error, min(freedom)
 
 
 def slope_and_intercept(y, p, formula):
@@ -462,7 +499,7 @@ def test_the_jackknife_of_a_mean_is_the_interval_of_its_terms():
         return float(np.average(terms[groups], weights=times))
 
     expected = skewed_interval(terms.mean(), terms - terms.mean(), 0.9)
-    assert jackknifed(mean, groups, 0.9) == pytest.approx((terms.mean(), *expected))
+    assert jackknifed(mean, groups, np.ones(18), 0.9) == pytest.approx((terms.mean(), *expected))
 
 
 def test_the_interval_of_symmetric_terms_is_the_t_interval():

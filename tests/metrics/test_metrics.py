@@ -215,7 +215,7 @@ def test_layout_and_type_of_labels_and_probabilities_do_not_matter():
     expected = expected_calibration_error(y, p)
     assert expected_calibration_error(y.repeat(2)[::2], p.repeat(2)[::2]) == expected
     assert expected_calibration_error(y.tolist(), p.astype(np.float16)) == expected
-    assert expected_calibration_error(y.astype(str), p) == expected
+    assert expected_calibration_error(y.astype(str), p, pos_label="1") == expected
 
 
 def test_hand_table():

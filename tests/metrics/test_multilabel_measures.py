@@ -108,20 +108,6 @@ def test_curve_and_decomposition_have_names_of_labels():
 # Uncertainty: rows are resampled with all of their labels.
 
 
-@pytest.mark.parametrize("measure", ["expected_calibration_error", smooth_calibration_error])
-def test_basic_interval_is_the_bootstrap_of_rows(measure):
-    n_resamples = 40 if isinstance(measure, str) else 5
-    given = {"measure": measure, "n_resamples": n_resamples, "random_state": 0, "method": "basic"}
-    interval = calibration_error_interval(Y, P, sample_weight=W, **given, **OF_LABELS)
-    value = expected_calibration_error if isinstance(measure, str) else measure
-    assert interval.estimate == pytest.approx(value(Y, P, sample_weight=W, **OF_LABELS))
-    # Three equal labels have the interval of one label.
-    three = np.tile(Y[:, :1], 3), np.tile(P[:, :1], 3)
-    same = calibration_error_interval(*three, **given, **OF_LABELS)
-    one = calibration_error_interval(Y[:, 0], P[:, 0], kind="binary", **given)
-    assert same.high - same.low == pytest.approx(one.high - one.low)
-
-
 def drawn(n, seed, *, equal):
     """Calibrated labels of a row, which are independent or as dependent as can be."""
     rng = np.random.default_rng(seed)

@@ -218,6 +218,23 @@ def test_a_model_that_gives_neighbouring_classes_raises_no_false_alarm(n_classes
         assert suspect_columns(np.zeros(600, int), y, n_classes) is None
 
 
+@pytest.mark.parametrize("n_classes", [3, 4, 10])
+@pytest.mark.parametrize("rare", [0, 1, 2])
+def test_columns_moved_by_one_are_found_if_a_rare_class_is_never_predicted(n_classes, rare, rng):
+    shares = np.where(np.arange(n_classes) == rare, 0.03, 0.97 / (n_classes - 1))
+    y = rng.choice(n_classes, 600, p=shares)
+    others = np.delete(np.arange(n_classes), rare)
+    top = np.where(y == rare, rng.choice(others, 600), y)
+    Z = rng.normal(size=(600, n_classes)) + 6 * np.eye(n_classes)[top]
+    Z[:, rare] -= 9
+    assert not warned(TemperatureScaling().fit, Z, y)
+    for step in range(1, n_classes):
+        moved = np.roll(Z, step, axis=1)
+        assert "belong to other classes" in warned(TemperatureScaling().fit, moved, y)
+        P = softmax(moved, axis=1)
+        assert "belong to other classes" in warned(expected_calibration_error, y, P)
+
+
 def test_labels_may_alternate():
     y = np.arange(600) % 4
     assert suspect_columns(y, y, 4) is None

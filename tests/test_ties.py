@@ -1,0 +1,85 @@
+"""Laws of ties: votes k/10 of ten trees are the same scores in float32 and in float64."""
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+from families import FORMS, quick
+from public import doors
+from scipy.special import logit
+from sklearn.base import clone
+
+import skcalib
+
+N_TREES = 10
+
+STEPS = [
+    skcalib.HistogramBinning(n_bins=10),
+    skcalib.HistogramBinning(strategy="quantile"),
+    skcalib.IsotonicCalibration(interpolation="linear"),
+    skcalib.IsotonicCalibration(interpolation="centered"),
+    skcalib.VennAbersCalibration(multi_class="ovo"),
+]
+
+# Without normalization, fits depend on the form of the logits.
+INVARIANT = [form for form in FORMS if form.get_params().get("normalize", True)]
+
+# Results that depend on random draws of rows or labels.
+RANDOM = {
+    "metrics.calibration_test": "the p-value counts draws",
+    "clinical.optimism_corrected": "fits to draws",
+}
+
+
+def votes(n_classes, n_rows=300):
+    rng = np.random.default_rng(0)
+    V = np.array([rng.multinomial(N_TREES, p) for p in rng.dirichlet([2.0] * n_classes, n_rows)])
+    return V, np.array([rng.choice(n_classes, p=v / N_TREES) for v in V])
+
+
+def forms_of_logits(V):
+    """The same votes as logits that differ by rounding."""
+    P = (V + 0.5) / (N_TREES + V.shape[1] / 2)
+    Z = np.log(P)
+    forms = [Z.astype(np.float32), Z.astype(np.float32).astype(float), np.log(P.astype(np.float32)),
+             (Z + 3.3).astype(np.float32)]  # fmt: skip
+    if V.shape[1] == 2:
+        log_odds = logit(P[:, 1:])
+        forms += [log_odds, log_odds.astype(np.float32), log_odds.astype(np.float32).astype(float)]
+    return Z, forms
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("calibrator", quick([*INVARIANT, *STEPS]), ids=repr)
+def test_calibrators_give_the_same_votes_the_same_probabilities(calibrator, n_classes):
+    V, y = votes(n_classes)
+    Z, forms = forms_of_logits(V)
+    expected = clone(calibrator).fit(Z, y).predict_proba(Z)
+    for X in forms:
+        P = clone(calibrator).fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(P, expected, atol=1e-4)
+
+
+def numbers_in(result):
+    """All numbers of a result, of a named tuple, or of a data class."""
+    if is_dataclass(result):
+        return [x for field in fields(result) for x in numbers_in(getattr(result, field.name))]
+    if isinstance(result, (tuple, list)):
+        return [x for part in result for x in numbers_in(part)]
+    if isinstance(result, (float, np.ndarray)) and np.asarray(result).dtype.kind == "f":
+        return np.ravel(result).tolist()
+    if hasattr(result, "ax_"):
+        lines = [line.get_xydata() for line in result.ax_.lines]
+        return np.ravel(np.concatenate(lines)).tolist()
+    return []
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("door", doors(skip=RANDOM))
+def test_measures_of_the_same_votes_are_equal(door):
+    V, y = votes(2)
+    p = V[:, 1] / N_TREES
+    expected = numbers_in(door(y_true=y, y_proba=p))
+    for q in (p.astype(np.float32), p.astype(np.float32).astype(float), 1 - (1 - p)):
+        np.testing.assert_allclose(numbers_in(door(y_true=y, y_proba=q)), expected, atol=1e-5)
