@@ -11,8 +11,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skcalib import base
+from skcalib._input.labels import encode, shown
+from skcalib._input.logits import refuse_masked
 from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
-from skcalib._validation.labels import encode, shown
 from skcalib._warnings import Messages, give
 from skcalib.base import BaseCalibrator
 
@@ -83,7 +84,8 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
     if not isinstance(Z, np.ndarray):  # a graph that is built, or a tensor in a module
         return output_of(calibrator, base.log_probabilities, Z)
     if inherits(calibrator, "predict_proba"):
-        calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
+        if np.isneginf(Z.min()):
+            refuse_masked(calibrator)
         return base.log_probabilities(calibrator, Z)
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
     known = np.asarray(on_host(getattr(calibrator, "classes_", classes)))

@@ -33,8 +33,8 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import OptimizeResult
 from scipy.special import expit, log_expit
 
-from skcalib._optimize.linear import LEAST_REST, NOISE
 from skcalib._optimize.logistic import fit_sigmoids
+from skcalib._optimize.strength import SMALLEST_REST
 from skcalib._rows import Floats, Indices, Rows, arrays
 from skcalib._rows.arrays import is_event
 
@@ -205,15 +205,16 @@ class CellSigmoids:
 
         A weight of one is left out at a time, for rows of any weight. Without it one Newton step
         moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the leverage
-        ``a`` (see :mod:`skcalib._optimize.linear`).
+        ``a`` (see :mod:`skcalib._optimize.strength`).
         """
         (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)
         hessian = self.total * self.derivatives(theta)[1]
         size = np.einsum("lii->l", hessian)[:, None, None]
-        inverse = np.linalg.inv(hessian + NOISE * size * np.eye(theta.shape[1]))
+        # An equation of a row with nearly all of the weight would be singular.
+        inverse = np.linalg.inv(hessian + 1e-10 * size * np.eye(theta.shape[1]))
         A = np.einsum("lij,ij->il", self.features @ inverse, self.features)
-        A /= np.maximum(1 - A * P * (1 - P), LEAST_REST)
+        A /= np.maximum(1 - A * P * (1 - P), SMALLEST_REST)
         log_positive, log_other = log_expit(S + A * (P - 1)), log_expit(-S - A * P)
         return -(positives @ log_positive + (weight - positives) @ log_other)
 

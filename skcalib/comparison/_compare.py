@@ -18,27 +18,16 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
 from skcalib._inner import checks, fits
-from skcalib._rows import (
-    Array,
-    ArrayLike,
-    Rows,
-    arrays,
-    as_numpy,
-    check_in_memory,
-    checked_rows,
-)
-from skcalib._rows.inputs import as_array, if_in_memory
+from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory
+from skcalib._input.classes import check_column_names
+from skcalib._input.features import named_columns, taken
+from skcalib._input.groups import check_groups
+from skcalib._input.labels import as_labels, not_among, shown
+from skcalib._input.logits import FLOATS, check_total_weight, check_weights
+from skcalib._input.parameters import check_option
+from skcalib._input.rows import check_rows, checked_rows
+from skcalib._rows import Array, ArrayLike, Rows, arrays
 from skcalib._splits import Split, checked_splits
-from skcalib._validation.features import named_columns, taken
-from skcalib._validation.groups import check_groups
-from skcalib._validation.inputs import (
-    FLOATS,
-    check_option,
-    check_rows,
-    check_total_weight,
-    check_weights,
-)
-from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator

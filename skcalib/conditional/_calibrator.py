@@ -9,14 +9,15 @@ import numpy as np
 
 from skcalib import base
 from skcalib._inner.fits import log_probabilities, with_fitted
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.logits import check_weights
+from skcalib._input.rows import check_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks
-from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
-from skcalib._validation.features import FeatureColumns, fitted_columns
-from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
+from skcalib.conditional._columns import FeatureColumns, fitted_columns
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._stacking import Fold, held_out_mixture
 

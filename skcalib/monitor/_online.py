@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._input.labels import as_labels, encode, shown
+from skcalib._input.logits import check_weights
+from skcalib._input.parameters import check_real
 from skcalib._rows import Array, ArrayLike, Floats
-from skcalib._validation.inputs import check_real, check_weights
-from skcalib._validation.labels import as_labels, encode, shown
 from skcalib.selection._candidates import by_name
 
 

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from skcalib._input.labels import shown
+from skcalib._input.parameters import check_real, fitted_smoothing
 from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
 from skcalib._optimize.temperature import (
     SMALLEST_SCALE,
@@ -19,8 +21,6 @@ from skcalib._optimize.temperature import (
 )
 from skcalib._rows import ArrayLike, Bools, Floats, Rows, arrays, thin
 from skcalib._scores.columns import joined, margins
-from skcalib._validation.inputs import check_real, fitted_smoothing
-from skcalib._validation.labels import shown
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 

@@ -28,9 +28,9 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._validation.features import fitted_columns
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.conditional._calibrator import _warn_of_features_alone
+from skcalib.conditional._columns import fitted_columns
 from skcalib.conditional._effects import effect_scores, fit_effects
 from skcalib.datasets import make_logits
 
