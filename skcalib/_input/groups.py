@@ -26,6 +26,11 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
 def check_groups(X: Any, groups: Any) -> Array:
     """Return the group of each row (n,), or raise a ValueError if the rows have not one each."""
     check_in_memory([X, groups])
+    if isinstance(groups, str):
+        raise ValueError(
+            f"groups must have one entry per row, got the text {groups!r}. Pass the column of this "
+            f"name, such as X[{groups!r}]."
+        )
     if np.ndim(groups) == 0:
         raise ValueError(
             f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "

@@ -137,8 +137,9 @@ def _is_missing(value: Any) -> bool:
 
 def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
     content = "NaN" if isinstance(flat[place], float) else repr(flat[place])
+    noun = "group" if name.startswith("groups") else "label"
     raise ValueError(
-        f"Input {name} contains {content}: each row must have a label, got {content} at position "
+        f"Input {name} contains {content}: each row must have a {noun}, got {content} at position "
         f"{place}. Leave out rows without one."
     )
 

@@ -16,6 +16,7 @@ from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 from .arrays import as_numpy
+from .labels import distinct_labels
 
 # --------------------------------------------------------------------------------------
 # Logits and probabilities.
@@ -48,14 +49,22 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
     check_no_dates(x, name)
-    values: Floats = check_array(
-        x,
-        dtype=FLOATS,
-        ensure_2d=not flat,
-        ensure_all_finite=False,
-        input_name=name,
-        estimator=estimator,
-    )
+    try:
+        values: Floats = check_array(
+            x,
+            dtype=FLOATS,
+            ensure_2d=not flat,
+            ensure_all_finite=False,
+            input_name=name,
+            estimator=estimator,
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} must hold numbers, got text: {str(error).rstrip('.')}. Leave out columns of "
+            "text, and pass predict_proba(X) rather than predicted labels."
+        ) from error
     return values
 
 
@@ -144,23 +153,55 @@ def kinds_of_probabilities(X: Floats) -> frozenset[str]:
     return frozenset(kind for kind, may_be in kinds.items() if may_be)
 
 
-def check_probabilities(P: Floats) -> None:
-    """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities."""
+def check_probabilities(P: Floats, labels: Array | None = None) -> None:
+    """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities.
+
+    ``labels`` (n,) are the labels of the rows, to count the classes.
+    """
     if are_probabilities(P):
         return
     P = arrays.on_host(P)
     if P.ndim == 1:
         worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
-        hint = "Leave out rows without one" if np.isnan(worst) else "Pass probabilities, not logits"
-        raise ValueError(f"y_proba must hold probabilities between 0 and 1, got {worst:g}. {hint}.")
+        raise ValueError(
+            f"y_proba must hold probabilities between 0 and 1, got {worst:g}. {_remedy(P, worst)}."
+        )
     improper = ~((np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0))
     row = P[improper.argmax()]
+    n_classes = P.shape[1] if labels is None else len(distinct_labels(labels))
+    if P.shape[1] > max(n_classes, 2):
+        for k in range(P.shape[1]):
+            if are_probabilities(np.delete(P, k, axis=1)):
+                raise ValueError(
+                    f"y_proba must have one column per class, got {P.shape[1]} columns for "
+                    f"{n_classes} classes in y_true. Leave out column {k}, such as "
+                    f"np.delete(y_proba, {k}, axis=1): the other columns sum to one."
+                )
     raise ValueError(
         "Each row of y_proba must hold probabilities between 0 and 1 that sum to one within "
         f"{SUM_TOLERANCE:g}, got {improper.sum()} of {len(P)} rows that do not, the first with "
-        f"minimum {row.min():g}, maximum {row.max():g} and sum {row.sum():g}. Pass probabilities, "
-        "not logits; if they only do not sum to one, p / p.sum(axis=1, keepdims=True)."
+        f"minimum {row.min():g}, maximum {row.max():g} and sum {row.sum():g}, in {P.shape[1]} "
+        f"columns for {n_classes} classes. {_remedy(P, row.min())}."
     )
+
+
+def _remedy(P: Floats, worst: float) -> str:
+    """Return what to pass in place of numbers that are no probabilities."""
+    low, high = P.min(), P.max()
+    if np.isnan(worst):
+        return "Leave out rows without one"
+    if low >= -ROUNDING and high <= 1 + ROUNDING:
+        if low < 0 and (P.ndim == 1 or are_probabilities(np.clip(P, 0, 1))):
+            return "These are rounding errors: pass np.clip(y_proba, 0, 1)"
+        return (
+            "If rows have several labels, pass an indicator matrix as y_true and "
+            "kind='multilabel'; if they have one label, p / p.sum(axis=1, keepdims=True)"
+        )
+    if low >= 0 and (are_probabilities(P / 100) if P.ndim == 2 else 10 < high <= 100):
+        return "Divide percentages by 100"
+    if P.ndim == 1 and (np.floor(P) == P).all():
+        return "Pass probabilities, such as predict_proba(X), not predicted labels"
+    return "Pass probabilities, not logits"
 
 
 def warn_of_probabilities(

@@ -212,7 +212,7 @@ def check_rows(
         )
     masked, kinds = False, frozenset[str]()
     if proba:
-        check_probabilities(X)
+        check_probabilities(X, labels)
     else:
         masked, kinds = check_finite(X), kinds_of_probabilities(X)
         check_not_tiny(X)

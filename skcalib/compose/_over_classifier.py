@@ -142,6 +142,11 @@ def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
             f"{Z.size} that are not, the first in row {np.argwhere(invalid)[0, 0]}. Check the "
             "features of these rows and the classifier."
         )
+    if is_proba and Z.min(initial=0) < -1e-6:  # smaller numbers are rounding errors
+        raise ValueError(
+            f"predict_proba of {name} must give probabilities, got a minimum of {Z.min():g}. "
+            "Choose another response_method, or correct the classifier."
+        )
     if response.multilabel:
         return Z
     Z = Z[:, None] if Z.ndim == 1 else Z
