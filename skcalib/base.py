@@ -45,6 +45,8 @@ class BaseCalibrator(
     _keeps_order: ClassVar[bool] = False
     # Whether ``predict`` returns the class of the largest logit even if another is more probable.
     _keeps_predictions: ClassVar[bool] = False
+    # Whether some parameters belong to single classes, whose rows determine them.
+    _has_class_parameters: ClassVar[bool] = True
     # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
     # host.
     _on_device: ClassVar[bool] = False
@@ -144,6 +146,9 @@ class BaseCalibrator(
         if statistics.like_probabilities:
             inputs.warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
         inputs.warn_of_small_weights(statistics.weight, statistics.n_rows)
+        # Labels that are column numbers have a warning of their own.
+        if self._has_class_parameters and (self.classes is not None or rows.order is not None):
+            labels.warn_of_absent_classes(rows, statistics.labels)
         return rows
 
     def transform(self, X: ArrayLike) -> Floats:

@@ -20,6 +20,7 @@ from skcalib._rows import (
     Array,
     ArrayLike,
     Bools,
+    Floats,
     Indices,
     Rows,
     arrays,
@@ -34,7 +35,12 @@ from skcalib._validation.column_order import (
     suspect_columns,
     without_shared_ends,
 )
-from skcalib._warnings import ColumnOrderWarning, MissingClassesWarning, warn
+from skcalib._warnings import (
+    AbsentClassesWarning,
+    ColumnOrderWarning,
+    MissingClassesWarning,
+    warn,
+)
 
 Labels = Array
 
@@ -44,6 +50,9 @@ MANY_LABELS = 1 << 16
 # Columns are compared with the labels of at most this many rows, and for at most this many classes:
 # more rows add nothing, and the assignment of more classes takes a second.
 COMPARED_ROWS, COMPARED_CLASSES = 20_000, 2000
+
+# Absent classes are reported from this sum of their uncalibrated probabilities on.
+LEAST_EXPECTED = 5.0
 
 # Number of labels in messages.
 SHOWN_LABELS = 5
@@ -293,6 +302,31 @@ def resolve_classes(
     if hasattr(X, "columns"):
         check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
     return resolved
+
+
+def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
+    """Warn of classes without rows that 5 or more rows have by the uncalibrated probabilities."""
+    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
+    if not len(absent):
+        return
+
+    def sums(Z: Floats, _: Any, w: Floats | None) -> Floats:
+        P = arrays.softmax(Z)[:, absent].astype(np.float64)
+        return P.sum(axis=0) if w is None else w @ P
+
+    expected = rows.sum(sums)
+    frequent = np.flatnonzero(expected >= LEAST_EXPECTED)
+    if len(frequent):
+        largest = frequent[np.argsort(-expected[frequent])][:SHOWN_LABELS]
+        texts = [f"{shown(rows.classes[absent[[k]]])} in {expected[k]:.0f} rows" for k in largest]
+        warn(
+            f"Of {rows.weight:.0f} rows none has these classes, which several rows should have by "
+            f"their uncalibrated probabilities: {', '.join(texts)}. The calibrated probabilities of "
+            "these classes are unknown. Pass rows of all classes, or use TemperatureScaling, which "
+            "has no parameters for single classes.",
+            AbsentClassesWarning,
+            "absent classes",
+        )
 
 
 def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
