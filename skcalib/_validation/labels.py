@@ -321,9 +321,9 @@ def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
         texts = [f"{shown(rows.classes[absent[[k]]])} in {expected[k]:.0f} rows" for k in largest]
         warn(
             f"Of {rows.weight:.0f} rows none has these classes, which several rows should have by "
-            f"their uncalibrated probabilities: {', '.join(texts)}. The calibrated probabilities of "
-            "these classes are unknown. Pass rows of all classes, or use TemperatureScaling, which "
-            "has no parameters for single classes.",
+            f"their uncalibrated probabilities: {', '.join(texts)}. It is unknown how to calibrate "
+            "them. Pass rows of all classes, or use TemperatureScaling, which has no parameter for "
+            "a single class.",
             AbsentClassesWarning,
             "absent classes",
         )
