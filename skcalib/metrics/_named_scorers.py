@@ -14,6 +14,7 @@ from skcalib._rows import Array, Floats, Indices, check_in_memory
 from skcalib._validation.features import taken
 
 from ._input import Kind, check_input, check_kind
+from ._names import measure_name
 from ._proper_scores import mean_over_rows
 from ._ranked_probability import ranked_probability_score
 from ._scorers import CalibrationScorer, calibration_scorer
@@ -119,7 +120,7 @@ def measures_of(
     for name, scorer in named(scoring).items():
         if not isinstance(name, str):
             raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
-        is_log_loss = (isinstance(scorer, str) and scorer == "neg_log_loss") or any(
+        is_log_loss = (isinstance(scorer, str) and measure_name(scorer) == "log_loss") or any(
             type(scorer) is type(one) and vars(scorer) == vars(one) for one in log_losses
         )
         if name in {LOG_LOSS, FIT_TIME} and not (is_log_loss and name == LOG_LOSS):
@@ -153,7 +154,8 @@ def named(scoring: Any) -> Mapping[Any, Any]:
             "scoring must hold names of scorers, or be a dict where scorers themselves get names, "
             f"got {nameless[0]!r}. Pass scoring={{'my measure': scorer}}."
         )
-    return {LOG_LOSS if s == "neg_log_loss" else s.removeprefix("neg_"): s for s in names}
+    plain = [name.removeprefix("neg_") for name in names]
+    return {LOG_LOSS if p == "log_loss" else p: s for p, s in zip(plain, names, strict=True)}
 
 
 def _measure(name: str, scorer: Any, kind: Kind, order: Array | None) -> NamedScorer:
@@ -166,7 +168,8 @@ def _measure(name: str, scorer: Any, kind: Kind, order: Array | None) -> NamedSc
             one.params = {"kind": kind} | one.params
         if isinstance(one, CalibrationScorer) and one.measure is ranked_probability_score:
             one.params = {"order": order} | one.params
-        return NamedScorer(name, one, -1 if scorer.startswith("neg_") else 1)
+        is_error = scorer.startswith("neg_") or measure_name(scorer) is not None
+        return NamedScorer(name, one, -1 if is_error else 1)
     if not callable(scorer):
         raise ValueError(
             "A measure in scoring must be the name of a scorer or a function scorer(estimator, X, "

@@ -358,6 +358,7 @@ class CalibrationMonitor(Versioned):
         >>> round(monitor.update([0, 1], [0.1, 0.7]).measure("underconfidence_error"), 3)
         0.15
         """
+        name = name.removeprefix("neg_") if isinstance(name, str) else name
         check_option("name", name, FORMULAS)
         return float(np.mean([*map(FORMULAS[name], self._curves())]))
 
