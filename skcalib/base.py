@@ -436,7 +436,7 @@ class IncreasingMap:
             ``X``, and inf where none have.
         """
         inputs.check_fitted(self)
-        target = np.asarray(as_numpy(X, "X"), dtype=np.float64)
+        target = np.asarray(inputs.with_nan(as_numpy(X, "X")), dtype=np.float64)
         if target.ndim != 2 or target.shape[1] != 1 or np.isnan(target).any():
             raise ValueError(
                 "X must be one column of calibrated log-odds without NaN, of shape (n_samples, 1), "

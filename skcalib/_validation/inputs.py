@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Rows, arrays, as_numpy
 from skcalib._validation.labels import (
+    are_missing,
     as_labels,
     distinct_labels,
     in_one_type,
@@ -144,7 +145,7 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
         return x
     _check_no_dates(x, name)
     values: Floats = check_array(
-        x,
+        with_nan(x),
         dtype=FLOATS,
         ensure_2d=not flat,
         ensure_all_finite=False,
@@ -152,6 +153,14 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
         estimator=estimator,
     )
     return values
+
+
+def with_nan(x: Any) -> Any:
+    """Return an array of objects with NaN in place of pandas.NA, which is no float."""
+    if getattr(getattr(x, "dtype", None), "kind", "") != "O":
+        return x
+    values = np.asarray(x, dtype=object)
+    return np.where(are_missing(values), np.nan, values)
 
 
 def _check_no_dates(x: Any, name: str) -> None:
@@ -175,7 +184,7 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
         return as_floats(X, "X", estimator=type(estimator).__name__)
     _check_no_dates(X, "X")
     options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
-    Z: Floats = validate_data(estimator, X, reset=False, **options)
+    Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
     return Z
 
 
@@ -364,7 +373,7 @@ def check_weights(
             f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
             "in fit(X, y, groups=groups)."
         )
-    w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    w = check_array(with_nan(w), dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
