@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,24 @@ from skcalib._warnings import Messages, give
 from skcalib.base import BaseCalibrator
 
 from .checks import group_params, inherits, params_named, weight_params
+
+
+class UntilFit:
+    """Attribute of a calibrator that needs no fit, computed until ``fit`` sets it.
+
+    ``compute`` raises an AttributeError if the calibrator needs a fit.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute = compute
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, calibrator: Any, owner: type) -> Any:
+        if calibrator is None:
+            raise AttributeError(f"{owner.__name__} has {self.name} after fit only.")
+        return self.compute(calibrator)
 
 
 def fit_calibrator(

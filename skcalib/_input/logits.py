@@ -43,7 +43,9 @@ CLIP_FIRST = (
 )
 
 
-def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = None) -> Floats:
+def as_floats(
+    x: Any, name: str, *, flat: bool = False, estimator: str | None = None, least_rows: int = 1
+) -> Floats:
     """Array in two dimensions, or also in one if ``flat``. Values may be invalid."""
     dimensions = (1, 2) if flat else (2,)
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
@@ -55,6 +57,7 @@ def as_floats(x: Any, name: str, *, flat: bool = False, estimator: str | None = 
             dtype=FLOATS,
             ensure_2d=not flat,
             ensure_all_finite=False,
+            ensure_min_samples=least_rows,
             input_name=name,
             estimator=estimator,
         )

@@ -44,7 +44,8 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     """Return the logits of a fit as they were passed, and checked rows.
 
     The rows have logits (n, K), class indices (n,), positive weights (n,) or None, and the classes
-    of the columns. ``calibrator`` states its ``classes`` and whether it takes masked classes.
+    of the columns. ``calibrator`` states its ``classes``, their ``order`` and whether it takes
+    masked classes.
     """
     if type(X) is not np.ndarray or X.ndim != 2:
         check_not_swapped(y=y, X=X)
@@ -57,11 +58,12 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     classes = resolve_classes(
         statistics.labels, rows.n_columns, calibrator.classes, X, categories=statistics.categories
     )
+    order = getattr(calibrator, "order", None)  # of ordered classes
     rows = rows.relabel(
         partial(encode, classes=classes),
         classes=classes,
         masked=statistics.masked,
-        order=statistics.categories,
+        order=statistics.categories if order is None else order,
     )
     check_column_order(rows, named=calibrator.classes is not None)
     if statistics.masked:

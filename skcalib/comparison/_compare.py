@@ -165,6 +165,8 @@ def compare_calibrators(
         every = by_name(_every_calibrator() + [ConditionalCalibrator()] * (features is not None))
         calibrators = taking_masked(every) if masked or checked.masked_ else every
     members = _members(calibrators, w, classes)
+    if reference not in members and type(by_name(calibrators).get(reference)) is Uncalibrated:
+        reference = UNCALIBRATED
     check_option("reference", reference, [*members, BEST_REFERENCE])
     measures = measures_of(scoring, X, kind, checked.order_)
     if judged is None:
@@ -230,8 +232,15 @@ def _base_rate_log_loss(rows: Sample) -> float:
 def _members(
     calibrators: Mapping[str, Any] | Sequence[Any], w: Any, classes: Array
 ) -> dict[str, Any]:
-    """Calibrators by name that suit weights and classes, after the uncalibrated logits."""
-    named = by_name(calibrators)
+    """Calibrators by name that suit weights and classes, after the uncalibrated logits.
+
+    The uncalibrated logits have one row, also if the calibrators include them.
+    """
+    named = {
+        name: member
+        for name, member in by_name(calibrators).items()
+        if type(member) is not Uncalibrated
+    }
     if {UNCALIBRATED, BEST_REFERENCE} & named.keys():
         raise ValueError(
             f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "

@@ -27,8 +27,8 @@ from ._effects import effect_scores, fit_effects
 PARTS = ("without features", "effects", "effects on temperature scaling", "trees")
 
 # Regularization strengths of effects on both bases, in decreasing order: each fit starts from the
-# previous one. On temperature scaling, a few categories whose scores mean different things have maps
-# of their own, so weak strengths are tried as well.
+# previous one. On temperature scaling, a few categories whose scores mean different things have
+# maps of their own, so weak strengths are tried as well.
 STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 
 # A weaker strength, and features at all, must lower the out-of-fold log loss by more than so many

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
+from skcalib._inner.fits import UntilFit
 from skcalib._input.arrays import as_array
 from skcalib._input.classes import check_column_names, in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown
@@ -41,19 +42,15 @@ ROWS_PER_CLASS = 10
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
 
 
-class _OfRates:
-    """Attribute of a shift between rates, computed from its parameters until ``fit`` sets it."""
+def _of_rates(compute: Callable[[Any], Any]) -> Any:
+    """Return an attribute of a shift between rates, which needs no fit."""
 
-    def __init__(self, compute: Callable[[PriorShift], Any]) -> None:
-        self.compute = compute
+    def computed(shift: Any) -> Any:
+        if vars(shift).get("before") is None:
+            raise AttributeError("PriorShift without before must be fitted first.")
+        return compute(shift)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, shift: PriorShift | None, owner: type) -> Any:
-        if shift is None or vars(shift).get("before") is None:
-            raise AttributeError(f"{owner.__name__} has no {self.name} before fit.")
-        return self.compute(shift)
+    return UntilFit(computed)
 
 
 class PriorShift(BaseCalibrator):
@@ -175,9 +172,9 @@ class PriorShift(BaseCalibrator):
 
     _on_device = True
 
-    classes_: Any = _OfRates(lambda shift: shift._labels_of_rates())  # noqa: SLF001
-    n_features_in_: Any = _OfRates(lambda shift: len(shift.classes_))
-    log_ratios_: Any = _OfRates(
+    classes_: Any = _of_rates(lambda shift: shift._labels_of_rates())  # noqa: SLF001
+    n_features_in_: Any = _of_rates(lambda shift: len(shift.classes_))
+    log_ratios_: Any = _of_rates(
         lambda shift: shift._ratios_of_rates(shift.classes_)  # noqa: SLF001
     )
     priors_: Floats

@@ -20,7 +20,14 @@ from sklearn.metrics import get_scorer, log_loss
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, compare_calibrators
+from skcalib import (
+    BBQ,
+    HistogramBinning,
+    PlattScaling,
+    TemperatureScaling,
+    Uncalibrated,
+    compare_calibrators,
+)
 from skcalib._warnings import NoMinimumWarning
 from skcalib.comparison._comparison import CalibratorComparison
 from skcalib.conditional import ConditionalCalibrator
@@ -476,3 +483,22 @@ def test_a_line_shows_the_progress_on_a_terminal(rows, monkeypatch):
         texts.append(terminal.getvalue())
     assert texts[0] == ""
     assert texts[1] == "\rcompare_calibrators: 4 of 4 fits\n"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [Uncalibrated(), TemperatureScaling()],
+        ["passthrough", TemperatureScaling()],
+        {"uncalibrated": Uncalibrated(), "T": TemperatureScaling()},
+        {"raw": "passthrough", "T": TemperatureScaling()},
+    ],
+)
+def test_no_calibration_has_one_row(members):
+    logits, y = make_logits(200, 3, random_state=0)
+    comparison = compare_calibrators(logits, y, calibrators=members, cv=2)
+    assert sorted(comparison.names)[-1] == "uncalibrated"
+    assert len(comparison.names) == 2
+    if "raw" in members:
+        comparison = compare_calibrators(logits, y, calibrators=members, cv=2, reference="raw")
+        assert comparison.reference == "uncalibrated"

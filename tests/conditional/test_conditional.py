@@ -107,7 +107,7 @@ def test_features_lower_the_loss(fitted):
 
 
 def test_few_categories_have_maps_of_their_own():
-    """Scores of three sources mean different things, so shrinkage toward a common map costs much."""
+    """Scores of three sources mean different things, so shrinkage to a common map costs much."""
     rng = np.random.default_rng(0)
     source, truth = rng.choice(3, 4000, p=[0.5, 0.3, 0.2]), rng.normal(0.5, 1.2, 4000)
     y = rng.random(4000) < expit(truth)
