@@ -1,0 +1,62 @@
+"""Laws of groups and of numbers of classes, over all public functions that take them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from public import LABELS, LOGITS, N, calls
+
+from skcalib import PriorShift
+
+GROUPS = np.arange(N) // 2
+FORMS = {
+    "text": GROUPS.astype(str),
+    "objects": GROUPS.astype(object),
+    "categories": pd.Categorical(GROUPS.astype(str)),
+    "Series": pd.Series(GROUPS, index=np.arange(N)[::-1]),
+    "list": GROUPS.tolist(),
+}
+
+# Everything that is fitted to logits and labels, or to features, and takes groups otherwise.
+ELSEWHERE = {
+    "CalibratedClassifier.fit": "as further arguments of the classifier",
+    "LogitTransformer.fit": "as further arguments of the classifier",
+    "ScoreTransformer.fit": "takes no labels",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("call", calls("groups"))
+def test_groups_of_any_type(call, form):
+    call(groups=FORMS[form])
+
+
+def test_every_fit_takes_groups():
+    fits = [p.values[0] if hasattr(p, "values") else p for p in calls("X")]
+    names = {c.name: c.parameters for c in fits if c.name.endswith((".fit", ".partial_fit"))}
+    assert len(names) > 20
+    assert {name for name, has in names.items() if "groups" not in has} <= ELSEWHERE.keys()
+
+
+# Functions of a number for each class.
+OF_CLASSES = {
+    "before": lambda values: PriorShift(before=values),
+    "after": lambda values: PriorShift(before=[1, 1], after=values),
+    "priors": lambda values: PriorShift(priors=values),
+}
+
+
+def test_the_law_covers_all_numbers_of_classes():
+    found = {name for name in ("before", "after", "priors", "rates") if calls(name)}
+    assert found <= OF_CLASSES.keys()
+
+
+@pytest.mark.parametrize("form", [dict, pd.Series])
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_numbers_of_classes_by_name(name, form):
+    labels = np.array(["no", "yes"])[LABELS]
+    wanted = OF_CLASSES[name]([0.2, 0.8]).fit(LOGITS, labels).predict_proba(LOGITS)
+    found = OF_CLASSES[name](form({"yes": 0.8, "no": 0.2})).fit(LOGITS, labels)
+    np.testing.assert_allclose(found.predict_proba(LOGITS), wanted)
+    with pytest.raises(ValueError, match="each class"):
+        OF_CLASSES[name](form({"yes": 0.8, "nein": 0.2})).fit(LOGITS, labels)
