@@ -16,6 +16,10 @@ FORMS = {
     "list": GROUPS.tolist(),
 }
 
+QUICK_AND_SLOW = [
+    name if name == "categories" else pytest.param(name, marks=pytest.mark.slow) for name in FORMS
+]
+
 # Everything that is fitted to logits and labels, or to features, and takes groups otherwise.
 ELSEWHERE = {
     "CalibratedClassifier.fit": "as further arguments of the classifier",
@@ -34,7 +38,7 @@ OTHERS = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", QUICK_AND_SLOW)
 @pytest.mark.parametrize("call", calls("groups", skip=OTHERS))
 def test_groups_of_any_type(call, form):
     groups, more = FORMS[form], {}
