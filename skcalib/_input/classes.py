@@ -297,7 +297,7 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         y, top = compared.y, largest_columns(compared.X)
     message, certainty = "", "may"
     if not named:
-        message = _ignored_label(classes) or _other_order(classes, y, top)
+        message = _ignored_label(classes) or _other_order(classes, y, top, rows.order)
     columns = None if message else suspect_columns(y, top, len(classes))
     if columns is not None:
         certainty = "probably"
@@ -343,20 +343,23 @@ def _ignored_label(classes: Labels) -> str:
     )
 
 
-def _other_order(classes: Labels, y: Indices, top: Indices) -> str:
-    """Message if the rows do not agree best with the order of the classes.
+def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
+    """Return a message if the rows do not agree best with the order of the columns, else "".
 
-    Another plausible order is the sorted order, or for text the order of the numbers in it.
+    Another plausible order is the sorted order, or for text the order of the numbers in it, or the
+    ``order`` of ordered classes, for which the rows must agree with it better.
     """
     names = classes.tolist()
-    other = sorted(names)
+    other, is_order = sorted(names), False
     if other == names and all(isinstance(name, str) for name in names):
         other = numeric_order(names)
-    if other == names:
+    if other == names and order is not None:
+        other, is_order = [one for one in exact(order, "order").tolist() if one in names], True
+    if other == names or len(other) != len(names):
         return ""
     place = np.array([other.index(name) for name in names])
     agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(place[y] == top)
-    if agree > agree_other:
+    if agree > agree_other - is_order:
         return ""
     message = (
         f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]"

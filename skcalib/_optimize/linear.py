@@ -17,7 +17,7 @@ and their preconditioners are in :mod:`skcalib._optimize.maps`, the choice of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -135,10 +135,9 @@ class LinearLoss:
 
     def value_gradient(self, theta: Floats, dtype: Any = np.float64) -> tuple[float, Floats]:
         """Return the objective and its gradient (p,) by one pass over the rows in a precision."""
-        map_, masked = self.map_, self.masked
         typed = theta.astype(dtype, copy=False)
         sums = self.rows.sum(
-            lambda F, y, w: loss_gradient(typed, F, y, w, map_, masked=masked),
+            partial(loss_gradient, typed, map_=self.map_, masked=self.masked),
             # With fewer rows, adding the gradients of blocks would take as long as computing them.
             at_least=2 * len(theta) // self.n_classes,
         )
@@ -203,9 +202,8 @@ class LinearLoss:
         if start is not None:
             x0 = self.map_.balanced(start, self.regularization, self.n_classes)
         return optimize.minimize(
-            self.value_gradient,
+            partial(self.value_gradient, dtype=dtype),
             x0,
-            args=(dtype,),
             jac=True,
             method=preconditioned_lbfgs,
             options={

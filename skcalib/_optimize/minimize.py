@@ -54,7 +54,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,7 +67,7 @@ Function = Callable[..., Any]
 def preconditioned_lbfgs(
     fun: Function,
     x0: Floats,
-    args: tuple[Any, ...] = (),
+    args: tuple[()] = (),  # noqa: ARG001 (an argument of every method of SciPy)
     *,
     jac: Function,
     preconditioner: Callable[[Floats], Callable[[Floats], Floats]],
@@ -87,11 +86,7 @@ def preconditioned_lbfgs(
     every 15 iterations, and at the start unless ``precondition`` is this function. ``noise`` is
     the relative rounding error of ``fun``.
     """
-
-    def at(x: Floats, nit: int) -> OptimizeResult:
-        return OptimizeResult(x=x, fun=float(fun(x, *args)), jac=jac(x, *args), nit=nit)
-
-    here = at(x0, 0)
+    here = OptimizeResult(x=x0, fun=fun(x0), jac=jac(x0), nit=0)
     pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=20)
     while np.linalg.norm(here.jac) > gtol and here.fun >= lowest and here.nit < maxiter:
         if precondition is None or (here.nit > 0 and here.nit % 15 == 0):
@@ -104,7 +99,7 @@ def preconditioned_lbfgs(
         # Where the loss is nearly linear, its curvature gives no bound.
         longest = 100 * (1 + float(np.linalg.norm(here.x)))
         step *= min(1.0, longest / max(float(np.linalg.norm(step)), np.finfo(float).tiny))
-        new = _line_search(partial(at, nit=here.nit + 1), here, step, noise * abs(here.fun))
+        new = _line_search(fun, jac, here, step, noise * abs(here.fun))
         if new is None:
             break
         s, y = new.x - here.x, new.jac - here.jac
@@ -133,7 +128,7 @@ def _inverse_hessian(
 
 
 def _line_search(
-    at: Callable[[Floats], OptimizeResult], here: OptimizeResult, step: Floats, noise: float
+    fun: Function, jac: Function, here: OptimizeResult, step: Floats, noise: float
 ) -> OptimizeResult | None:
     """Return the point after a step (p,) or the first accepted share of it, or None.
 
@@ -143,7 +138,8 @@ def _line_search(
     slope, short = float(here.jac @ step), 0.9 * np.linalg.norm(here.jac)
     share = 1.0 if slope < 0 else 0.0
     while share > 1e-6:
-        new = at(here.x + share * step)
+        x = here.x + share * step
+        new = OptimizeResult(x=x, fun=fun(x), jac=jac(x), nit=here.nit + 1)
         rise = new.fun - here.fun
         if rise <= 1e-4 * share * slope or (rise <= noise and np.linalg.norm(new.jac) < short):
             return new

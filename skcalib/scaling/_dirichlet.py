@@ -168,7 +168,7 @@ class DirichletCalibration(_LinearScaling):
         self.tol = tol
 
     def _regularization(self, K: int, weight: float, alpha: float = 1.0) -> Regularization:
-        """Penalty for a multiple of the rule, for the strengths that are chosen."""
+        """Return the penalty with a multiple of the rule for the strengths that are chosen."""
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}
         off, intercept = self.alpha, self.alpha_intercept

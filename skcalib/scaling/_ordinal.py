@@ -199,7 +199,7 @@ def _take_columns(Z: Floats, columns: Indices) -> Floats:
 
 
 def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
-    """Sums of each row over the columns before each column, and after it."""
+    """Return sums of each row over the columns before each column, and after it: (m, K)."""
     n_classes = E.shape[1]
     if isinstance(E, np.ndarray):
         before, after = np.zeros_like(E), np.zeros_like(E)
@@ -211,6 +211,6 @@ def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_expit(x: Floats) -> Floats:
-    """Logarithm of the logistic function."""
+    """Return the logarithm of the logistic function."""
     xp = arrays.namespace(x)
     return xp.clip(x, None, 0.0) - xp.log1p(xp.exp(-xp.abs(x)))
