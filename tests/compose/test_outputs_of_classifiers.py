@@ -203,8 +203,9 @@ class WatchedCalibrator(PlattScaling):
     """Keeps the groups."""
 
     def fit(self, X, y, sample_weight=None, groups=None):
+        super().fit(X, y, sample_weight)
         self.groups_ = groups
-        return super().fit(X, y, sample_weight)
+        return self
 
 
 GROUPS = np.random.default_rng(0).permutation(np.repeat(np.arange(30), 10))
