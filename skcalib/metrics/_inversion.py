@@ -130,7 +130,8 @@ def interval_of_bins(
     else:
         noise = Noise(measured, bins, formula, level, n_resamples, random)
         low, high = noise.low(), noise.high()
-    return 0.0 if pvalue > 1 - level + ROUNDING_ERROR else min(low, estimate), max(high, estimate)
+    low = 0.0 if pvalue > 1 - level + ROUNDING_ERROR else min(low, estimate)
+    return float(low), float(max(high, estimate))
 
 
 def limits_of_largest_gap(bins: BinsOfColumns, level: float) -> tuple[float, float]:
