@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from skcalib._rows import Floats
 from skcalib._scores.columns import Scored
@@ -60,13 +61,18 @@ class BinsOfColumns(NamedTuple):
 # Tests: labels are drawn from the probabilities.
 
 
-def null_p_value(measured: Measured, statistic: float, n_resamples: int, random: Random) -> float:
-    """Return the p-value for drawn labels, the largest one of all dependences within groups."""
-    p_values = []
+def null_draws(measured: Measured, n_resamples: int, random: Random) -> list[Floats]:
+    """Return the measure of drawn labels, for each dependence of the labels of a group."""
+    draws = []
     for right in measured.problem.dependences:
         draw = null_measure(measured, right=right)
-        p_values.append(p_value(statistic, np.array([draw(random) for _ in range(n_resamples)])))
-    return max(p_values)
+        draws.append(np.array([draw(random) for _ in range(n_resamples)]))
+    return draws
+
+
+def null_p_value(statistic: float, draws: list[Floats]) -> float:
+    """Return the largest p-value of all dependences."""
+    return max(p_value(statistic, one) for one in draws)
 
 
 def p_value(estimate: float, draws: Floats) -> float:
@@ -119,7 +125,7 @@ def drawn_hits(measured: MeasuredByBins, *, right: bool) -> Callable[[Random], A
 
 
 def interval_of_bins(
-    measured: MeasuredByBins, pvalue: float, level: float, n_resamples: int, random: Random
+    measured: MeasuredByBins, draws: list[Floats], level: float, random: Random
 ) -> tuple[float, float]:
     """Return the ends of the interval of an error of bins; the lower one is 0 unless rejected."""
     # A debiased error estimates the true value of the plain error.
@@ -128,10 +134,10 @@ def interval_of_bins(
     if formula is HOMOGENEOUS["maximum_calibration_error"]:
         low, high = limits_of_largest_gap(bins, level)
     else:
-        noise = Noise(measured, bins, formula, level, n_resamples, random)
+        noise = Noise(measured, bins, formula, level, len(draws[0]), random)
         low, high = noise.low(), noise.high()
-    low = 0.0 if pvalue > 1 - level + ROUNDING_ERROR else min(low, estimate)
-    return float(low), float(max(high, estimate))
+    rejects = null_p_value(estimate, draws) <= 1 - level + ROUNDING_ERROR
+    return float(min(low, estimate)) if rejects else 0.0, float(max(high, estimate))
 
 
 def limits_of_largest_gap(bins: BinsOfColumns, level: float) -> tuple[float, float]:
@@ -141,11 +147,11 @@ def limits_of_largest_gap(bins: BinsOfColumns, level: float) -> tuple[float, flo
     below the largest upper limit, as the bin with the largest true gap is below its limit.
     """
     filled, n_bins = bins.weight > 0, (bins.weight > 0).sum(axis=1, keepdims=True)
-    n, ends = np.where(filled, bins.n_effective, 1), []
-    for tail in (1 - (1 - level) / n_bins, level):
-        low, high = clopper_pearson(bins.accuracy, n, tail)
-        ends.append(np.where(filled, (low - bins.confidence, bins.confidence - high), -1.0))
-    nearest, farthest = np.maximum(*ends[0]), -np.minimum(*ends[1])
+    n, p = np.where(filled, bins.n_effective, 1), bins.confidence
+    low, high = clopper_pearson(bins.accuracy, n, 1 - (1 - level) / n_bins)
+    nearest = np.where(filled, np.maximum(low - p, p - high), 0)
+    low, high = clopper_pearson(bins.accuracy, n, level)
+    farthest = np.where(filled, np.maximum(p - low, high - p), 0)
     return float(nearest.max(axis=1, initial=0).mean()), float(farthest.max(axis=1).mean())
 
 
@@ -161,13 +167,15 @@ class Noise:
         n_resamples: int,
         random: Random,
     ) -> None:
-        self.bins, self.formula, self.size = bins, formula, n_resamples
+        # Fewer draws do not show the quantiles.
+        self.size = max(n_resamples, int(np.ceil(2 / (1 - level))) - 1)
+        self.bins, self.formula = bins, formula
         self.estimate = float(bins.error(formula, bins.gap))
         self.seed = random.randint(1 << 31)
-        self.spread, share_error = spreads(measured, bins, formula)
-        self.shares = share_error * random.normal(size=n_resamples)
+        self.spread, self.share_error = spreads(measured, bins, formula)
         #: rank of the draw that few draws are below
-        self.rank = max(int((1 - level) / 2 * (n_resamples + 1)) - 1, 0)
+        self.rank = max(int((1 - level) / 2 * (self.size + 1) + 1e-9) - 1, 0)
+        self.z = float(ndtri((1 + level) / 2))
         n, hits = bins.n_effective, bins.accuracy * bins.n_effective
         smooth = (hits + ROWS_ADDED / 2) / (n + ROWS_ADDED)
         self.deviation = np.sqrt(ratio(smooth * (1 - smooth), n))
@@ -182,19 +190,17 @@ class Noise:
         noisy[:, filled] = self.bins.confidence[filled] - hits / n
         errors = self.bins.error(self.formula, noisy)
         mean = errors.mean()
-        return np.sort(np.maximum(mean + self.spread * (errors - mean) + self.shares, 0))
+        return np.sort(np.maximum(mean + self.spread * (errors - mean), 0))
 
     def low(self) -> float:
-        """Return the lower end: only gaps that are clear are no noise."""
+        """Return the lower end, where only gaps that are clear are no noise."""
         n, p = self.bins.n_effective, self.bins.confidence
         variance = np.maximum(p * (1 - p), (n + 1) / (n + 2) ** 2)
         clear = np.abs(self.bins.gap) > CLEAR * np.sqrt(ratio(variance, n))
-        gap = np.where(clear, self.bins.gap * n / (n + ROWS_ADDED), 0.0)
-        # Noise adds its variance to the square of a root mean square.
-        power = 2 if self.formula is HOMOGENEOUS["root_mean_squared_calibration_error"] else 1
-        raised = self.draws(gap)[-1 - self.rank] ** power
-        raised -= float(self.bins.error(self.formula, gap)) ** power
-        return max(self.estimate**power - raised, 0.0) ** (1 / power)
+        gap = np.where(clear, self.bins.gap, 0.0) if clear.any() else self.bins.gap
+        # Draws that equal the estimate reach it.
+        end = self._crossing(gap, -1 - self.rank, self.estimate * (1 - 1e-9))
+        return max(end - self._further(end), 0.0)
 
     def high(self) -> float:
         """Return the upper end: gaps that are proportional to their noise, or to the estimate."""
@@ -202,25 +208,38 @@ class Noise:
         for one_side in (-1.0, 1.0):  # an error of one side only
             if float(self.bins.error(self.formula, one_side * self.deviation)) == 0:
                 side = np.full_like(side, -one_side)
-        return max(self._largest(side * self.deviation), self._largest(self.bins.gap))
+        # An estimate that is smaller than chance allows does not prove a small error.
+        least = float(np.quantile(self.draws(np.zeros_like(side)), 0.25))
+        end = max(
+            self._crossing(direction, self.rank, max(self.estimate, least))
+            for direction in (side * self.deviation, self.bins.gap)
+        )
+        return end + self._further(end)
 
-    def _largest(self, direction: Floats) -> float:
-        """Return the largest true error in a direction of which few draws fall to the estimate."""
+    def _crossing(self, direction: Floats, rank: int, estimate: float) -> float:
+        """Return the error of gaps in a direction, of which a rank of the draws is the estimate."""
         p = self.bins.confidence
 
         def hypothesis(size: float) -> Floats:
             return np.clip(size * direction, p - 1, p)
 
-        def excess(size: float) -> float:
-            return float(self.draws(hypothesis(size))[self.rank]) - self.estimate
+        def is_above(size: float) -> bool:
+            return bool(self.draws(hypothesis(size))[rank] > estimate)
 
         least, most = 0.0, 1.0
-        while excess(most) <= 0 and most < MOST_TIMES:
+        if is_above(0.0):
+            return 0.0
+        while not is_above(most) and most < MOST_TIMES:
             least, most = most, 2 * most
         for _ in range(BISECTIONS):
             middle = (least + most) / 2
-            least, most = (least, middle) if excess(middle) > 0 else (middle, most)
+            least, most = (least, middle) if is_above(middle) else (middle, most)
         return float(self.bins.error(self.formula, hypothesis(most)))
+
+    def _further(self, end: float) -> float:
+        """Return by how much the standard error of scores and weights moves an end."""
+        reach = abs(end - self.estimate)
+        return float(np.hypot(reach, self.z * self.share_error)) - reach
 
 
 def spreads(measured: MeasuredByBins, bins: BinsOfColumns, formula: Formula) -> tuple[float, float]:
@@ -261,26 +280,21 @@ def slopes(bins: BinsOfColumns, formula: Formula) -> tuple[Floats, Floats]:
 
 
 def interval_of_function(
-    measured: MeasuredByCall,
-    estimate: float,
-    pvalue: float,
-    level: float,
-    n_resamples: int,
-    random: Random,
+    measured: MeasuredByCall, estimate: float, draws: list[Floats], level: float, random: Random
 ) -> tuple[float, float]:
     """Return the ends of the interval of a function that is a calibration error.
 
     The error of a sum of gaps is at most the sum of their errors, so the noise is added on both
-    sides. The noise is the error of labels drawn from the probabilities and from recalibrated
-    ones. For a squared error, this holds for its root.
+    sides. The noise is the error of labels drawn from the probabilities, with the given draws, and
+    from recalibrated ones. For a squared error, this holds for its root.
     """
-    power, reach = 1 / measured.power, 0.0
-    for P in (measured.problem.rows.X, recalibrated(measured)):
-        for right in measured.problem.dependences:
-            draw = measured.of_labels(P, right=right)
-            noise = np.array([draw(random) for _ in range(n_resamples)])
-            reach = max(reach, np.quantile(noise, (1 + level) / 2, method="higher") ** power)
-    low = max(estimate**power - reach, 0.0) if pvalue <= 1 - level + ROUNDING_ERROR else 0.0
+    P, power, noise = recalibrated(measured), 1 / measured.power, [*draws]
+    for right in measured.problem.dependences:
+        draw = measured.of_labels(P, right=right)
+        noise.append(np.array([draw(random) for _ in draws[0]]))
+    reach = max(np.quantile(one, (1 + level) / 2, method="higher") for one in noise) ** power
+    rejects = null_p_value(estimate, draws) <= 1 - level + ROUNDING_ERROR
+    low = max(estimate**power - reach, 0.0) if rejects else 0.0
     return float(low ** (1 / power)), float((estimate**power + reach) ** (1 / power))
 
 

@@ -28,7 +28,7 @@ from ._groups import (
     warn_of_few_events,
 )
 from ._input import OF_EACH, Kind, columns_of, scored_rows
-from ._inversion import interval_of_bins, interval_of_function, null_p_value, p_value
+from ._inversion import interval_of_bins, interval_of_function, null_draws, null_p_value, p_value
 from ._resampling import (
     CALLED,
     ROUNDING_ERROR,
@@ -276,10 +276,10 @@ def inverted_ends(
     measured: Measured, estimate: float, n_resamples: int, random: Random, level: float
 ) -> tuple[float, float]:
     """Return the ends of the interval of a calibration error by inversion of a test."""
-    pvalue = null_p_value(measured, estimate, n_resamples, random)
+    draws = null_draws(measured, n_resamples, random)
     if isinstance(measured, MeasuredByBins):
-        return interval_of_bins(measured, pvalue, level, n_resamples, random)
-    return interval_of_function(measured, estimate, pvalue, level, n_resamples, random)
+        return interval_of_bins(measured, draws, level, random)
+    return interval_of_function(measured, estimate, draws, level, random)
 
 
 def calibration_test(
@@ -372,7 +372,8 @@ def calibration_test(
         return _spiegelhalter(rows, groups, n_resamples, random)
     measured = measured_by(measure, n_bins, strategy, *rows, groups)
     statistic = measured.of_rows()
-    return CalibrationTestResult(statistic, null_p_value(measured, statistic, n_resamples, random))
+    draws = null_draws(measured, n_resamples, random)
+    return CalibrationTestResult(statistic, null_p_value(statistic, draws))
 
 
 def _spiegelhalter(

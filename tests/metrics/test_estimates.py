@@ -292,7 +292,7 @@ def test_upper_end_where_most_draws_lack_the_gap():
     found = metrics.calibration_error_interval(y, p, **given)
     assert found.estimate == pytest.approx(0.75 / 50)
     high = 1.96**2 / (49 + 1.96**2)  # Wilson's, of the fraction of an event that did not happen
-    assert high < found.high < 1.5 * high
+    assert high < found.high < 1.8 * high
 
 
 def test_certain_labels_have_a_p_value_of_one():
