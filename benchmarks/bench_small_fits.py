@@ -29,9 +29,9 @@ from sklearn import calibration
 from sklearn.base import BaseEstimator, ClassifierMixin
 from timing import seconds
 
-from skcalib._base import BaseCalibrator
 from skcalib._rows import Rows
 from skcalib._rows.arrays import Floats
+from skcalib.base import BaseCalibrator
 
 SIZES = ["200x2", "1000x2", "5000x2", "200x10", "1000x10", "5000x10", "200x100", "5000x100"]
 # Rows of the fixed cost.

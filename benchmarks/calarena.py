@@ -22,7 +22,7 @@ from methods import calibrators
 from records import logits_of
 from sklearn.base import clone
 
-from skcalib._base import BaseCalibrator
+from skcalib.base import BaseCalibrator
 
 
 class Adapter:

@@ -10,7 +10,7 @@ from peers import SLOWEST, Fitted, Method, peers
 
 import skcalib
 import skcalib.experimental
-from skcalib._base import BaseCalibrator
+from skcalib.base import BaseCalibrator
 
 
 def all_methods() -> list[Method]:

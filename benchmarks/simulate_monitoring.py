@@ -9,6 +9,7 @@ probabilities are calibrated. After a drift, labels are drawn from other probabi
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -36,6 +37,8 @@ class Life(NamedTuple):
     weights: bool = False
     group: int = 1
     tolerance: float = 0.0
+    patients: int = 0  # who return in later batches, with a row for each visit
+    effect: float = 1.0  # share of the visits with the outcome of the patient
 
     def monitor(self) -> CalibrationMonitor:
         how = {"kind": self.kind, "n_bins": self.n_bins, "tolerance": self.tolerance}
@@ -43,6 +46,7 @@ class Life(NamedTuple):
 
     def cells(self) -> list[str]:
         extra = "w" * self.weights + f" groups of {self.group}" * (self.group > 1)
+        extra += f" {self.patients} patients, effect {self.effect:g}" * bool(self.patients)
         extra += f" tol. {self.tolerance}" * bool(self.tolerance)
         bins = f"{self.n_bins} {extra}".strip()
         return [self.kind, str(self.n_classes), bins, str(self.batch), str(self.n_rows)]
@@ -62,23 +66,34 @@ LIVES = [
     Life(100, "classwise", 200, 20_000),
     Life(2, "binary", 100, 20_000, group=10),
     Life(3, "top-label", 100, 20_000, group=5),
+    Life(2, "binary", 100, 20_000, patients=200),
+    Life(2, "binary", 100, 20_000, patients=2000, effect=0.5),
+    Life(3, "top-label", 100, 20_000, patients=2000),
 ]
 
 
-def labels_of(P: np.ndarray, random: Random) -> np.ndarray:
-    return (P.cumsum(axis=1)[:, :-1] <= random.uniform(size=(len(P), 1))).sum(axis=1)
+def labels_of(P: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1)
 
 
 def batches(
     life: Life, random: Random, truth: Truth | None = None, begin: int = 0
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Logits, labels and probabilities; the logits of the truth are others from a row on."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Logits, labels, probabilities, groups; the logits of the truth are others from a row on."""
+    of_patients = random.uniform(size=life.patients)
+    logits = 2 * random.normal(size=(life.patients, life.n_classes))
     for start in range(0, life.n_rows, life.batch):
         n_groups = life.batch // life.group  # rows of a group have one label
         Z = np.repeat(2 * random.normal(size=(n_groups, life.n_classes)), life.group, axis=0)
         true = truth(Z) if truth and start >= begin else Z
-        y = labels_of(softmax(true[:: life.group], axis=1), random)
-        yield Z, np.repeat(y, life.group), softmax(Z, axis=1)
+        groups = (start + np.arange(life.batch)) // life.group if life.group > 1 else None
+        u = random.uniform(size=n_groups)
+        if life.patients:
+            groups = random.integers(life.patients, size=life.batch)
+            Z = true = logits[groups]
+            u = np.where(random.uniform(size=life.batch) < life.effect, of_patients[groups], u)
+        y = labels_of(softmax(true[:: life.group], axis=1), u)
+        yield Z, np.repeat(y, life.group), softmax(Z, axis=1), groups
 
 
 def alarm_at(
@@ -86,9 +101,8 @@ def alarm_at(
 ) -> float:
     """Number of rows at the alarm, infinite without one."""
     random, monitor = np.random.default_rng(seed), life.monitor()
-    for Z, y, P in batches(life, random, truth, begin):
+    for Z, y, P, groups in batches(life, random, truth, begin):
         weights = random.exponential(size=len(y)) if life.weights else None
-        groups = np.arange(len(y)) // life.group if life.group > 1 else None
         monitor.update(y, P if model is None else model(Z), weights, groups)
         if monitor.alarm_:
             return monitor.n_samples_at_alarm_
@@ -156,6 +170,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
+    warnings.filterwarnings("ignore", "The monitor hardly sees")
     n = 20 if args.quick else args.lives
     if "false" in args.only:
         header = ["kind", "classes", "bins", "batch", "rows", "false alarms", "lives"]

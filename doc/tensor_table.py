@@ -1,7 +1,7 @@
 """The table in ``guide/dask.rst`` of calibrators, by where they compute with tensors."""
 
 import skcalib
-from skcalib._base import BaseCalibrator
+from skcalib.base import BaseCalibrator
 from skcalib.binning._per_class import _PerClass
 
 # Where outputs are computed, and whether gradients pass through them.

@@ -22,10 +22,9 @@ from skcalib._rows import (
     Indices,
     Rows,
     both_columns,
-    check_in_memory,
 )
-from skcalib._validation.inputs import check_weights
-from skcalib._validation.labels import as_labels, shown
+from skcalib._validation.groups import warn_of_equal_rows
+from skcalib._validation.labels import shown
 from skcalib._warnings import warn
 
 # From MANY_ROWS on, folds are folds of FEWER_ROWS.
@@ -101,32 +100,6 @@ def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -
 def hold_two_classes(y: Array, splits: list[Split]) -> bool:
     """Whether the training rows of each split hold two classes."""
     return all((y[train] != y[train[0]]).any() for train, _ in splits)
-
-
-def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
-    """The rows of ``X`` of positive weight with the group of each, if there are groups."""
-    if groups is None:
-        return rows
-    labels = checked_groups(X, groups)
-    w = check_weights(sample_weight, len(labels))
-    return rows.in_memory().replace(groups=labels if w is None else labels[w > 0])
-
-
-def checked_groups(X: Any, groups: Any) -> Array:
-    """The group of each row; a ValueError for those that are missing or too few."""
-    check_in_memory([X, groups])
-    if np.ndim(groups) == 0:
-        raise ValueError(
-            f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "
-            f"[{groups!r}] * len(X)."
-        )
-    labels = as_labels(groups, "groups")
-    if len(labels) != X.shape[0]:
-        raise ValueError(
-            f"groups must have one entry per row, {X.shape[0]}, got {len(labels)}. Pass the groups "
-            "of the same rows, in their order."
-        )
-    return labels
 
 
 def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
@@ -231,35 +204,3 @@ def forward_splits(rows: Rows) -> list[Split]:
             f"{len(splits[0].train)} rows. Pass more rows, or cv=5."
         )
     return splits
-
-
-def warn_of_equal_rows(Z: Floats) -> None:
-    """Warn if more than 5 per cent of the rows have the logits of another row.
-
-    Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
-    classifiers clip probabilities. Scores of few values, as of nearest neighbors, do not count.
-    """
-    n_rows, n_columns = Z.shape
-    if n_columns < 3:
-        return
-    most = 10_000
-    if n_rows > most:
-        # The middle of the order of the first column, so that equal rows stay together.
-        start = (n_rows - most) // 2
-        Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
-    n_checked = len(Z)
-    lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
-    Z = Z[np.all(lowest != Z, axis=1)]
-    hashes = np.array([hash(row.tobytes()) for row in Z])
-    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
-    share = counts[counts > 1].sum() / n_checked
-    if share <= 0.05:
-        return
-    # Columns of few values have few combinations, which occur twice by chance.
-    n_values = max(len(np.unique(column)) for column in Z[first].T)
-    if (n_columns - 1) * np.log(n_values) > 2 * np.log(len(first)) - np.log(2):
-        warn(
-            f"{share:.0%} of the rows have logits equal to the logits of another row, so the rows "
-            "seem to be dependent and held-out losses too low: pass groups= to fit with one value "
-            "for all rows of the same origin, or remove repeated rows."
-        )

@@ -28,10 +28,10 @@ import skcalib.conditional
 import skcalib.decision
 import skcalib.experimental
 import skcalib.metrics
-from skcalib._base import BaseCalibrator
 from skcalib._optimize.linear import log_features
 from skcalib._rows import Rows
 from skcalib._rows.arrays import both_columns
+from skcalib.base import BaseCalibrator
 from skcalib.scaling import TemperatureScaling
 from skcalib.scaling._linear import _LinearScaling
 

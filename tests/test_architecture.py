@@ -23,7 +23,8 @@ import skcalib
 PACKAGE = Path(skcalib.__file__).parent
 ROOT = Path(__file__).parents[1]
 
-PARTS = "clinical conditional datasets decision experimental export judge metrics monitor testing"
+PARTS = "clinical conditional datasets decision experimental export fusion judge metrics"
+PARTS += " monitor testing"
 MODULES = [skcalib, *(importlib.import_module(f"skcalib.{part}") for part in PARTS.split())]
 PUBLIC = [f"{module.__name__}.{name}" for module in MODULES for name in module.__all__]
 PUBLIC += ["skcalib.report.CalibrationReport", "skcalib.comparison.CalibratorComparison"]

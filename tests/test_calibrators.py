@@ -560,6 +560,7 @@ BAD_PARAMETERS = {
     "loss": (["log"], "must be one of 'log_loss', 'brier', got 'log'"),
     "multi_class": (["all"], "must be one of 'ovr', 'ovo', got 'all'"),
     "noise_matrix": ([np.eye(2), "ml"], "must have numbers of shape"),
+    "order": ([3, [0, 1], [0, 0, 1, 2], [[0, 1, 2]]], "(must|is for)"),
     "combine": (["all"], "must be one of 'stack', 'best', got 'all'"),
     "calibrator": ([1, TemperatureScaling], "must be an estimator"),
     "estimator": (["auto", TemperatureScaling], "must be a classifier"),

@@ -7,10 +7,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from public import LABELS, PROBABILITIES, calls
+import sklearn.metrics
+from public import LABELS, PROBABILITIES, Known, calls
 from sklearn.metrics import brier_score_loss
 
-from skcalib.metrics import score_decomposition
+from skcalib.metrics import (
+    calibration_scorer,
+    expected_calibration_error,
+    get_scorer_names,
+    score_decomposition,
+)
 
 P = PROBABILITIES[:, 1]
 # The event comes first in the alphabet.
@@ -58,6 +64,8 @@ def numbers(result):
         return numbers([getattr(result, name) for name in names if name != "label"])
     if hasattr(result, "ax_"):
         return numbers([v for name, v in sorted(vars(result).items()) if not name.endswith("_")])
+    if hasattr(result, "_asdict"):  # named tuples
+        result = result._asdict() | {"label": None}
     if isinstance(result, dict):
         return numbers(list(result.values()))
     if isinstance(result, list | tuple):
@@ -101,6 +109,42 @@ def test_two_columns_need_no_event(call):
     for name in ("array", "Series", "strings of pandas"):
         found = numbers(call(y_true=TEXT[name], y_proba=PROBABILITIES[:, ::-1]))
         assert found == pytest.approx(expected), name
+
+
+@pytest.mark.parametrize("columns", [lambda p: p[:, 1:], lambda p: p[:, 1]], ids=["2-D", "1-D"])
+@pytest.mark.parametrize("call", calls("estimator", "X", "y"))
+def test_classifiers_may_have_one_sigmoid(call, columns):
+    X, y = columns(PROBABILITIES), OUTCOME
+    given = {"features": PROBABILITIES} if "features" in call.parameters else {}
+    both, one = Known(ORDER).fit(PROBABILITIES, y), Known(ORDER).fit(X, y)
+    expected = numbers(call(estimator=both, X=PROBABILITIES, y=y, **given))
+    assert expected
+    assert numbers(call(estimator=one, X=X, y=y, **given)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("classes", [ORDER, ORDER[::-1]])
+def test_scorers_of_classifiers_with_one_sigmoid(classes):
+    own = set(get_scorer_names()) - set(sklearn.metrics.get_scorer_names())
+    own = {name for name in own if "multilabel" not in name} | {"neg_log_loss", "neg_brier_score"}
+    p = PROBABILITIES[:, int(classes == ORDER)]
+    both, one = np.stack([1 - p, p], axis=1), p[:, None]
+    for name in own:
+        scorer = calibration_scorer(name)
+        expected = scorer(Known(classes).fit(both, OUTCOME), both, OUTCOME)
+        assert scorer(Known(classes).fit(one, OUTCOME), one, OUTCOME) == pytest.approx(expected)
+
+
+def test_several_labels_may_have_one_sigmoid_each():
+    class Outputs(Known):
+        def predict_proba(self, X):
+            return [X[:, :1], X[:, 1:]]
+
+    model = Outputs([[0, 1], [0, 1]])
+    model.classes_ = [np.array([0, 1]), np.array([0, 1])]
+    y = np.stack([LABELS, 1 - LABELS], axis=1)
+    scorer = calibration_scorer("neg_expected_calibration_error", kind="multilabel")
+    expected = -expected_calibration_error(y, PROBABILITIES, kind="multilabel")
+    assert scorer(model, PROBABILITIES, y) == pytest.approx(expected)
 
 
 def test_one_column_of_text_is_refused_as_by_scikit_learn():

@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
 from skcalib import TemperatureScaling
-from skcalib._base import BaseCalibrator
+from skcalib.base import BaseCalibrator
 from skcalib.datasets import make_logits
 
 

@@ -27,7 +27,15 @@ from skcalib.datasets import load_digits_logits
 from skcalib.export import from_json, to_json, to_onnx
 from skcalib.report import calibration_report
 
-from .reading import FileColumns, FileRows, read_parts, read_rows, reading, suffix_of
+from .reading import (
+    FileColumns,
+    FileRows,
+    columns_of_classes,
+    read_parts,
+    read_rows,
+    reading,
+    suffix_of,
+)
 
 # Packages that formats need.
 NEEDED = {".skops": "skops.io", ".onnx": "onnx", ".csv": "pandas", ".tsv": "pandas",
@@ -94,7 +102,7 @@ def compare(args: argparse.Namespace) -> None:
         comparison = compare_calibrators(rows.X, rows.y, test=(test.X, test.y), labels=classes)
     best = next(name for name in comparison.names if name != "uncalibrated")
     calibrator = comparison.calibrators[best]
-    if hasattr(rows.X, "columns"):  # so that --apply refuses columns in another order
+    if hasattr(rows.X, "columns"):  # so that --apply finds the columns by their names
         calibrator.feature_names_in_ = rows.X.columns.to_numpy(object)
     sizes = f"{len(rows.y):,} rows to calibrate on, {len(test.y):,} held out"
     notes = "".join(f" ({note})" for note in dict.fromkeys((rows.note, test.note)) if note)
@@ -223,7 +231,8 @@ def apply(args: argparse.Namespace) -> None:
     if args.keep and target.suffix.lower() == ".npy":
         raise ValueError(f"--keep needs a table as --output, .csv or .parquet, got {target}.")
     calibrator = _load_calibrator(args.apply)
-    parts = read_parts(args.logits, FileColumns(args.label_column, args.columns, args.keep))
+    columns = FileColumns(args.label_column, args.columns, args.keep)
+    parts = read_parts(args.logits, columns, lambda names: _known_columns(calibrator, names))
     parts = (_as_logits(part, args) for part in parts)
     write = {".csv": _write_csv, ".parquet": _write_parquet, ".npy": _write_array}
     with activity("calibrating"), replacing(target) as file:
@@ -244,6 +253,19 @@ def _load_calibrator(file: str) -> Any:
         if foreign := [name for name in types if not name.startswith(TRUSTED)]:
             raise ValueError(f"it holds types that are not of skcalib: {shown(foreign)}")
         return skops.io.load(file, trusted=types)
+
+
+def _known_columns(calibrator: Any, names: list[str]) -> list[str]:
+    """Return the columns that a calibrator knows by their names, or no columns.
+
+    They have the names of the columns that it was fitted to, or the names of its classes.
+    """
+    if hasattr(calibrator, "feature_names_in_"):
+        fitted = list(calibrator.feature_names_in_)
+        return fitted if set(fitted) <= set(names) else []
+    if len(calibrator.classes_) != getattr(calibrator, "n_features_in_", 0):
+        return []
+    return columns_of_classes(list(calibrator.classes_), names)
 
 
 def _write_array(file: IO[bytes], calibrator: Any, parts: Iterator[FileRows]) -> int:

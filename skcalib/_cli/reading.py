@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ MOST_FILE_ROWS = 1_000_000
 
 # Larger Parquet files are read by Dask.
 LARGE_FILE = 1 << 30
+
+# Longer labels are probably documents; NumPy would store every label with this many letters.
+LONGEST_LABEL = 1000
 
 
 class FileRows(NamedTuple):
@@ -98,6 +102,8 @@ def _read_labels(file: str, column: str | None) -> Array:
     """Labels in a file of their own."""
     if suffix_of(file) in ARRAYS:
         y = _read_array(file)
+        if y.dtype.kind in "US":
+            _check_length(np.char.str_len(y.ravel()))
         return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     frame, _ = _read_sample(file, None)
     if column is None and len(frame.columns) != 1:
@@ -129,6 +135,7 @@ def _check_numbers(X: Any, *, is_chosen: bool) -> None:
     import pandas as pd
 
     for name, values in X.items():
+        _check_no_vectors(name, values)
         wrong = pd.to_numeric(values, errors="coerce").isna()
         if wrong.any() or not pd.api.types.is_numeric_dtype(values):
             row = int(np.argmax(wrong))
@@ -149,6 +156,16 @@ def _check_numbers(X: Any, *, is_chosen: bool) -> None:
         raise ValueError("it has no columns of logits")
 
 
+def _check_no_vectors(name: Any, values: Any) -> None:
+    """Raise a ValueError for a column of lists or arrays, which Parquet files may hold."""
+    sizes = [np.size(cell) for cell in values if isinstance(cell, list | tuple | np.ndarray)]
+    if values.dtype == object and sizes:
+        raise ValueError(
+            f"column {str(name)!r} must hold one entry per row, got vectors of {sizes[0]} entries. "
+            "Write each entry of the vectors as a column"
+        )
+
+
 def _labels_of(frame: Any, name: str) -> Array:
     """Labels in a column: integers if all of them are whole numbers, else text."""
     import pandas as pd
@@ -156,10 +173,12 @@ def _labels_of(frame: Any, name: str) -> Array:
     if name not in frame:
         raise ValueError(f"it must have a column {name!r}, got {shown(list(frame.columns))}")
     labels = frame[name]
+    _check_no_vectors(name, labels)
     if labels.isna().any():
         row = int(np.argmax(labels.isna()))
         raise ValueError(f"column {name!r} has no label in row {row + 1} (line {row + 2} of text)")
     texts = labels.astype(str)
+    _check_length(texts.str.len().to_numpy())
     spaced = texts != texts.str.strip()
     if spaced.any():
         row = int(np.argmax(spaced))
@@ -174,22 +193,54 @@ def _labels_of(frame: Any, name: str) -> Array:
     return texts.to_numpy(object).astype(str)
 
 
+def _check_length(n_letters: Array) -> None:
+    """Raise a ValueError for labels that are too long, for numbers of letters (n_rows,)."""
+    if n_letters.max(initial=0) > LONGEST_LABEL:
+        row = int(n_letters.argmax())
+        raise ValueError(
+            f"labels must have at most {LONGEST_LABEL:,} letters, got {n_letters[row]:,} in row "
+            f"{row + 1}. Name the column of labels with --label-column, or shorten the labels"
+        )
+
+
 # Rows to apply a calibrator to.
-def read_parts(logits: str, columns: FileColumns) -> Iterator[FileRows]:
-    """Logits without labels: all rows, or one partition of large Parquet files after another."""
+def columns_of_classes(classes: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """Return the columns whose names are the classes with a common start and end, or no columns."""
+    first, *_ = texts = [str(label) for label in classes]
+    found = set()
+    for name in names:
+        for match in re.finditer(re.escape(first), name):
+            start, end = name[: match.start()], name[match.end() :]
+            found.add(tuple(f"{start}{text}{end}" for text in texts))
+    complete = [columns for columns in found if set(columns) <= set(names)]
+    return list(complete[0]) if len(complete) == 1 else []
+
+
+def read_parts(
+    logits: str, columns: FileColumns, choose: Callable[[list[str]], list[str]] = lambda _: []
+) -> Iterator[FileRows]:
+    """Logits without labels: all rows, or one partition of large Parquet files after another.
+
+    ``choose`` returns the columns of logits for the names of all columns, or no columns for all.
+    """
+
+    def split(frame: Any) -> FileRows:
+        chosen = columns.logits or choose([str(name) for name in frame.columns])
+        return _split_columns(frame, columns._replace(logits=chosen))
+
     with reading(logits):
         if suffix_of(logits) in ARRAYS:
             if columns.text() or columns.logits:
                 raise ValueError("--keep and names of columns are for .csv, .tsv and .parquet")
             yield FileRows(_matrix(_read_array(logits)))
         elif suffix_of(logits) != ".parquet" or _is_small(logits):
-            yield _split_columns(_read_sample(logits, columns.text())[0], columns)._replace(y=None)
+            yield split(_read_sample(logits, columns.text())[0])._replace(y=None)
         else:
             frame = _dask_frame(logits)
             for k in range(frame.npartitions):
                 part = frame.get_partition(k).compute(scheduler="synchronous")
                 if len(part):
-                    yield _split_columns(part, columns)
+                    yield split(part)
 
 
 # Files.

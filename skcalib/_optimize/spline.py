@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +54,7 @@ SMALLEST_VALUE = 1e-12
 SHARE_OUTSIDE = 0.02
 
 
+@cache
 def unit_splines(n_knots: int) -> CubicSpline:
     """The natural splines that are 1 at one of J equidistant knots in [0, 1], and 0 at the others.
 
@@ -100,10 +101,10 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
     yield xp.ones_like(U)
     yield U
     inside = xp.clip(U, 0.0, 1.0)
-    above = xp.clip(U, 1.0, None) - 1
+    above = arrays.at_least(U, 1.0) - 1
     for j in range(n_knots - 1):
         knot = j / (n_knots - 1)
-        distance = xp.clip(inside, knot, None) - knot
+        distance = arrays.at_least(inside, knot) - knot
         # Beyond 1 the cube goes on with its slope there.
         yield distance * distance * distance + 3 * (1 - knot) ** 2 * above
 

@@ -242,6 +242,18 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     return out if masked is None else xp.where(masked, -np.inf, out)
 
 
+def masked_logits(Z: Floats) -> Floats:
+    """Return the logits that ``_calibrate`` gets, with -inf for masked classes.
+
+    :func:`finite_unless_masked` replaces -inf by a number that no other class has.
+    """
+    xp = namespace(Z)
+    lowest = float(xp.finfo(Z.dtype).min) / 4
+    if not perhaps(xp.min(Z) <= lowest):
+        return Z
+    return xp.where(lowest >= Z, -np.inf, Z)
+
+
 def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
     """Probabilities and a share of the uniform ones; 0 for masked classes, -inf in ``L``."""
     xp = namespace(P)

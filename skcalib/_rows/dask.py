@@ -16,7 +16,7 @@ import numpy as np
 
 from .arrays import Array, is_dask
 from .parallel import with_one_blas_thread
-from .rows import BlockFunction, Reduction, Rows, sum_blocks
+from .rows import BlockFunction, Reduction, Rows, block_slices, sum_blocks
 
 # A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
 # classes with fewer than RARE_ROWS rows.
@@ -44,7 +44,7 @@ class DaskRows(Rows):
 
     def _with(self, chunks: list[Any], **changes: Any) -> DaskRows:
         """Return rows with other chunks, with the arrays without rows by their names."""
-        names = ("X", "y", "w", "classes", "masked")
+        names = ("X", "y", "w", "classes", "masked", "order")
         rows = DaskRows(chunks, self.n_rows, **{n: getattr(self, n) for n in names} | changes)
         rows.weight = self.weight
         return rows
@@ -94,7 +94,7 @@ class DaskRows(Rows):
         parts = computed(chunks)
         columns = zip(*((part.X, part.y, part.w) for part in parts), strict=True)
         arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
-        return Rows(*arrays, classes=self.classes, masked=self.masked)
+        return Rows(*arrays, classes=self.classes, masked=self.masked, order=self.order)
 
 
 def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -> Any:
@@ -103,7 +103,7 @@ def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -
     It runs in one thread: Dask runs one task per core, and the order of operations is fixed.
     """
     arrays = chunk.X, chunk.y, chunk.w
-    return with_one_blas_thread(sum_blocks, f, arrays, merge, at_least, 0, chunk.n_rows)
+    return with_one_blas_thread(sum_blocks, f, merge, arrays, block_slices(arrays, at_least))
 
 
 def _sample_chunk(share: float, rare: Array, k: int, chunk: Rows) -> Rows:

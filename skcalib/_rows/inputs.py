@@ -54,6 +54,7 @@ def as_array(
     if type(x) is not np.ndarray:
         kept = tensors and not is_dask(x) and is_tensor(x)
         x = check_tensor(x, name) if kept else as_numpy(x, name)
+    _check_not_ragged(x, name)
     has_rows = isinstance(x, Sequence) or hasattr(x, "shape") or is_dask(x)
     n_dimensions = getattr(x, "ndim", 2 if has_rows else 0)
     if n_dimensions > 2:
@@ -81,6 +82,20 @@ def as_array(
             f"is {row}."
         )
     return x
+
+
+def _check_not_ragged(x: Any, name: str) -> None:
+    """Raise a ValueError for rows of different lengths, such as candidates of a search engine."""
+    is_list = isinstance(x, list | tuple)  # NumPy could not convert it
+    if not is_list and not (isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1):
+        return
+    lengths = {len(row) for row in x if hasattr(row, "__len__") and not isinstance(row, str)}
+    if len(lengths) > 1:
+        empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
+        raise ValueError(
+            f"{name} must have the same number of columns in each row, got rows of {min(lengths)} "
+            f"to {max(lengths)} numbers. Pad them to the longest row with {empty}."
+        )
 
 
 def column_names(x: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -83,12 +84,16 @@ def with_one_openmp_thread(f: Callable[..., Result], *args: Any) -> Result:
         return f(*args)
 
 
-def share(work: Callable[..., Result], spans: Sequence[tuple[int, int]]) -> list[Result]:
-    """Return ``work(start, stop)`` of each span of rows, each in a thread with one BLAS thread.
+def share(work: Callable[[Sequence[slice]], Result], blocks: Sequence[slice]) -> list[Result]:
+    """Divide blocks of rows among threads, and return ``work(blocks)`` of each thread in order.
 
-    Each call has threads of its own, so calls may be nested.
+    BLAS has one thread. Each call has threads of its own, so calls may be nested. A thread has two
+    blocks or more, since a thread takes longer to start than a block to compute.
     """
-    if len(spans) < 2:
-        return [work(*span) for span in spans]
-    with _one_blas_thread, ThreadPoolExecutor(len(spans)) as pool:
-        return list(pool.map(lambda span: work(*span), spans))
+    n_threads = min(max_threads(), len(blocks) // 2)
+    if n_threads < 2:
+        return [work(blocks)]
+    ends = [len(blocks) * k // n_threads for k in range(n_threads + 1)]
+    parts = [blocks[start:stop] for start, stop in pairwise(ends)]
+    with _one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(work, parts))

@@ -8,16 +8,15 @@ of it stay in the cache, so plain array expressions run at the speed of a fused 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial, reduce
-from itertools import pairwise
 from operator import add
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from .arrays import Array
-from .parallel import max_threads, share
+from .parallel import share
 
 # Functions of a block of each array, and operations that put their results together.
 BlockFunction = Callable[..., Any]
@@ -26,8 +25,10 @@ Reduction = Callable[[Any, Any], Any]
 # 512 KiB of float64: temporaries of kernels stay in the cache, and malloc does not map each of them
 # into memory anew, which costs more than the arithmetic.
 BLOCK_ELEMENTS = 1 << 16
-# Rows of a block, at least, and elements per thread: with fewer, the overhead exceeds the gain.
-BLOCK_ROWS, THREAD_ELEMENTS = 256, 1 << 17
+# Rows of a block, at least: with fewer, the overhead exceeds the gain.
+BLOCK_ROWS = 256
+# Largest number of columns of a block that are made contiguous.
+NARROW_COLUMNS = 128
 # Largest number of mapped logits that are stored; otherwise each pass computes them.
 MOST_STORED = 1 << 22
 
@@ -37,7 +38,9 @@ class Rows:
 
     ``classes`` are the labels of the columns, if ``y`` contains class indices. ``groups`` (n,) has
     the group of each row. ``masked`` says whether some logits are -inf, which masks the class in
-    the row. Functions of blocks are pure, can be pickled and must not hold the rows.
+    the row. ``order`` are the labels from the lowest to the highest, if it is a known fact: the
+    categories of ``y``, or the order that the user named. Functions of blocks are pure, can be
+    pickled and must not hold the rows.
     """
 
     #: Whether the rows are in this process, so that a pass needs no round trip to workers.
@@ -52,9 +55,10 @@ class Rows:
         classes: Any = None,
         groups: Any = None,
         masked: bool = False,
+        order: Any = None,
     ) -> None:
         self.X, self.y, self.w = X, y, w
-        self.classes, self.groups, self.masked = classes, groups, masked
+        self.classes, self.groups, self.masked, self.order = classes, groups, masked, order
         self.n_rows, self.dtype = len(X), X.dtype
         self.n_columns = X.shape[1] if X.ndim > 1 else 1
 
@@ -83,8 +87,10 @@ class Rows:
         ``at_least`` is the smallest number of rows of a block, for a result as large as many rows.
         """
         arrays = self.X, self.y, self.w
-        work = partial(sum_blocks, f, arrays, merge, at_least)
-        return reduce(merge, share(work, _spans(arrays)))
+        blocks = block_slices(arrays, at_least)
+        if len(blocks) == 1:
+            return f(*block_of(arrays, blocks[0]))
+        return reduce(merge, share(partial(sum_blocks, f, merge, arrays), blocks))
 
     def map(self, f: BlockFunction) -> Rows:
         """Return the rows with ``f(X, y, w)`` in place of the logits.
@@ -99,11 +105,11 @@ class Rows:
         """Return some of the rows in memory, by their numbers or a slice."""
         arrays = (self.X, self.y, self.w, self.groups)
         X, y, w, groups = (a if a is None else a[index] for a in arrays)
-        return Rows(X, y, w, classes=self.classes, groups=groups, masked=self.masked)
+        return self.replace(X=X, y=y, w=w, groups=groups)
 
     def replace(self, **changes: Any) -> Self:
         """Return the rows with other arrays or attributes, by their names."""
-        names = ("X", "y", "w", "classes", "groups", "masked")
+        names = ("X", "y", "w", "classes", "groups", "masked", "order")
         return type(self)(**{name: getattr(self, name) for name in names} | changes)
 
     def relabel(self, f: Callable[[Any], Array], **changes: Any) -> Self:
@@ -129,7 +135,7 @@ class Computed:
 
     def __getitem__(self, index: Any) -> Array:
         part = self.rows.take(index)
-        return np.asarray(self.f(_by_columns(part.X), part.y, part.w))
+        return np.asarray(self.f(*block_of((part.X, part.y, part.w), slice(None))))
 
 
 def thin(rows: Rows, at_least: int = 512) -> Rows | None:
@@ -150,67 +156,59 @@ def map_blocks(f: BlockFunction, *arrays: Any, order: Literal["C", "F"] = "C") -
 
     ``arrays`` have one entry per row, or are None. ``order`` is the memory layout of the result.
     """
-    n_rows = len(arrays[0])
-    if n_rows <= _block_rows(arrays):
-        values = f(*map(_by_columns, arrays))
+    blocks = block_slices(arrays)
+    if len(blocks) == 1:
+        values = f(*block_of(arrays, blocks[0]))
         if isinstance(values, tuple):
             return tuple(np.array(value, order=order) for value in values)
         return np.array(values, order=order)
-    first = f(*(a if a is None else _by_columns(a[:1]) for a in arrays))  # has shapes and dtypes
+    first = f(*block_of(arrays, slice(1)))  # has the shapes and dtypes
     is_tuple = isinstance(first, tuple)
     out = tuple(
-        np.empty((n_rows, *a.shape[1:]), a.dtype, order) for a in (first if is_tuple else (first,))
+        np.empty((len(arrays[0]), *a.shape[1:]), a.dtype, order)
+        for a in (first if is_tuple else (first,))
     )
 
-    def fill(start: int, stop: int) -> None:
-        for rows, block in _blocks(arrays, start, stop):
-            values = f(*block)
+    def fill(blocks: Sequence[slice]) -> None:
+        for rows in blocks:
+            values = f(*block_of(arrays, rows))
             for target, value in zip(out, values if is_tuple else (values,), strict=True):
                 target[rows] = value
 
-    share(fill, _spans(arrays))
+    share(fill, blocks)
     return out if is_tuple else out[0]
 
 
-def sum_blocks(
-    f: BlockFunction, arrays: Any, merge: Reduction, at_least: int, start: int, stop: int
-) -> Any:
-    """Return the sum of ``f(*block)`` over the rows from ``start`` to ``stop``, in this thread."""
-    return reduce(merge, (f(*block) for _, block in _blocks(arrays, start, stop, at_least)))
+def sum_blocks(f: BlockFunction, merge: Reduction, arrays: Any, blocks: Sequence[slice]) -> Any:
+    """Return the sum of ``f(*block)`` over some blocks of rows, in this thread."""
+    total = f(*block_of(arrays, blocks[0]))
+    for rows in blocks[1:]:
+        total = merge(total, f(*block_of(arrays, rows)))
+    return total
 
 
-def _blocks(
-    arrays: Any, start: int, stop: int, at_least: int = 1
-) -> Iterator[tuple[slice, list[Array | None]]]:
-    """Yield slices of rows with the block of each array."""
-    step = max(at_least, _block_rows(arrays))
-    for low in range(start, stop, step):
-        rows = slice(low, min(low + step, stop))
-        yield rows, [a if a is None else _by_columns(a[rows]) for a in arrays]
+def block_slices(arrays: Any, at_least: int = 1) -> list[slice]:
+    """Return the rows of each block of arrays of the same length, some of which may be None."""
+    width, n_rows = 1, len(arrays[0])
+    for a in arrays:
+        if a is not None:
+            width = max(width, math.prod(a.shape[1:]))
+    step = max(at_least, BLOCK_ROWS, BLOCK_ELEMENTS // width)
+    if n_rows <= step:
+        return [slice(None)]
+    return [slice(start, start + step) for start in range(0, n_rows, step)]
 
 
-def _block_rows(arrays: Any) -> int:
-    """Return the number of rows of a block."""
-    return max(BLOCK_ROWS, BLOCK_ELEMENTS // _width(arrays))
+def block_of(arrays: Any, rows: slice) -> list[Any]:
+    """Return a block of each array, with contiguous columns if it has few.
 
-
-def _width(arrays: Any) -> int:
-    """Return the number of elements in a row of the widest array."""
-    return max(1, *(math.prod(a.shape[1:]) for a in arrays if a is not None))
-
-
-def _by_columns(block: Any) -> Any:
-    """Return a block with contiguous columns: reductions along short rows are then faster."""
-    if block is None or block.ndim != 2 or not 1 < block.shape[1] <= 128:
-        return block
-    return block if block.strides[0] == block.itemsize else np.asfortranarray(block)
-
-
-def _spans(arrays: Any) -> list[tuple[int, int]]:
-    """Return the first row and the end of the rows of each thread."""
-    n_rows = len(arrays[0])
-    n = n_rows * _width(arrays) // THREAD_ELEMENTS
-    if n < 2:
-        return [(0, n_rows)]
-    ends = np.linspace(0, n_rows, min(max_threads(), n) + 1).astype(int).tolist()
-    return list(pairwise(ends))
+    Reductions along short rows are two to eight times as fast if the columns are contiguous.
+    """
+    block = []
+    for a in arrays:
+        part: Any = a if a is None else a[rows]
+        is_narrow = part is not None and part.ndim == 2 and 1 < part.shape[1] <= NARROW_COLUMNS
+        if is_narrow and part.strides[0] != part.itemsize:
+            part = np.asfortranarray(part)
+        block.append(part)
+    return block

@@ -211,6 +211,18 @@ def check_finite(Z: Floats) -> bool:
     return True
 
 
+def _check_not_tiny(Z: Floats) -> None:
+    """Raise a ValueError if all logits are so close to zero that their ratios underflow."""
+    xp, limits = arrays.namespace(Z), arrays.namespace(Z).finfo(Z.dtype)
+    smallest = float(limits.smallest_normal) / float(limits.eps)
+    largest = max(float(xp.max(Z)), -float(xp.min(Z)))
+    if 0 < largest < smallest:
+        raise ValueError(
+            f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"
+            f", got {largest:.1g}. Multiply X by the same large number."
+        )
+
+
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if the class of some label is masked."""
     n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
@@ -453,6 +465,7 @@ def check_rows(
         check_probabilities(X)
     else:
         masked, kinds = check_finite(X), kinds_of_probabilities(X)
+        _check_not_tiny(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)

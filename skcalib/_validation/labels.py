@@ -338,6 +338,52 @@ def position(pos_label: Any, classes: Labels) -> int:
     return known.index(pos_label)
 
 
+def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
+    """Return the columns of ordered classes, from the lowest class to the highest.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels in the order of the columns, which says nothing about the order of the classes.
+    order : array-like or None
+        The labels from the lowest to the highest. Labels that are no class are left out.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Numbers of the columns. Without ``order``, numbers ascend, and two classes keep their order,
+        which has no effect.
+
+    Raises
+    ------
+    ValueError
+        If ``order`` lacks a class, or is None and the classes are text.
+    """
+    if order is None:
+        if len(classes) == 2:
+            return np.arange(2)
+        if is_text(classes):
+            raise ValueError(
+                f"order is not specified: the classes are text, [{shown(classes)}], whose "
+                "alphabetical order means nothing. Pass all labels from the lowest to the highest "
+                "as order=, or y as ordered categories."
+            )
+        return np.argsort(classes)
+    ordered = exact(order, "order")
+    if ordered.ndim > 1 or len(set(ordered.tolist())) < len(ordered):
+        raise ValueError(
+            "order must be a list of distinct labels, from the lowest to the highest, got "
+            f"[{shown(ordered.ravel())}]."
+        )
+    lacking = not_among(classes, ordered)
+    if len(lacking):
+        raise ValueError(
+            f"order must name all classes, from the lowest to the highest, got [{shown(ordered)}], "
+            f"which lacks {shown(lacking)}."
+        )
+    return encode(ordered[encode(ordered, classes) >= 0], classes)
+
+
 def is_text(labels: Labels) -> bool:
     """Return whether some label is text, whose alphabetical order means nothing."""
     if labels.dtype.kind != "O":
@@ -603,12 +649,28 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
 
 
 def of_outputs(P: Any, classes: Any) -> Any:
-    """Probabilities (n, n_labels) of a classifier, which may return a list over the labels.
+    """Return the probabilities of a classifier with a column for each class or label.
 
-    ``classes`` are its ``classes_``: the label of each column of the arrays in the list.
+    Parameters
+    ----------
+    P : object
+        Output of ``predict_proba``. Classifiers of several labels per row may return a list of
+        arrays. Neural networks with one sigmoid return one column, the probability of the second
+        of two classes.
+    classes : array-like or list of array-likes
+        Attribute ``classes_``: the label of each column, or of each column of the arrays in a list.
+
+    Returns
+    -------
+    object
+        Probabilities of shape (n_samples, n_classes) or (n_samples, n_labels).
     """
     if not isinstance(P, list):
-        return P
+        is_column = getattr(P, "ndim", 2) == 1 or getattr(P, "shape", (0, 0))[1:] == (1,)
+        if not is_column or isinstance(classes, list) or len(classes) != 2:
+            return P
+        p = np.asarray(arrays.on_host(P)).reshape(-1)
+        return np.stack([1 - p, p], axis=1)
     columns = []
     for p, known in zip(map(arrays.on_host, P), map(list, classes), strict=True):
         if not all(label in (0, 1) for label in known):
@@ -616,5 +678,6 @@ def of_outputs(P: Any, classes: Any) -> Any:
                 "Each output of the classifier must be an indicator of a label, got one with "
                 f"classes {shown(known)}. Calibrate outputs of several classes one by one."
             )
-        columns.append(p[:, known.index(1)] if 1 in known else np.zeros_like(p[:, 0]))
+        both = of_outputs(p, np.array(known))
+        columns.append(both[:, known.index(1)] if 1 in known else np.zeros_like(p[:, 0]))
     return np.column_stack(columns)

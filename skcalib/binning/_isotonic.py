@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._inverse import IncreasingMap
 from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
 from skcalib._validation.inputs import check_option, check_real
+from skcalib.base import IncreasingMap, predictions
 
 from ._per_class import _PerClass
 
@@ -220,6 +220,10 @@ class VennAbersCalibration(_PerClass):
     bin_intervals_: list[Floats]
     pairs_: Indices
 
+    @property
+    def _on_device(self) -> bool:  # type: ignore[override]
+        return not len(self.pairs_)
+
     def __init__(
         self,
         *,
@@ -248,7 +252,7 @@ class VennAbersCalibration(_PerClass):
             has the pairs in the order of ``pairs_``, with the probabilities of the second class of
             each pair among the two. For a tensor or a Dask collection as :meth:`transform`.
         """
-        return self._outputs(X, "_intervals")
+        return predictions(self, X, _intervals, on_device=False)
 
     def _check(self) -> None:
         check_option("merge", self.merge, Merge)
@@ -276,11 +280,6 @@ class VennAbersCalibration(_PerClass):
             "bin_intervals_": np.stack([fitted.p0, fitted.p1], axis=1),
         }
 
-    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        if self.pairs_.shape[0] or method == "_intervals":
-            return self._outputs_of_host(X, method)
-        return super()._outputs_of_tensor(method, X)
-
     def _calibrate(self, Z: Floats) -> Floats:
         if not self.pairs_.shape[0]:
             return super()._calibrate(Z)
@@ -290,24 +289,26 @@ class VennAbersCalibration(_PerClass):
             differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
             steps_of_pairs = self.bin_edges_, self.bin_values_
             R = arrays.namespace(Z).step_values(differences, *steps_of_pairs, log_odds=True)
-        # Masked classes are given the logit that no other class has.
-        P = columns.coupled(R, self.pairs_, np.finfo(Z.dtype).min / 4 == Z)
+        P = columns.coupled(R, self.pairs_, arrays.masked_logits(Z) == -np.inf)
         return columns.joined_probabilities(arrays.astype(P, Z.dtype), Z.shape[1])
 
-    def _intervals(self, Z: Floats) -> Floats:
-        masked = np.isneginf(Z)
-        if len(self.pairs_):
-            S = columns.pair_scores(np.where(masked, 0, Z), self.pairs_)
-            never, always = masked[:, self.pairs_[:, 1]], masked[:, self.pairs_[:, 0]]
-        else:
-            S, never = columns.probabilities(Z), masked
-            always = ~masked & (masked.sum(axis=1, keepdims=True) == Z.shape[1] - 1)
-        out = np.empty((*S.shape, 2), Z.dtype)
-        for k, (edges, values) in enumerate(zip(self.bin_edges_, self.bin_intervals_, strict=True)):
-            out[:, k] = values[bin_index(S[:, k], edges)]
-        if S.shape[1] == 1:
-            out = np.concatenate([1 - out[:, :, ::-1], out], axis=1)
-        if masked.any():
-            out[always] = 1
-            out[never] = 0
-        return out
+
+def _intervals(calibrator: VennAbersCalibration, Z: Floats) -> Floats:
+    """Return the two probabilities of each class, or pair of classes: (m, K, 2)."""
+    masked, pairs = np.isneginf(Z), calibrator.pairs_
+    if len(pairs):
+        S = columns.pair_scores(np.where(masked, 0, Z), pairs)
+        never, always = masked[:, pairs[:, 1]], masked[:, pairs[:, 0]]
+    else:
+        S, never = columns.probabilities(Z), masked
+        always = ~masked & (masked.sum(axis=1, keepdims=True) == Z.shape[1] - 1)
+    out = np.empty((*S.shape, 2), Z.dtype)
+    steps_of_columns = zip(calibrator.bin_edges_, calibrator.bin_intervals_, strict=True)
+    for k, (edges, values) in enumerate(steps_of_columns):
+        out[:, k] = values[bin_index(S[:, k], edges)]
+    if S.shape[1] == 1:
+        out = np.concatenate([1 - out[:, :, ::-1], out], axis=1)
+    if masked.any():
+        out[always] = 1
+        out[never] = 0
+    return out

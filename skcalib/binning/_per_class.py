@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
 from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays
 from skcalib._scores.bins import bin_index
 from skcalib._scores.columns import (
@@ -17,6 +16,7 @@ from skcalib._scores.columns import (
     n_maps,
     probabilities,
 )
+from skcalib.base import BaseCalibrator
 
 # Replaces the rows of a class that is masked in all rows: one row of another class.
 ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
@@ -53,6 +53,7 @@ class _PerClass(BaseCalibrator):
         )
 
     def _calibrate(self, Z: Floats) -> Floats:
+        arrays.check_needs_no_gradients(Z, "X")
         xp = arrays.namespace(Z)
         if hasattr(xp, "step_values"):  # a graph of ONNX searches the bins in its own way
             scores = Z if Z.shape[1] > 2 else margins(Z)
@@ -60,10 +61,6 @@ class _PerClass(BaseCalibrator):
         else:
             calibrated = self._values(probabilities(Z))
         return joined_probabilities(arrays.astype(calibrated, Z.dtype), Z.shape[1])
-
-    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        arrays.check_needs_no_gradients(X, "X")
-        return super()._outputs_of_tensor(method, X)
 
     def _edges(self) -> list[Floats]:
         """Return the edges with which predictions are compared."""

@@ -196,7 +196,7 @@ def _limits(
 ) -> tuple[float, float]:
     """Return the ends of the interval of a net benefit, standardized if there is an event rate."""
     odds = threshold / (1 - threshold)
-    treated = rows.score >= threshold - rounding(np.asarray(threshold), np.float32)
+    treated = rows.score >= threshold - float(rounding(np.array(threshold), np.float32))
     w = np.ones(len(treated)) if rows.weight is None else rows.weight
     # The net benefit is a sum of three rates: true positives, false positives, missed events.
     hit = np.stack([treated & rows.event, treated & ~rows.event, ~treated & rows.event])

@@ -12,11 +12,11 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._nested import may_have, weight_params
+from skcalib._inner.checks import may_have, weight_params
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, check_in_memory, on_host
 from skcalib._validation.features import taken
 from skcalib._validation.inputs import check_integer, check_real, check_weights
-from skcalib._validation.labels import as_labels, shown
+from skcalib._validation.labels import as_labels, of_outputs, ordered_categories, shown
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
 from skcalib.metrics._groups import draw_rows, group_numbers
@@ -184,7 +184,7 @@ def optimism_corrected(
             "has not only decision_function, such as CalibratedClassifier(estimator)."
         )
     scorers = {k: FIGURES.get(s, s) if isinstance(s, str) else s for k, s in named(scoring).items()}
-    measures = measures_of(scorers, X, "auto")
+    measures = measures_of(scorers, X, "auto", ordered_categories(y))
     X, labels = indexable(X, column_or_1d(as_labels(y)))
     w = check_weights(sample_weight, len(labels))
     kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
@@ -237,7 +237,7 @@ def _values(
     classes = np.asarray(on_host(model.classes_))
     values_of_parts = []
     for part in parts:
-        P = np.asarray(on_host(model.predict_proba(part.Z)))
+        P = np.asarray(on_host(of_outputs(model.predict_proba(part.Z), classes)))
         values = measured(P, part, classes, measures)
         values_of_parts.append([values[measure.name] for measure in measures])
     return np.array(values_of_parts)

@@ -16,8 +16,8 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib import _nested as nested, binning, scaling
-from skcalib._base import BaseCalibrator
+from skcalib import binning, scaling
+from skcalib._inner import checks, fits
 from skcalib._rows import (
     Array,
     ArrayLike,
@@ -28,8 +28,9 @@ from skcalib._rows import (
     checked_rows,
 )
 from skcalib._rows.inputs import as_array, if_in_memory
-from skcalib._splits import Split, checked_groups, checked_splits
+from skcalib._splits import Split, checked_splits
 from skcalib._validation.features import named_columns, taken
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import (
     FLOATS,
     check_option,
@@ -39,6 +40,7 @@ from skcalib._validation.inputs import (
 )
 from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
+from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.metrics._input import Kind
 from skcalib.metrics._named_scorers import (
@@ -166,7 +168,7 @@ def compare_calibrators(
     checked = _CheckedInput(classes=labels).fit(X, y, sample_weight)
     X = as_array(X)
     Z, labels, w = if_in_memory(_arrays, X, y, sample_weight)
-    groups = None if groups is None else checked_groups(X, groups)
+    groups = None if groups is None else check_groups(X, groups)
     rows = Sample(Z, labels, w, _checked_features(features, X))
     classes, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)
@@ -175,7 +177,7 @@ def compare_calibrators(
         calibrators = taking_masked(every) if masked or checked.masked_ else every
     members = _members(calibrators, w, classes)
     check_option("reference", reference, [*members, BEST_REFERENCE])
-    measures = measures_of(scoring, X, kind)
+    measures = measures_of(scoring, X, kind, checked.order_)
     if judged is None:
         splits = [
             (rows.part(train), None if groups is None else groups[train], rows.part(test_rows))
@@ -184,7 +186,7 @@ def compare_calibrators(
     else:
         splits = [(rows, groups, judged)]
     jobs = [
-        delayed(_outcome)(member, *split, classes, measures)
+        delayed(_outcome)(member, *split, classes, checked.order_, measures)
         for member in members.values()
         for split in splits
     ]
@@ -219,12 +221,13 @@ def _progress_line() -> Callable[[int, int], None]:
 
 
 class _CheckedInput(Uncalibrated):
-    """Checked logits and labels, and whether some classes are masked."""
+    """Checked logits and labels, whether classes are masked, and their order if it is known."""
 
     masked_: bool
+    order_: Array | None
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return {"masked_": rows.masked}
+        return {"masked_": rows.masked, "order_": rows.order}
 
 
 def _base_rate_log_loss(rows: Sample) -> float:
@@ -247,8 +250,8 @@ def _members(
         )
     members = {UNCALIBRATED: Uncalibrated(), **named}
     for member in members.values():
-        nested.check_calibrator(member, w)
-        nested.check_order(member, classes)
+        checks.check_calibrator(member, w)
+        checks.check_order(member, classes)
     return members
 
 
@@ -276,18 +279,21 @@ def _outcome(
     groups: Any,
     test: Sample,
     classes: Array,
+    order: Array | None,
     measures: list[NamedScorer],
 ) -> Outcome:
     """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        arguments = nested.features_argument(calibrator, train.features)
-        fitted = nested.fit_calibrator(calibrator, *train[:3], classes, groups=groups, **arguments)
+        arguments = checks.features_argument(calibrator, train.features)
+        fitted = fits.fit_calibrator(
+            calibrator, *train[:3], classes, groups=groups, order=order, **arguments
+        )
         seconds = time.perf_counter() - start
         known = np.asarray(getattr(fitted, "classes_", classes))
-        arguments = nested.features_argument(fitted, test.features)
+        arguments = checks.features_argument(fitted, test.features)
         P = fitted.predict_proba(test.Z, **arguments)
-        P = nested.with_unknown_classes(P, known, classes)
+        P = fits.with_unknown_classes(P, known, classes)
         scores = measured(P, test, classes, measures)
     return Outcome(scores, fitted, seconds, messages)
 

@@ -15,7 +15,7 @@ from skcalib._output import drawing, written
 from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._rows import Floats
 from skcalib._validation.inputs import check_option
-from skcalib.metrics._named_scorers import FIT_TIME, LOG_LOSS, PROPER_SCORES
+from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,8 +128,16 @@ class CalibratorComparison:
         return _standard_error(self._values(measure))
 
     def _values(self, measure: str) -> Floats:
+        return self.scores[self._column(measure)]
+
+    def _column(self, measure: str) -> str:
+        """Return the key of ``scores`` of a measure, also for the name of its scorer."""
+        if isinstance(measure, str) and measure not in self.scores:
+            plain = measure.removeprefix("neg_")
+            titles = {scorer.removeprefix("neg_"): title for title, scorer in EVERY_MEASURE.items()}
+            measure = plain if plain in self.scores else titles.get(plain, measure)
         check_option("measure", measure, self.scores)
-        return self.scores[measure]
+        return measure
 
     def _differences(self, measure: str) -> tuple[Floats, Floats]:
         """Mean differences from the reference on the same split, and their standard errors."""
@@ -227,7 +235,7 @@ class CalibratorComparison:
         ValueError
             If there is no measure of this name.
         """
-        sign = 1 if measure in self.greater_is_better else -1
+        sign = 1 if self._column(measure) in self.greater_is_better else -1
         values = sign * self.mean(measure)
         return values == np.fmax.reduce(values)
 

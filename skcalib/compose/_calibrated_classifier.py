@@ -13,10 +13,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
-from skcalib import _nested as nested
+from skcalib._inner import checks, fits
 from skcalib._rows import Array, ArrayLike, Floats, arrays, as_numpy
 from skcalib._validation.features import named_columns, taken
 from skcalib._validation.inputs import check_fitted, check_weights
+from skcalib._validation.labels import ordered_categories
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator
@@ -200,29 +201,31 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             split hold a single class, if the test rows hold a single class (with ``ensemble=True``,
             the test rows of each split), or if ``ensemble`` has another value.
         """
-        y = as_numpy(y, "y")
+        order, y = ordered_categories(y), as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
         calibrator = self.calibrator if self.method is None else self.method
         if calibrator is None:
             calibrator = AutoCalibrator() if features is None else ConditionalCalibrator()
         calibrator = unless_passthrough(calibrator)
-        nested.check_calibrator(calibrator, w)
+        checks.check_calibrator(calibrator, w)
         if self.method is not None:
             raise ValueError(f"method is not used, got {self.method!r}. Pass it as calibrator.")
         self._check_ensemble()
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
             classes = np.arange(arguments.y.shape[1])
-            if not nested.takes_several_labels(calibrator):
+            if not checks.takes_several_labels(calibrator):
                 calibrator = MultiLabelCalibrator(self.calibrator, n_jobs=self.n_jobs)
         else:
             frozen = isinstance(self.estimator, FrozenEstimator)
             classes = classes_of(self.estimator) if frozen else np.unique(arguments.y)
-            nested.check_order(calibrator, classes)
+            checks.check_order(calibrator, classes)
         if features is not None:
             self._check_features(calibrator, features, len(arguments.y))
         sets, response = self._calibration_sets(arguments, w)
-        self.calibrators_ = [self._fitted(calibrator, one, arguments, features) for one in sets]
+        self.calibrators_ = [
+            self._fitted(calibrator, one, arguments, features, order) for one in sets
+        ]
         self.estimators_ = [estimator for one in sets for estimator in one.estimators]
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0], response)
@@ -252,7 +255,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         named_columns(features, n_rows)
 
     def _fitted(
-        self, calibrator: Any, one: CalibrationSet, arguments: FitArguments, features: Any
+        self,
+        calibrator: Any,
+        one: CalibrationSet,
+        arguments: FitArguments,
+        features: Any,
+        order: Array | None,
     ) -> Any:
         """A copy of the calibrator, fitted to held-out logits."""
         estimators, Z, rows, w = one
@@ -264,7 +272,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             groups = rows
         classes = None if arguments.response.multilabel else classes_of(estimators[0])
         params = {} if features is None else {"features": taken(features, rows)}
-        return nested.fit_calibrator(calibrator, Z, y, w, classes, groups=groups, **params)
+        return fits.fit_calibrator(
+            calibrator, Z, y, w, classes, groups=groups, order=order, **params
+        )
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
         """Weights as an argument, where the classifier takes one or routing decides."""
@@ -341,7 +351,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         check_fitted(self)
         total: Any = 0
         params = {} if features is None else {"features": features}
-        if params and not nested.features_argument(self.calibrators_[0], features):
+        if params and not checks.features_argument(self.calibrators_[0], features):
             raise ValueError(
                 f"features are for a calibrator that was fitted with features, got them for "
                 f"{self.calibrators_[0]!r}. Leave them out, or fit again with features."
@@ -351,7 +361,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             P = calibrator.predict_proba(self._logits(estimator, X), **params)
             known = getattr(calibrator, "classes_", None)
             known = classes_of(estimator) if known is None else np.asarray(arrays.on_host(known))
-            total = total + nested.with_unknown_classes(P, known, self.classes_)
+            total = total + fits.with_unknown_classes(P, known, self.classes_)
         return total / len(self.estimators_)
 
     def predict_log_proba(self, X: Any, *, features: Any = None) -> Floats:

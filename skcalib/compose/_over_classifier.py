@@ -15,10 +15,10 @@ from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
-from skcalib._nested import check_classifier, may_have
+from skcalib._inner.checks import check_classifier, may_have
 from skcalib._rows import Array, Floats, arrays, as_numpy
-from skcalib._splits import checked_groups
 from skcalib._validation import labels
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import check_option, check_real
 from skcalib._validation.labels import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._version import Versioned
@@ -223,6 +223,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         if len(classes) < 2:
             content = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
             raise ValueError(f"y must hold at least two classes, got {content}.")
+        remedy = f"The smallest of {len(classes)} probabilities is at most {1 / len(classes):.3g}."
+        check_real("min_proba", self.min_proba, high=1 / len(classes), option="auto", remedy=remedy)
         return FitArguments(X, y, response, *self._routed(caller, y, params))
 
     def _store_response(self, estimator: Any, response: Response) -> None:
@@ -248,7 +250,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             fit_params = dict(params)
             split_params = {"groups": fit_params.pop("groups", None)}
         if split_params.get("groups") is not None:
-            split_params["groups"] = checked_groups(y, split_params["groups"])
+            split_params["groups"] = check_groups(y, split_params["groups"])
         return fit_params, split_params
 
     def get_metadata_routing(self) -> MetadataRouter:

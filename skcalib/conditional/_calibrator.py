@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from skcalib._base import accuracy, labels_of
-from skcalib._nested import log_probabilities, with_fitted
+from skcalib import base
+from skcalib._inner.fits import log_probabilities, with_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, as_array, map_blocks
+from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks
 from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
 from skcalib._validation.features import FeatureColumns, fitted_columns
@@ -57,6 +56,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Whether to mix the candidates without features, or to take one of them.
     ordered : bool, default=False
         Whether the classes have an order, as for :class:`AutoCalibrator`.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, with ``ordered=True``.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Names or numbers of the columns of features that hold categories. "from_dtype" takes
         columns of text, other objects and the categorical types of data frames for categories, and
@@ -169,6 +170,7 @@ class ConditionalCalibrator(AutoCalibrator):
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
         ordered: bool = False,
+        order: ArrayLike | None = None,
         categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -179,6 +181,7 @@ class ConditionalCalibrator(AutoCalibrator):
             cv=cv,
             combine=combine,
             ordered=ordered,
+            order=order,
             n_jobs=n_jobs,
             random_state=random_state,
             classes=classes,
@@ -222,7 +225,7 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         if features is None:
-            return self._set_fitted(Z, rows.classes, self._fit_stack(rows, splits)[0])
+            return base.set_fitted(self, Z, rows.classes, self._fit_stack(rows, splits)[0])
         check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
@@ -234,7 +237,9 @@ class ConditionalCalibrator(AutoCalibrator):
                 "cv must put rows into at least two test sets to evaluate the effects of features, "
                 f"got {len(splits)} {'split' if len(splits) == 1 else 'equal splits'}. Use cv=5."
             )
-        return self._set_fitted(Z, rows.classes, self._fit_to_features(held, columns, F, splits))
+        return base.set_fitted(
+            self, Z, rows.classes, self._fit_to_features(held, columns, F, splits)
+        )
 
     def _fit_stack(
         self, rows: Rows, splits: list[Split] | None
@@ -335,7 +340,7 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of the shape of ``X``
             Logits of the calibrated probabilities, as of other calibrators.
         """
-        return self._outputs(X, "_calibrated", features)
+        return self._predict(X, features, base.calibrated_logits, arrays.in_columns_of)
 
     def predict_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
         """Calibrated probabilities.
@@ -352,7 +357,7 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return self._outputs(X, "_probabilities", features)
+        return self._predict(X, features, base.probabilities, lambda Z, L: np.exp(L))
 
     def predict_log_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
         """Logarithm of the calibrated probabilities.
@@ -369,7 +374,7 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        return self._outputs(X, "_log_probabilities", features)
+        return self._predict(X, features, base.log_probabilities, lambda Z, L: L)
 
     def predict(self, X: ArrayLike, *, features: Any = None) -> Array:
         """The most probable class of each row.
@@ -386,7 +391,9 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        return self._outputs(X, "_most_probable", features)
+        return self._predict(
+            X, features, base.most_probable, lambda Z, L: base.labels_of(self.classes_, L)
+        )
 
     def score(
         self,
@@ -414,9 +421,12 @@ class ConditionalCalibrator(AutoCalibrator):
         float
             Weighted share of the rows with the right class.
         """
-        return accuracy(y, self.predict(X, features=features), sample_weight)
+        return base.accuracy(y, self.predict(X, features=features), sample_weight)
 
-    def _outputs(self, X: Any, method: str, features: Any = None) -> Array:
+    def _predict(
+        self, X: Any, features: Any, output: base.Output, finish: Callable[[Floats, Floats], Array]
+    ) -> Any:
+        """Return ``output`` without features, or ``finish`` of log-probabilities given features."""
         check_fitted(self)
         if features is None:
             if self.feature_names_:
@@ -424,26 +434,22 @@ class ConditionalCalibrator(AutoCalibrator):
                     "The calibrator was fitted with features, got none: the probabilities "
                     "do not depend on features. Pass features= with one row for each row of X."
                 )
-            return super()._outputs(X, method)
+            return base.predictions(self, X, output)
         if not self.feature_names_:
             raise ValueError(
                 "The calibrator was fitted without features, got features. Leave them out, "
                 "or pass features= to fit as well."
             )
-        X = as_array(X, n_columns=self.n_features_in_, tensors=True)
-        if arrays.is_tensor(X):
-            return self._outputs_of_host(X, method, features)
-        F = self._parts.columns.numbers(features, X.shape[0])
-        Z = super()._outputs(X, "_unchanged")
-        outputs: Array = map_blocks(partial(self._given_features, method), Z, F)
-        return outputs
+        Z = base.predictions(self, X, lambda calibrator, Z: Z, on_device=False)
+        F = self._parts.columns.numbers(features, Z.shape[0])
+        outputs = map_blocks(
+            lambda Z, F: finish(Z, self._given_features(Z, F)), arrays.on_host(Z), F
+        )
+        return arrays.following(outputs, Z)
 
-    def _unchanged(self, Z: Floats) -> Floats:
-        return Z
-
-    def _given_features(self, method: str, Z: Floats, F: Floats) -> Array:
-        """A method of the base class for a block of rows with features."""
-        L: Floats = super()._log_probabilities(Z).astype(np.float64)
+    def _given_features(self, Z: Floats, F: Floats) -> Floats:
+        """Return log-probabilities (m, K) of a block of rows with features (m, d)."""
+        L: Floats = base.log_probabilities(self, Z).astype(np.float64)
         weights = np.array([*self.feature_weights_.values()])
         used = np.flatnonzero(weights)
         if used[-1] > 0:
@@ -452,12 +458,7 @@ class ConditionalCalibrator(AutoCalibrator):
             # Rows with unknown categories only are calibrated as without features.
             known = self._parts.columns.are_known(F)[:, None]
             L = np.where(known, mixture(parts[used], weights[used]), L)
-        L = L.astype(Z.dtype)
-        if method == "_most_probable":
-            return labels_of(self.classes_, L)
-        if method == "_calibrated":
-            return arrays.in_columns_of(Z, L)
-        return np.exp(L) if method == "_probabilities" else L
+        return L.astype(Z.dtype)
 
     def _summary(self) -> str:
         """Weights of the mixture and of the features, and log losses, in lines."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._nested import with_unknown_classes
+from skcalib._inner.fits import with_unknown_classes
 from skcalib._rows import Array, Floats, Indices, arrays, with_one_openmp_thread
 from skcalib._validation.features import MISSING, FeatureColumns
 from skcalib.meta._estimator_calibration import boosted_trees

@@ -217,7 +217,7 @@ def _check_costs(costs: Floats, n_classes: int, n_rows: int) -> None:
             f"cost must have a matrix for each of the {n_rows} rows, or one for all of them, got "
             f"shape {costs.shape}."
         )
-    if not (np.abs(costs) <= LARGEST_COST).all():
+    if not (np.abs(costs) <= np.float64(LARGEST_COST)).all():  # in float64, which can hold it
         raise ValueError(
             f"cost must be finite, and no larger than {LARGEST_COST:g} in size, got NaN, infinity "
             "or more. For a decision that is not allowed use a cost above all others."

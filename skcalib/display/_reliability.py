@@ -194,6 +194,7 @@ class ReliabilityDisplay(drawing.Display):
         kind: Kind = "auto",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        order: Any = None,
         by: Any = None,
         groups: Any = None,
         subset: Any = 9,
@@ -225,8 +226,8 @@ class ReliabilityDisplay(drawing.Display):
             "auto" calls it only if there is no ``predict_proba``.
         name : str, default=None
             Name of the model; by default the name of the class of the estimator.
-        n_bins, strategy, kind, sample_weight, pos_label, by, groups, subset, ax, style, scale, \
-confidence_level, band, counts, legend, n_resamples, random_state, color, line_kw
+        n_bins, strategy, kind, sample_weight, pos_label, order, by, groups, subset, ax, style, \
+scale, confidence_level, band, counts, legend, n_resamples, random_state, color, line_kw
             As for :meth:`from_predictions`.
 
         Returns
@@ -242,8 +243,8 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(
             y, P, n_bins=n_bins, strategy=strategy, kind=kind, sample_weight=sample_weight,
-            labels=None if kind == "multilabel" else classes, pos_label=pos_label, by=by,
-            groups=groups, subset=subset, name=drawing.name_of(name, estimator), ax=ax,
+            labels=None if kind == "multilabel" else classes, pos_label=pos_label, order=order,
+            by=by, groups=groups, subset=subset, name=drawing.name_of(name, estimator), ax=ax,
             style=style, scale=scale, confidence_level=confidence_level, band=band,
             counts=counts, legend=legend, n_resamples=n_resamples, random_state=random_state,
             color=color, line_kw=line_kw,
@@ -261,6 +262,7 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        order: Any = None,
         by: Any = None,
         groups: Any = None,
         subset: Any = 9,
@@ -286,7 +288,7 @@ confidence_level, band, counts, legend, n_resamples, random_state, color, line_k
         strategy : {"uniform", "quantile"}, default=None
             Bins of equal width or of equal weight. By default of equal width, unless the event
             of a binary diagram, or the event of a class, has a base rate below 2 per cent.
-        kind, sample_weight, labels, pos_label
+        kind, sample_weight, labels, pos_label, order
             As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"``,
             ``"multilabel"`` or ``"cumulative"`` there is one panel for each event.
         by : array-like of shape (n_samples,), default=None
@@ -313,7 +315,8 @@ random_state, color, line_kw
             for each class, or of another length.
         """
         check_in_memory((y_true, y_proba, sample_weight, groups))
-        columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+        arguments = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+        columns = columns_of(*arguments, order=order)
         scored, kind = list(columns.each()), columns.kind
         rows = [_curves.with_weight(column) for column in scored]
         if strategy is None:

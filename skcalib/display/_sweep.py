@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._nested import check_takes_logits, features_argument
+from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._output import briefly, drawing
 from skcalib._rows import Floats, both_columns, check_in_memory, on_host
 from skcalib._rows.inputs import as_array

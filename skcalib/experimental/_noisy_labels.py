@@ -7,18 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._base import BaseCalibrator
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    makes_folds,
-)
+from skcalib._inner.checks import check_calibrator, check_order, makes_folds
+from skcalib._inner.fits import fit_to_rows, log_probabilities
 from skcalib._rows import Floats, Rows
 from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
 from skcalib._validation.labels import check_column_names
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
+from skcalib.base import BaseCalibrator
 from skcalib.scaling import TemperatureScaling
 
 # Rows of a matrix sum to one to this precision; with a larger condition number it is singular.

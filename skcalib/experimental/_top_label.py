@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._base import BaseCalibrator
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    warn_of_groups,
-)
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Array, Floats, Indices, Rows
 from skcalib._rows.arrays import (
@@ -31,6 +25,7 @@ from skcalib._rows.arrays import (
 from skcalib._scores.columns import top_and_rest
 from skcalib._validation.inputs import check_real
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
+from skcalib.base import BaseCalibrator
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._platt import log_odds
 

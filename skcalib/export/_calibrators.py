@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skcalib import conditional, experimental  # noqa: F401  (they define calibrators)
-from skcalib._base import BaseCalibrator
 from skcalib._validation.inputs import check_fitted
+from skcalib.base import BaseCalibrator
+from skcalib.fusion import FusionCalibrator
 from skcalib.meta import MultiLabelCalibrator
 
 
@@ -30,7 +31,7 @@ def known_calibrators() -> dict[str, type]:
         for kind in subclasses(BaseCalibrator)
         if kind.__module__.startswith("skcalib.") and not kind.__name__.startswith("_")
     ]
-    return {kind.__name__: kind for kind in (*own, MultiLabelCalibrator)}
+    return {kind.__name__: kind for kind in (*own, MultiLabelCalibrator, FusionCalibrator)}
 
 
 def fitted_chain(calibrator: Any, action: str) -> list[Any]:
@@ -49,7 +50,7 @@ def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Ite
         for name, member in calibrator.steps:
             if member is not None and member != "passthrough":
                 yield from _iterate_chain(member, action, name)
-    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator):
+    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator | FusionCalibrator):
         yield calibrator
     else:
         is_class = isinstance(calibrator, type)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from skcalib._base import BaseCalibrator
 from skcalib._rows import Array
 from skcalib._version import __version__, warn_of_version
+from skcalib.base import BaseCalibrator
 from skcalib.monitor import CalibrationMonitor
 
 from ._calibrators import check_metadata, fitted_chain, known_calibrators
@@ -397,7 +397,8 @@ def _read_calibrator(raw: Any) -> Any:
     calibrator = _decode(raw)
     chain = fitted_chain(calibrator, "from_json")
     n_columns, n_classes = chain[0].n_features_in_, len(chain[-1].classes_)
-    if type(n_columns) is not int or not 0 < n_columns <= max(n_classes, 2):
+    most = max(n_classes, 2) * len(getattr(chain[0], "score_names_", [0]))
+    if type(n_columns) is not int or not 0 < n_columns <= most:
         raise ValueError(f"n_features_in_ must be a number of columns, got {n_columns!r:.60}")
     # Each class is the most probable one in a row, if there are few classes.
     n = max(3, min(n_columns, TRIAL // n_columns))

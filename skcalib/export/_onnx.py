@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._nested import output_of
+from skcalib._inner.fits import output_of
 from skcalib._rows import Array
 from skcalib._rows.arrays import finite_unless_masked
 from skcalib._validation.labels import shown
 from skcalib._version import __version__
+from skcalib.base import Output, calibrated_logits, most_probable, probabilities
 from skcalib.meta import MultiLabelCalibrator
 from skcalib.scaling._platt import PlattScaling, log_odds
 
@@ -25,16 +26,16 @@ from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 if TYPE_CHECKING:
     import onnx
 
-# Description of each output, and the function of blocks that computes it.
+# Description of each output, and the function of a block of logits that computes it.
 DESCRIPTIONS = {
     "probabilities": "Calibrated probabilities, as predict_proba returns them.",
     "label": "Predicted labels, as predict returns them.",
     "logits": "Calibrated logits or log-odds, as transform returns them.",
 }
-OUTPUT_METHODS = {
-    "probabilities": "_probabilities",
-    "label": "_most_probable",
-    "logits": "_calibrated",
+OUTPUTS = {
+    "probabilities": probabilities,
+    "label": most_probable,
+    "logits": calibrated_logits,
 }
 PRECISIONS = "float32", "float64"
 
@@ -160,11 +161,11 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
     """Return outputs of a chain of calibrators by name; labels are numbers of classes."""
     *before, last = [_with_class_numbers(member) for member in chain]
     for member in before:
-        Z = output_of(member, "_calibrated", Z)
+        Z = output_of(member, calibrated_logits, Z)
     if not isinstance(last, MultiLabelCalibrator):
-        return {name: output_of(last, OUTPUT_METHODS[name], Z) for name in names}
-    methods = OUTPUT_METHODS | {"label": "_probabilities"}
-    traced = {name: _multilabel_output(last.calibrators_, methods[name], Z) for name in names}
+        return {name: output_of(last, OUTPUTS[name], Z) for name in names}
+    outputs = OUTPUTS | {"label": probabilities}
+    traced = {name: _multilabel_output(last.calibrators_, outputs[name], Z) for name in names}
     if "label" in names:
         traced["label"] = Namespace(Z.graph).astype(traced["label"] > 0.5, np.int64)
     return traced
@@ -178,7 +179,7 @@ def _with_class_numbers(calibrator: Any) -> Any:
     return calibrator
 
 
-def _multilabel_output(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
+def _multilabel_output(calibrators: Sequence[Any], output: Output, Z: Any) -> Any:
     """Return an output of the calibrators of several labels (n_rows, n_labels)."""
     xp = Namespace(Z.graph)
     if all(type(calibrator) is PlattScaling for calibrator in calibrators):  # the default
@@ -187,9 +188,9 @@ def _multilabel_output(calibrators: Sequence[Any], method: str, Z: Any) -> Any:
             for name in ("coef_", "intercept_")
         )
         S = finite_unless_masked(partial(log_odds, coef=coef, intercept=intercept), Z)
-        return S if method == "_calibrated" else 1 / (1 + xp.exp(-S))
+        return S if output is calibrated_logits else 1 / (1 + xp.exp(-S))
     columns = [
-        output_of(calibrator, method, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
+        output_of(calibrator, output, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
     ]
     return xp.concat([column[:, -1:] for column in columns], axis=1)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
-from skcalib._nested import blockwise
+from skcalib._inner.fits import blockwise
+from skcalib.base import BaseCalibrator, calibrated_logits
 from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uniform
@@ -122,6 +122,6 @@ def _used(calibrator: BaseCalibrator) -> set[str]:
     recorder = object.__new__(Recorder)
     recorder.__dict__ |= vars(calibrator)
     names.clear()
-    recorder._calibrated(np.zeros((1, calibrator.n_features_in_)))
+    calibrated_logits(recorder, np.zeros((1, calibrator.n_features_in_)))
     fitted = {name for name in vars(calibrator) if name.endswith("_")}
     return names & fitted - {"classes_"}

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skcalib._base import BaseCalibrator
-from skcalib._nested import output_of
+from skcalib._inner.fits import output_of
+from skcalib.base import BaseCalibrator, calibrated_logits
 
 Used = Callable[[BaseCalibrator], set[str]]
 
@@ -37,7 +37,7 @@ class Module(nn.Module):
         Z = (logits.float() if is_half else logits).reshape(-1, self.n_columns)
         members: Any = self.members
         for member in members:
-            Z = output_of(member.calibrator(), "_calibrated", Z)
+            Z = output_of(member.calibrator(), calibrated_logits, Z)
         return Z.reshape(logits.shape).to(logits.dtype)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from skcalib._rows import ArrayLike, Floats, as_numpy, check_in_memory
-from skcalib._validation.inputs import LARGEST, ROUNDING, as_floats
+from skcalib._validation.inputs import LARGEST, ROUNDING, as_floats, check_option
 from skcalib._version import Versioned
 
 # Least total probability of options that were not returned: the rounding error of 1 in float32.
@@ -48,6 +48,10 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     step : float, default=1
         Distance h between neighbouring scores on a numeric scale: 1 for grades, 0.01 for
         confidences between 0 and 1, and 5 for a model that states multiples of 5 only.
+    missing : {"fill", "keep"}, default="fill"
+        "fill" replaces options that were not returned, and refuses other missing scores. "keep"
+        passes NaN on for a missing score of a column, and for a row without any returned option, as
+        :class:`~skcalib.fusion.FusionCalibrator` takes them.
 
     Attributes
     ----------
@@ -59,6 +63,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     See Also
     --------
     LogitTransformer : Logits of a classifier.
+    skcalib.fusion.FusionCalibrator : Several scores of a row, with missing ones.
     skcalib.judge.calibrated_mean : Rate of an event in many scored rows, from few labels.
 
     Notes
@@ -89,9 +94,12 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
            [0.3, 0.3, 0.4]])
     """
 
-    def __init__(self, scale: Any, *, step: float = 1.0) -> None:
+    def __init__(
+        self, scale: Any, *, step: float = 1.0, missing: Literal["fill", "keep"] = "fill"
+    ) -> None:
         self.scale = scale
         self.step = step
+        self.missing = missing
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002
         """Check the scores; nothing is fitted.
@@ -111,11 +119,12 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Raises
         ------
         ValueError
-            If ``scale`` or ``step`` is invalid, if scores are outside of the scale or NaN, if more
-            than two different scores lie within one step, and if log-probabilities are above 0.
+            If a parameter is invalid, if scores are outside of the scale, or NaN unless
+            ``missing="keep"``, if more than two different scores lie within one step, and if
+            log-probabilities are above 0.
         """
         scores, ends = self._checked(X)
-        distinct = np.unique(scores)
+        distinct = np.unique(scores[~np.isnan(scores)])
         if ends and len(distinct) > 2 and distinct[-1] - distinct[0] <= self.step:
             raise ValueError(
                 f"step must be the distance of neighbouring scores, got step={self.step:g} and "
@@ -146,19 +155,24 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             scores = np.clip(scores, low, high)
             return np.log((scores - low + half) / (high - scores + half))
         if scores.shape[1] > 1:
-            return _with_missing(scores)
+            filled = _with_missing(scores)
+            if self.missing == "keep":
+                filled[np.isnan(scores).all(axis=1)] = np.nan
+            return filled
         scores = np.minimum(scores, -LEAST_LEFT)
         return scores - np.log(-np.expm1(scores))
 
     def _checked(self, X: Any) -> tuple[Floats, tuple[float, float] | None]:
         """Scores that are on the scale, and its ends, or None for log-probabilities."""
         ends = _ends(self.scale, self.step)
+        check_option("missing", self.missing, ["fill", "keep"])
         check_in_memory([X])
         scores = as_floats(as_numpy(X, "X"), "X", estimator=type(self).__name__)
         options = ends is None and scores.shape[1] > 1
+        takes_nan = options or self.missing == "keep"
         low, high = ends or (-np.inf if options else np.finfo(scores.dtype).min, 0)
         slack = ROUNDING * (high - low) if ends else ROUNDING
-        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & options))
+        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & takes_nan))
         if off.any():
             wanted, missing = f"scores from {low:g} to {high:g}", "none of them NaN or infinite"
             remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
@@ -169,14 +183,15 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
                 missing = "NaN for options that were not returned"
             raise ValueError(
                 f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "
-                f"the first {scores[off][0]:.9g}. Leave out rows without a score, and {remedy}."
+                f"the first {scores[off][0]:.9g}. Leave out rows without a score, or pass "
+                f"missing='keep' for FusionCalibrator, and {remedy}."
             )
         return scores, ends
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.allow_nan = isinstance(self.scale, str)
+        tags.input_tags.allow_nan = isinstance(self.scale, str) or self.missing == "keep"
         return tags
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from skcalib._base import BaseCalibrator
-from skcalib._nested import check_classifier, may_have, weight_params, with_unknown_classes
+from skcalib._inner.checks import check_classifier, may_have, weight_params
+from skcalib._inner.fits import with_unknown_classes
 from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, map_blocks, with_one_openmp_thread
@@ -20,11 +20,13 @@ from skcalib._rows.arrays import (
     double,
     in_columns_of,
     log_softmax,
+    masked_logits,
     mix_logits,
     namespace,
     smallest_normal,
 )
 from skcalib._validation.inputs import fitted_smoothing
+from skcalib.base import BaseCalibrator
 
 # Fits use several OpenMP threads if the features have more entries than this.
 MANY_NUMBERS = 1 << 20
@@ -176,17 +178,13 @@ class EstimatorCalibration(BaseCalibrator):
             "smoothing_": smoothing,
         }
 
-    def _unmixed(self, Z: Floats) -> Floats:
-        scaled = mixed_logits(self.temperature_, 0.0, Z)
+    def _calibrate(self, Z: Floats) -> Floats:
+        scaled = mixed_logits(self.temperature_, 0.0, masked_logits(Z))
         # A graph rounds in another way than NumPy. In float32 features might cross thresholds.
         exact = scaled if isinstance(Z, np.ndarray) else double(scaled)
-        return super()._unmixed(astype(mix_logits(exact, self.smoothing_), Z.dtype))
-
-    def _calibrate(self, Z: Floats) -> Floats:
-        F, xp = (
-            _tree_features(_clip_log_probabilities(Z, self.smoothing_), self.order_),
-            namespace(Z),
-        )
+        mixed = astype(mix_logits(exact, self.smoothing_), Z.dtype)
+        F = _tree_features(_clip_log_probabilities(mixed, self.smoothing_), self.order_)
+        xp = namespace(Z)
         if hasattr(xp, "predict_proba"):  # a graph of ONNX, which the classifier is converted to
             P = xp.predict_proba(self.estimator_, F)
         else:  # blocks are divided among threads already

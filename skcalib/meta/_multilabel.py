@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,18 +14,11 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from skcalib._base import accuracy
-from skcalib._nested import (
-    check_calibrator,
-    check_order,
-    fit_to_rows,
-    log_probabilities,
-    warn_of_groups,
-    with_fitted,
-)
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
 from skcalib._rows import Array, Floats, Rows, as_numpy, check_in_memory
 from skcalib._rows.arrays import following, on_host
-from skcalib._splits import checked_groups
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import (
     FEW_LOG_ODDS,
     FLOATS,
@@ -43,6 +37,7 @@ from skcalib._validation.labels import (
 )
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
+from skcalib.base import accuracy
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._uncalibrated import unless_passthrough
 
@@ -91,14 +86,6 @@ def _shift_below(z: Floats, w: Floats | None) -> float:
         return 0.0
     # At the lower end even the largest probability is below the rate. The 1 allows for rounding.
     return float(brentq(excess, min(logit(rate) - z.max(), 0.0) - 1.0, 0.0, xtol=1e-12))
-
-
-def label_outputs(calibrator: Any, method: str, z: Floats) -> Floats:
-    """Return the output of a method of blocks (n,) for log-odds (n,) of a label."""
-    lacks, has = log_probabilities(calibrator, z[:, None], CLASSES).T
-    if method == "_calibrated":
-        return has - lacks
-    return np.exp(has) if method == "_probabilities" else has
 
 
 def warn_about_labels(
@@ -259,7 +246,7 @@ class MultiLabelCalibrator(
                 f"{Z.shape[1]} columns and {E.shape[1]} labels."
             )
         check_calibrator(calibrator, W)
-        codes = None if groups is None else checked_groups(Z, groups)
+        codes = None if groups is None else check_groups(Z, groups)
         # Columns of the logits, the indicators and the weights, which all labels may share.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
@@ -288,7 +275,7 @@ class MultiLabelCalibrator(
             Log-odds of the calibrated probabilities, always finite. float32 for float32 log-odds,
             else float64.
         """
-        return self._outputs(X, "_calibrated")
+        return self._outputs(X, np.subtract)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probability of each label.
@@ -303,7 +290,7 @@ class MultiLabelCalibrator(
         ndarray of shape (n_samples, n_labels)
             Probabilities, which do not sum to one.
         """
-        return self._outputs(X, "_probabilities")
+        return self._outputs(X, lambda has, lacks: np.exp(has))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the calibrated probability of each label.
@@ -318,7 +305,7 @@ class MultiLabelCalibrator(
         ndarray of shape (n_samples, n_labels)
             As :meth:`predict_proba`.
         """
-        return self._outputs(X, "_log_probabilities")
+        return self._outputs(X, lambda has, lacks: has)
 
     def predict(self, X: ArrayLike) -> Array:
         """Indicators of the labels with a probability above 0.5.
@@ -355,17 +342,19 @@ class MultiLabelCalibrator(
         """
         return accuracy(as_indicator(y), self.predict(X), sample_weight)
 
-    def _outputs(self, X: Any, method: str) -> Array:
-        """Return the output of a method of blocks for each label (n, n_labels)."""
+    def _outputs(self, X: Any, output: Callable[[Floats, Floats], Floats]) -> Array:
+        """Return a function of the log-probabilities that rows have and lack each label."""
         check_fitted(self)
         Z = _checked_log_odds(X, type(self).__name__, predicts=True)
         # Only looks at the number and the names of the columns.
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         if not len(Z):
             return following(Z, X)
-        pairs = zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True)
-        out = [label_outputs(calibrator, method, z) for calibrator, z in pairs]
-        return following(np.ascontiguousarray(np.stack(out).T), X)
+        columns = []
+        for calibrator, z in zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True):
+            lacks, has = log_probabilities(calibrator, z[:, None], CLASSES).T
+            columns.append(output(has, lacks))
+        return following(np.stack(columns, axis=1), X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._base import BaseCalibrator
 from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
 from skcalib._rows.arrays import (
     astype,
@@ -39,6 +38,7 @@ from skcalib._validation.labels import (
     shown,
 )
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.meta._label_shift import Estimate, most_likely_priors
 
 # Lower bounds of the calibration priors, and of priors in ratios, so that logarithms are finite.
@@ -47,7 +47,7 @@ LEAST_PRIOR, LEAST_RATIO = 1e-100, float(np.finfo(np.float64).tiny)
 # Fewer unlabelled rows per class give a warning.
 ROWS_PER_CLASS = 10
 
-# Attributes that adapt adds, and that fit deletes.
+# Attributes that adapt adds.
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
 
 
@@ -254,23 +254,16 @@ class PriorShift(BaseCalibrator):
         present = np.arange(n_classes) if self.classes is None else exact(self.classes, "classes")
         return resolve_classes(present, n_classes, self.classes)
 
-    def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        for name in ("priors_", "calibration_priors_", "label_weights_", *ADAPTED):
-            self.__dict__.pop(name, None)
-        return super()._set_fitted(X, classes, fitted)
-
-    def _outputs(self, X: Any, method: str) -> Array:
+    def _fitted_for(self, X: Any) -> Self:
         if self.before is None or "n_features_in_" in vars(self):
-            return super()._outputs(X, method)
+            return super()._fitted_for(X)
         X, classes, ratios = as_array(X, tensors=True), self.classes_, self.log_ratios_
         if X.shape[1] not in ({1, 2} if len(classes) == 2 else {len(classes)}):
             raise ValueError(
                 f"X must have a column for each of the {len(classes)} rates in before, or one for "
                 f"two rates, got {X.shape[1]}. Pass a rate for each class."
             )
-        fitted = copy(self)
-        fitted._set_fitted(X, classes, {"log_ratios_": ratios})  # noqa: SLF001
-        return super(PriorShift, fitted)._outputs(X, method)
+        return set_fitted(copy(self), X, classes, {"log_ratios_": ratios})
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
         """Return the names of the columns, as for other calibrators.

@@ -31,6 +31,7 @@ def expected_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Expected calibration error (ECE): the mean gap between confidence and accuracy.
 
@@ -66,6 +67,9 @@ def expected_calibration_error(
         Result for several events in a row: "macro" is the mean over the classes, None the error of
         each class. "micro", for "multilabel" only, is the error of the entries
         of all labels at once.
+    order : array-like of shape (n_classes,), default=None
+        Labels from the lowest to the highest, for ``kind="cumulative"``, as for
+        :func:`reliability_curve`.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.375
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     return _error_of_bins(_mean_gap, n_bins, strategy, *rows)
 
 
@@ -106,6 +110,7 @@ def maximum_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Maximum calibration error (MCE): the largest gap between confidence and accuracy.
 
@@ -116,7 +121,7 @@ def maximum_calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average, order
         As for :func:`expected_calibration_error`.
 
     Returns
@@ -141,7 +146,7 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.4
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     return _error_of_bins(_largest_gap, n_bins, strategy, *rows)
 
 
@@ -156,6 +161,7 @@ def root_mean_squared_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Root mean squared calibration error (RMSCE): the quadratic mean of the gaps.
 
@@ -166,7 +172,7 @@ def root_mean_squared_calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average, order
         As for :func:`expected_calibration_error`.
 
     Returns
@@ -191,7 +197,7 @@ def root_mean_squared_calibration_error(
     >>> round(root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.377
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     return _error_of_bins(_root_mean_square, n_bins, strategy, *rows)
 
 
@@ -206,6 +212,7 @@ def overconfidence_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Overconfidence error: the part of the ECE where confidence exceeds accuracy.
 
@@ -215,7 +222,7 @@ def overconfidence_error(
 
     Parameters
     ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average, order
         As for :func:`expected_calibration_error`.
 
     Returns
@@ -235,7 +242,7 @@ def overconfidence_error(
     >>> round(overconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.2
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     return _error_of_bins(_overconfidence, n_bins, strategy, *rows)
 
 
@@ -250,6 +257,7 @@ def underconfidence_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Underconfidence error: the part of the ECE where accuracy exceeds confidence.
 
@@ -259,7 +267,7 @@ def underconfidence_error(
 
     Parameters
     ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average, order
         As for :func:`expected_calibration_error`.
 
     Returns
@@ -279,7 +287,7 @@ def underconfidence_error(
     >>> round(underconfidence_error([0, 1, 1, 2], y_proba), 3)
     0.175
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     return _error_of_bins(_underconfidence, n_bins, strategy, *rows)
 
 
@@ -294,6 +302,7 @@ def debiased_expected_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Debiased expected calibration error: the ECE less an estimate of its bias.
 
@@ -310,7 +319,7 @@ def debiased_expected_calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average, order
         As for :func:`expected_calibration_error`.
 
     Returns
@@ -335,7 +344,7 @@ def debiased_expected_calibration_error(
     >>> round(debiased_expected_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.352
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     return _error_of_bins(_debiased_mean_gap, n_bins, strategy, *rows)
 
 
@@ -350,6 +359,7 @@ def debiased_root_mean_squared_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Debiased root mean squared calibration error, from an unbiased estimate of its square.
 
@@ -361,7 +371,7 @@ def debiased_root_mean_squared_calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average
+    y_true, y_proba, n_bins, strategy, kind, sample_weight, labels, pos_label, average, order
         As for :func:`expected_calibration_error`.
 
     Returns
@@ -386,17 +396,17 @@ def debiased_root_mean_squared_calibration_error(
     >>> round(debiased_root_mean_squared_calibration_error([0, 1, 1, 2], y_proba), 3)
     0.132
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     return _error_of_bins(_debiased_root_mean_square, n_bins, strategy, *rows)
 
 
 def _error_of_bins(formula: Formula, n_bins: NBins, strategy: Strategy, *rows: Any) -> Any:
     """Mean of the errors of all columns of scores, or the errors themselves without average.
 
-    ``rows`` are the arguments of :func:`columns_of`, the last one is ``average``.
+    ``rows`` are the arguments of :func:`columns_of`, the last two are ``average`` and ``order``.
     """
     errors = np.array(list(map(formula, curves_of(columns_of(*rows), n_bins, strategy))))
-    return errors if rows[-1] is None else float(errors.mean())
+    return errors if rows[-2] is None else float(errors.mean())
 
 
 def _mean_gap(bins: Any) -> Any:
@@ -458,6 +468,7 @@ def smooth_calibration_error(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> Any:
     r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
 
@@ -472,7 +483,7 @@ def smooth_calibration_error(
 
     Parameters
     ----------
-    y_true, y_proba, kind, sample_weight, labels, pos_label, average
+    y_true, y_proba, kind, sample_weight, labels, pos_label, average, order
         As for :func:`expected_calibration_error`.
 
     Returns
@@ -501,7 +512,7 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([1] * 9 + [0], [1.0] * 10, kind="binary"), 3)
     0.1
     """
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
     residuals = columns.sums(residuals_on_grid, at_least=N_CELLS) / columns.rows.weight
     errors = np.array([smooth_error(residual) for residual in residuals])
     return errors if average is None else float(errors.mean())
@@ -515,6 +526,7 @@ def averaged_two_bin_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    order: ArrayLike | None = None,
 ) -> float:
     r"""Averaged two-bin calibration error, which true probabilities minimize in expectation.
 
@@ -545,6 +557,9 @@ def averaged_two_bin_calibration_error(
         All labels in the order of the columns. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
         The event of ``kind="binary"``, as for :func:`reliability_curve`.
+    order : array-like of shape (n_classes,), default=None
+        Labels from the lowest to the highest, for ``kind="cumulative"``, as for
+        :func:`reliability_curve`.
 
     Returns
     -------
@@ -585,7 +600,7 @@ def averaged_two_bin_calibration_error(
     0.007
     """
     check_in_memory((y_true, y_proba, sample_weight))
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, "macro", order)
     errors = [two_bin_error(c.score, c.event, c.weight) for c in columns.each()]
     if columns.kind == "top-label":
         errors[0] += columns.rows.sum(other_squares) / columns.rows.weight**2

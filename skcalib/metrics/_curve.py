@@ -204,6 +204,7 @@ def reliability_curve(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    order: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> ReliabilityCurve:
     r"""Accuracy and confidence per bin of a score.
@@ -255,6 +256,10 @@ def reliability_curve(
         Class of the score of ``kind="binary"`` and of one-dimensional probabilities. By default
         the second of ``labels``, the larger of two numbers, or the second of two ordered
         categories. Text labels with one-dimensional probabilities need it, or ``labels``.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, for ``kind="cumulative"``. By default the
+        order of numbers or of ordered categories. More than two classes of text need it. The order
+        of the columns, ``labels``, says nothing about the order of the classes.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a week, for intervals: rows of a group may depend
         on one another.
@@ -284,7 +289,8 @@ def reliability_curve(
     >>> curve.accuracy.round(2).tolist(), curve.confidence.round(2).tolist()
     ([0.33, 1.0], [0.25, 0.9])
     """
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+    columns = columns_of(*rows, order=order)
     curves = curves_of(columns, n_bins, strategy)
     if groups is not None:
         check_in_memory((y_true, y_proba, groups))

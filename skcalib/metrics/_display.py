@@ -123,6 +123,7 @@ class ScoreDecompositionDisplay(drawing.Display):
         kind: Kind = "classwise",
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
+        order: ArrayLike | None = None,
         ax: Axes | None = None,
         arrows: Iterable[tuple[str, str]] = (),
         legend: bool | str = True,
@@ -141,7 +142,7 @@ class ScoreDecompositionDisplay(drawing.Display):
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
             Method that returns the scores, as for
             :meth:`skcalib.ReliabilityDisplay.from_estimator`.
-        score, kind, sample_weight, pos_label, ax, arrows, legend, color
+        score, kind, sample_weight, pos_label, order, ax, arrows, legend, color
             As for :meth:`from_predictions`.
 
         Returns
@@ -162,7 +163,7 @@ class ScoreDecompositionDisplay(drawing.Display):
             P, classes = drawing.predict(model, X, response_method)
             decompositions[name] = score_decomposition(
                 y, P, score=score, kind=kind, sample_weight=sample_weight,
-                labels=None if kind == "multilabel" else classes, pos_label=pos_label,
+                labels=None if kind == "multilabel" else classes, pos_label=pos_label, order=order,
             )  # fmt: skip
         return cls(decompositions, score=score).plot(ax, arrows=arrows, legend=legend, color=color)
 
@@ -177,6 +178,7 @@ class ScoreDecompositionDisplay(drawing.Display):
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         pos_label: Any = None,
+        order: ArrayLike | None = None,
         ax: Axes | None = None,
         arrows: Iterable[tuple[str, str]] = (),
         legend: bool | str = True,
@@ -198,7 +200,7 @@ default="classwise"
             The events; "cumulative" for the ranked probability score. Components for each class or
             label are averaged. With ``"top-label"`` the event, a correct prediction, depends on the
             model, and so does the uncertainty: "top-label" is for models with the same predictions.
-        sample_weight, labels, pos_label
+        sample_weight, labels, pos_label, order
             As for :func:`skcalib.metrics.reliability_curve`.
         ax, arrows, legend, color
             As for :meth:`plot`.
@@ -219,7 +221,7 @@ default="classwise"
         _check_names("y_proba", y_proba)
         params: dict[str, Any] = {
             "score": score, "kind": kind, "sample_weight": sample_weight, "labels": labels,
-            "pos_label": pos_label,
+            "pos_label": pos_label, "order": order,
         }  # fmt: skip
         decompositions = {
             name: score_decomposition(y_true, P, **params) for name, P in y_proba.items()

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
 from skcalib._rows import Bools, Floats, Indices
-from skcalib._splits import checked_groups
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import check_weights
 from skcalib._warnings import warn
 
@@ -25,7 +25,7 @@ def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | No
     """Number of the group of each row of positive weight; None if all groups have one row."""
     if groups is None:
         return None
-    labels = checked_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
+    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
     w = check_weights(sample_weight, len(labels))
     labels = labels if w is None else labels[w > 0]
     numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)

@@ -20,6 +20,7 @@ from skcalib._validation.labels import (
     check_column_names,
     check_column_order,
     check_labels_of_columns,
+    columns_in_order,
     encode,
     event_index,
     exact,
@@ -47,10 +48,12 @@ def columns_of(
     labels: ArrayLike | None,
     pos_label: Any,
     average: Average = "macro",
+    order: ArrayLike | None = None,
 ) -> ScoreColumns:
-    """Scores and events, one column, or one for every class or label.
+    """Return scores and events, in one column, or in a column for each class or label.
 
-    With ``average="micro"`` all labels are one column.
+    With ``average="micro"`` all labels are one column. ``order`` is the order of the classes for
+    cumulative events.
     """
     inputs.check_option("kind", kind, Kind)
     if average != "macro":
@@ -62,7 +65,12 @@ def columns_of(
                 f"average={average!r} is for kind={' or '.join(map(repr, known))}, got "
                 f"kind={kind!r}. Leave it out."
             )
-    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
+    if order is not None and kind != "cumulative":
+        raise ValueError(
+            f"order is for kind='cumulative', got order={order!r} with kind={kind!r}. Leave it "
+            "out; labels= is the order of the columns."
+        )
+    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind, order=order)
     kind = resolved(kind, rows.classes)
     if kind == "top-label":
         return ScoreColumns([None], _top_label, rows, kind)
@@ -71,7 +79,9 @@ def columns_of(
         w = None if w is None else np.repeat(w, P.shape[1])
         return ScoreColumns([None], partial(_one_class, 1), Rows(P.ravel(), E.ravel(), w), kind)
     if kind == "cumulative":
-        return ScoreColumns(list(rows.classes[:-1]), _cumulative, rows, kind)
+        columns = columns_in_order(rows.classes, rows.order)
+        ordered = list(rows.classes[columns])
+        return ScoreColumns(ordered[:-1], partial(_cumulative, columns), rows, kind)
     if kind in OF_EACH:
         return ScoreColumns(list(rows.classes), _each_class, rows, kind)
     if len(rows.classes) != 2:
@@ -127,6 +137,7 @@ def check_input(
     pos_label: Any = None,
     kind: Kind = "auto",
     *,
+    order: ArrayLike | None = None,
     keep_classes: bool = False,
 ) -> Rows:
     """Return rows of probabilities, class indices and weights, with the classes of the columns.
@@ -138,7 +149,7 @@ def check_input(
     two classes are exchanged, or with ``keep_classes`` the probabilities become 1 - p.
     """
     if isinstance(y_proba, Rows):
-        return y_proba
+        return y_proba if order is None else y_proba.replace(order=order)
     inputs.check_not_swapped(y_true=y_true, y_proba=y_proba)
     if kind == "multilabel":
         if pos_label is not None:
@@ -153,6 +164,8 @@ def check_input(
         check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
+    if rows.X.ndim == 1 and labels is None:
+        labels = order  # the second of two ordered classes is the event
     classes = resolve_classes(
         statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
     )
@@ -163,7 +176,8 @@ def check_input(
         else:
             classes = classes[::-1]
     as_indices = partial(encode, classes=classes)
-    rows = rows.relabel(as_indices, classes=classes)
+    order = statistics.categories if order is None else order
+    rows = rows.relabel(as_indices, classes=classes, order=order)
     named = labels is not None or pos_label is not None
     check_column_order(rows, named=named, name="y_proba", param="labels")
     return rows
@@ -220,10 +234,13 @@ def _one_class(k: int, P: Floats, y: Indices) -> Events:
     return (P[:, None] if P.ndim == 1 else P[:, k : k + 1]), (y == k)[:, None]
 
 
-def _cumulative(P: Floats, y: Indices) -> Events:
-    """Probabilities of the first k classes, and whether the label is one of them: (m, K - 1)."""
+def _cumulative(columns: Indices, P: Floats, y: Indices) -> Events:
+    """Return the probability that the label is one of the k lowest, and whether it is: (m, K - 1).
+
+    ``columns`` are the columns of the classes from the lowest to the highest.
+    """
     if P.ndim == 1:
         P = np.stack([1 - P, P], axis=1)
-    F = np.cumsum(P[:, :-1], axis=1, dtype=np.float64)
+    F = np.cumsum(P[:, columns[:-1]], axis=1, dtype=np.float64)
     # Sums such as 0.1 + 0.2 and 0.3 become ties, and none is above 1.
-    return np.minimum(np.round(F, 12), 1), y[:, None] <= np.arange(F.shape[1])
+    return np.minimum(np.round(F, 12), 1), np.argsort(columns)[y][:, None] <= np.arange(F.shape[1])

@@ -14,6 +14,7 @@ from skcalib._rows import Array, Floats, Indices, check_in_memory
 from skcalib._validation.features import taken
 
 from ._input import Kind, check_input, check_kind
+from ._names import measure_name
 from ._proper_scores import mean_over_rows
 from ._ranked_probability import ranked_probability_score
 from ._scorers import CalibrationScorer, calibration_scorer
@@ -86,11 +87,6 @@ class NamedScorer(NamedTuple):
         own = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
         return own and self.scorer.params.get("kind") != "multilabel"
 
-    @property
-    def depends_on_order(self) -> bool:
-        """Whether the order of the classes matters, as for ordered classes."""
-        return getattr(self.scorer, "measure", None) is ranked_probability_score
-
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
@@ -101,33 +97,30 @@ def measured(
 ) -> dict[str, float]:
     """Measures, by name, of the probabilities of test rows."""
     # Scorers of scikit-learn take columns to be in the order of the sorted labels.
-    order, in_order = np.argsort(classes), Predictions(classes, P)
+    order = np.argsort(classes)
     test, classes, P = sample, classes[order], P[:, order].astype(np.float64, copy=False)
     if all(measure.takes_rows for measure in measures):  # one check for all of them
         P = check_input(sample.y, P, sample.w, classes)
         test = Sample(sample.Z, None, None, None)
     predictions = Predictions(classes, P)
-    return {
-        measure.name: measure(in_order, sample.Z, sample.y, sample.w)
-        if measure.depends_on_order
-        else measure(predictions, *test[:3])
-        for measure in measures
-    }
+    return {measure.name: measure(predictions, *test[:3]) for measure in measures}
 
 
-def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
-    """The measures that ``scoring`` names, after the log loss, which is always included.
+def measures_of(
+    scoring: Any, logits: Any, kind: Kind, order: Array | None = None
+) -> list[NamedScorer]:
+    """Return the measures that ``scoring`` names, after the log loss, which is always included.
 
-    ``kind`` is passed to calibration errors by name. Raise a ValueError for a measure that would
-    load Dask collections into memory.
+    ``kind`` is passed to calibration errors by name, and ``order``, if it is known, to measures of
+    ordered classes. Raise a ValueError for a measure that would load Dask collections into memory.
     """
     check_kind(kind, ["auto", "top-label", "binary", "classwise"])
-    measures = [_measure(LOG_LOSS, "neg_log_loss", kind)]
+    measures = [_measure(LOG_LOSS, "neg_log_loss", kind, order)]
     log_losses = calibration_scorer("neg_log_loss"), sklearn.metrics.get_scorer("neg_log_loss")
     for name, scorer in named(scoring).items():
         if not isinstance(name, str):
             raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
-        is_log_loss = (isinstance(scorer, str) and scorer == "neg_log_loss") or any(
+        is_log_loss = (isinstance(scorer, str) and measure_name(scorer) == "log_loss") or any(
             type(scorer) is type(one) and vars(scorer) == vars(one) for one in log_losses
         )
         if name in {LOG_LOSS, FIT_TIME} and not (is_log_loss and name == LOG_LOSS):
@@ -136,7 +129,7 @@ def measures_of(scoring: Any, logits: Any, kind: Kind) -> list[NamedScorer]:
                 f"{scorer!r} for it. Choose another name."
             )
         if name != LOG_LOSS:
-            measures.append(_measure(name, scorer, kind))
+            measures.append(_measure(name, scorer, kind, order))
     for measure in measures:
         if not measure.takes_rows:
             check_in_memory(
@@ -161,10 +154,11 @@ def named(scoring: Any) -> Mapping[Any, Any]:
             "scoring must hold names of scorers, or be a dict where scorers themselves get names, "
             f"got {nameless[0]!r}. Pass scoring={{'my measure': scorer}}."
         )
-    return {LOG_LOSS if s == "neg_log_loss" else s.removeprefix("neg_"): s for s in names}
+    plain = [name.removeprefix("neg_") for name in names]
+    return {LOG_LOSS if p == "log_loss" else p: s for p, s in zip(plain, names, strict=True)}
 
 
-def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
+def _measure(name: str, scorer: Any, kind: Kind, order: Array | None) -> NamedScorer:
     if isinstance(scorer, str):
         # Accuracy by predictions of scikit-learn would load Dask collections into memory.
         if scorer == "accuracy":
@@ -172,7 +166,10 @@ def _measure(name: str, scorer: Any, kind: Kind) -> NamedScorer:
         one = calibration_scorer(scorer)
         if isinstance(one, CalibrationScorer) and "kind" in signature(one.measure).parameters:
             one.params = {"kind": kind} | one.params
-        return NamedScorer(name, one, -1 if scorer.startswith("neg_") else 1)
+        if isinstance(one, CalibrationScorer) and one.measure is ranked_probability_score:
+            one.params = {"order": order} | one.params
+        is_error = scorer.startswith("neg_") or measure_name(scorer) is not None
+        return NamedScorer(name, one, -1 if is_error else 1)
     if not callable(scorer):
         raise ValueError(
             "A measure in scoring must be the name of a scorer or a function scorer(estimator, X, "

@@ -105,6 +105,7 @@ def score_decomposition(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    order: ArrayLike | None = None,
 ) -> ScoreDecomposition:
     r"""Decomposition of a proper score by isotonic regression (CORP).
 
@@ -126,7 +127,7 @@ def score_decomposition(
         scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss. The
         components of :func:`ranked_probability_score`, for ordered classes, are sums of the
         components of Brier scores of cumulative events.
-    kind, sample_weight, labels, pos_label
+    kind, sample_weight, labels, pos_label, order
         As for :func:`reliability_curve`. The score is the score of the probability of the event:
         the predicted class is correct, the label is ``pos_label`` or each class, or the row has
         each label with ``kind="multilabel"``. The ranked probability score has the kind
@@ -163,10 +164,13 @@ def score_decomposition(
                 f"score={score!r} is for all classes in their order, got kind={kind!r}. Pass "
                 "kind='cumulative'."
             )
-        columns = columns_of(y_true, y_proba, "cumulative", sample_weight, labels, pos_label)
+        columns = columns_of(
+            y_true, y_proba, "cumulative", sample_weight, labels, pos_label, order=order
+        )
         parts = columns.ranked(partial(decomposed, score="brier_score"))
         return ScoreDecomposition(*np.sum(parts, axis=0).tolist())
-    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
+    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
+    columns = columns_of(*rows, order=order)
     parts = columns.ranked(partial(decomposed, score=score))
     own, lost, gained, constant = np.array(parts).T if kind in OF_EACH else parts[0]
     label = np.array(columns.labels) if kind in OF_EACH else None

@@ -16,6 +16,7 @@ def ranked_probability_score(
     *,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    order: ArrayLike | None = None,
     normalize: bool = False,
 ) -> float:
     r"""Ranked probability score, a proper score of probabilities of ordered classes.
@@ -31,12 +32,16 @@ def ranked_probability_score(
     y_true : array-like of shape (n_samples,)
         Labels.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, which is the order of the
-        classes, or for two classes the probability of the second.
+        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        probability of the second.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 equals the row twice, a weight of 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
-        All labels in their order. By default the sorted labels in ``y_true``.
+        All labels in the order of the columns. By default the sorted labels in ``y_true``, or its
+        ordered categories.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class. By default the order of numbers or of
+        ordered categories. More than two classes of text need it.
     normalize : bool, default=False
         Whether to divide by :math:`K - 1`, so that the score is at most 1.
 
@@ -67,9 +72,13 @@ def ranked_probability_score(
     0.25
     >>> ranked_probability_score([0], [[0.5, 0.0, 0.5]], labels=[0, 1, 2])
     0.5
+    >>> y_true, y_proba = ["win"], [[0.5, 0.2, 0.3]]  # of "draw", "loss" and "win"
+    >>> round(ranked_probability_score(
+    ...     y_true, y_proba, labels=["draw", "loss", "win"], order=["loss", "draw", "win"]), 2)
+    0.53
     """
     check_flag("normalize", normalize)
-    columns = columns_of(y_true, y_proba, "cumulative", sample_weight, labels, None)
+    columns = columns_of(y_true, y_proba, "cumulative", sample_weight, labels, None, order=order)
     score = float(columns.sums(_ranked_scores) / columns.rows.weight)
     return score / len(columns.labels) if normalize else score
 

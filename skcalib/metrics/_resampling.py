@@ -35,6 +35,8 @@ from ._calibration_error import (
 from ._curve import NBins, ReliabilityCurve, curve_from_sums, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
 from ._input import Kind, check_draws_labels, check_input, columns_of, resolved
+from ._names import MEASURES, measure_name, name_of_function, suggestion
+from ._ranked_probability import ranked_probability_score
 
 Measure = str | Callable[..., Any]
 
@@ -160,6 +162,8 @@ class MeasuredByCall:
             self.is_reversed = bool(order[0] == 1 and "pos_label" not in self.named)
         if "labels" in known:  # a resample may lack a class
             self.named["labels"] = classes[order]
+        if measure is ranked_probability_score and problem.rows.order is not None:
+            self.named["order"] = problem.rows.order
 
     def of_rows(self, times: Indices | None = None) -> float:
         """The measure if row i is repeated ``times[i]`` times, by default once."""
@@ -224,17 +228,45 @@ def measured_by(
         check_draws_labels(kind, "An interval or a test")
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight, groups))
+    name, params = _named(measure)
+    kind = _kind_of(measure, params.pop("kind", kind), kind)
+    n_bins, strategy = params.pop("n_bins", n_bins), params.pop("strategy", strategy)
     rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
     numbers = group_numbers(groups, y_proba, sample_weight)
     problem = Problem(rows.in_memory(), resolved(kind, rows.classes), pos_label, numbers)
-    if isinstance(measure, str):
-        measure = CALLED.get(measure, measure)
-    if callable(measure):
-        return MeasuredByCall(problem, measure, n_bins=n_bins, strategy=strategy)
-    if isinstance(measure, str) and measure in FORMULAS:
-        return MeasuredByBins(problem, measure, n_bins, strategy)
-    known = [*FORMULAS, *CALLED]
-    raise ValueError(f"measure must be a callable or one of {', '.join(known)}, got {measure!r}.")
+    if name in FORMULAS:
+        return MeasuredByBins(problem, name, n_bins, strategy)
+    function: Any = measure if name is None else MEASURES[name][0]
+    if name is not None and params:
+        function = partial(function, **params)
+    return MeasuredByCall(problem, function, n_bins=n_bins, strategy=strategy)
+
+
+def _named(measure: Measure) -> tuple[str | None, dict[str, Any]]:
+    """Return the name of a measure, None for functions of users, and the arguments it stands for.
+
+    Raise a ValueError for an unknown name, and for an object that is no function.
+    """
+    if callable(measure) and not isinstance(measure, type):
+        return name_of_function(measure)
+    name = measure_name(measure) if isinstance(measure, str) else None
+    if name is None:
+        question = suggestion(measure, MEASURES) if isinstance(measure, str) else ""
+        raise ValueError(
+            f"measure must be a callable or one of {', '.join(MEASURES)}, got {measure!r}."
+            f"{question}"
+        )
+    function, params = MEASURES[name]
+    return (name_of_function(function)[0] or name), dict(params)
+
+
+def _kind_of(measure: Any, fixed: Kind, kind: Kind) -> Kind:
+    """Return the kind of a measure whose name determines it."""
+    if kind not in ("auto", fixed):
+        raise ValueError(
+            f"measure={measure!r} has kind={fixed!r}, got kind={kind!r}. Leave kind out."
+        )
+    return fixed
 
 
 def free_names(measure: Callable[..., float]) -> set[str]:

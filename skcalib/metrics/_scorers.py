@@ -16,16 +16,7 @@ from skcalib._rows import Array, ArrayLike, Floats, Rows, on_host
 from skcalib._rows.inputs import if_in_memory
 from skcalib._validation.labels import as_labels, in_one_type, not_among, of_outputs, shown
 
-from . import _calibration_error
-from ._calibration_error import (
-    FORMULAS,
-    averaged_two_bin_calibration_error,
-    expected_calibration_error,
-    smooth_calibration_error,
-)
-from ._input import Kind
-from ._proper_scores import Score, mean_brier_score, mean_log_loss, score_decomposition
-from ._ranked_probability import ranked_probability_score
+from ._names import MEASURES, measure_name, suggestion
 
 
 class CalibrationScorer(BaseEstimator):
@@ -86,13 +77,10 @@ class CalibrationScorer(BaseEstimator):
             params["features"] = X if features is None else features
         if "n_resamples" in accepted:  # the estimate needs no resamples
             params.setdefault("n_resamples", 1)
-        if self.params.get("kind") == "multilabel":
-            P = of_outputs(estimator.predict_proba(X), estimator.classes_)
-        else:
-            P, labels = estimator.predict_proba(X), np.asarray(on_host(estimator.classes_))
-            # The order of ordered classes is the order of the columns, which may not be sorted.
-            keeps_order = self.measure is ranked_probability_score and any(labels[:-1] > labels[1:])
-            if not (isinstance(P, Rows) or keeps_order):  # rows have been checked
+        P = of_outputs(estimator.predict_proba(X), estimator.classes_)
+        if self.params.get("kind") != "multilabel":
+            labels = np.asarray(on_host(estimator.classes_))
+            if not isinstance(P, Rows):  # rows have been checked
                 y_true, P, labels = if_in_memory(_in_sorted_order, y_true, P, labels)
             if "labels" in accepted:
                 params["labels"] = labels
@@ -123,41 +111,6 @@ def _in_sorted_order(y: Any, P: Floats, labels: Array) -> tuple[Any, Floats, Arr
     return (y, P, labels) if np.all(np.diff(order) > 0) else (y, P[:, order], labels[order])
 
 
-def _mean_part(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    part: str,
-    score: Score,
-    kind: Kind = "auto",
-    sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-    pos_label: Any = None,
-) -> float:
-    """Part of :func:`score_decomposition`; the mean over classes or labels if there are several."""
-    rows = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-    parts = score_decomposition(y_true, y_proba, score=score, kind=kind, **rows)
-    return float(np.mean(getattr(parts, part)))
-
-
-_OF_LABELS = {"kind": "multilabel"}
-
-_SCORERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    **{f"neg_{name}": (getattr(_calibration_error, name), {}) for name in FORMULAS},
-    "neg_smooth_calibration_error": (smooth_calibration_error, {}),
-    "neg_averaged_two_bin_calibration_error": (averaged_two_bin_calibration_error, {}),
-    "neg_ranked_probability_score": (ranked_probability_score, {}),
-    "neg_log_loss": (mean_log_loss, {}),
-    "neg_brier_score": (mean_brier_score, {}),
-    "neg_classwise_calibration_error": (expected_calibration_error, {"kind": "classwise"}),
-    "neg_multilabel_calibration_error": (expected_calibration_error, _OF_LABELS),
-}
-
-for _score in ("log_loss", "brier_score"):
-    _params = {"part": "miscalibration", "score": _score}
-    _SCORERS[f"neg_{_score}_miscalibration"] = _mean_part, _params
-    _SCORERS[f"neg_multilabel_{_score}"] = _mean_part, {**_params, "part": "score", **_OF_LABELS}
-
 # Measures by the parameter norm of other libraries.
 _NORMS = {
     "l1": "neg_expected_calibration_error",
@@ -178,7 +131,8 @@ def calibration_scorer(
     Parameters
     ----------
     measure : str or callable
-        One of :func:`get_scorer_names`, or a function ``measure(y_true, y_proba)`` such as
+        One of :func:`get_scorer_names`, or such a name without "neg_", which is the same scorer;
+        or a function ``measure(y_true, y_proba)`` such as
         :func:`skcalib.decision.area_under_risk_coverage`. Columns are passed in the order of the
         sorted labels. A function with a parameter ``labels`` is passed these labels, a function
         with a parameter ``features`` is passed X, or the features that metadata routing passes
@@ -211,27 +165,29 @@ def calibration_scorer(
     >>> bool((scores <= 0).all())
     True
     """
+    if isinstance(measure, type) or not (callable(measure) or isinstance(measure, str)):
+        raise ValueError(
+            f"measure must be the name of a scorer or a function measure(y_true, y_proba), got "
+            f"{measure!r}. get_scorer_names() lists the names."
+        )
     if callable(measure):
         name = getattr(measure, "__name__", repr(measure))
         _check_arguments(name, measure, {}, params)
         return CalibrationScorer(measure, params, sign=1 if greater_is_better else -1)
-    if not isinstance(measure, str):
-        raise ValueError(
-            f"measure must be the name of a scorer or a function measure(y_true, y_proba), got "
-            f"{measure!r}."
-        )
     if greater_is_better:
         raise ValueError(
             f"greater_is_better is for functions, got True for the name {measure!r}. Leave it out."
         )
-    if measure in _SCORERS:
-        function, fixed = _SCORERS[measure]
+    plain = measure_name(measure)
+    if plain is not None:
+        function, fixed = MEASURES[plain]
         _check_arguments(measure, function, fixed, params)
         _check_values(function, fixed | params)
         return CalibrationScorer(function, fixed | params)
     if measure not in sklearn.metrics.get_scorer_names():
         raise ValueError(
-            f"There is no scorer named {measure!r}. skcalib.metrics.get_scorer_names() lists all."
+            f"There is no scorer named {measure!r}.{suggestion(measure, get_scorer_names())} "
+            "skcalib.metrics.get_scorer_names() lists all."
         )
     if params:
         raise ValueError(
@@ -265,8 +221,8 @@ def _check_arguments(
 def _check_values(measure: Callable[..., Any], params: dict[str, Any]) -> None:
     """Raise a ValueError for invalid arguments, by a call with two rows."""
     is_multilabel = params.get("kind") == "multilabel"
-    if not is_multilabel:  # two rows may lack the label
-        params = {key: value for key, value in params.items() if key != "pos_label"}
+    if not is_multilabel:  # two rows may lack the labels
+        params = {key: value for key, value in params.items() if key not in ("pos_label", "order")}
     y = np.eye(2) if is_multilabel else [0, 1]
     if np.ndim(measure(y, np.full((2, 2), 0.5), **params)):
         raise ValueError("average must be 'macro' or 'micro' for a scorer, got None.")
@@ -286,4 +242,5 @@ def get_scorer_names() -> list[str]:
     >>> "neg_expected_calibration_error" in get_scorer_names()
     True
     """
-    return sorted({*_SCORERS, *sklearn.metrics.get_scorer_names()})
+    own = (f"neg_{name}" for name in MEASURES)
+    return sorted({*own, *sklearn.metrics.get_scorer_names()})

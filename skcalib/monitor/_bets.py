@@ -49,15 +49,26 @@ class Bets(NamedTuple):
         return cls(np.ones((n_curves, n_bins + 2, len(SHIFTS))), 1 - FIRST_STAKE)
 
 
-def bet_on(bets: Bets, sums: Floats, n_before: int, n: int, tolerance: float) -> Bets:
-    """Bets after a batch of ``n`` rows with the :class:`BinSums` (n_curves, 5, n_bins)."""
+def sides_of(edges: Floats) -> Floats:
+    """Return -1 for bins below 1/2, 1 for bins above, and 0 for a bin that contains 1/2."""
+    rounding = 1e-9
+    return (edges[:-1] >= 0.5 - rounding) * 1.0 - (edges[1:] <= 0.5 + rounding)
+
+
+def bet_on(
+    bets: Bets, sums: Floats, sides: Floats, n_before: int, n: int, tolerance: float
+) -> Bets:
+    """Return the bets after a batch of ``n`` rows.
+
+    ``sums`` are the :class:`BinSums` (n_curves, 5, n_bins) of the rows that bet.
+    """
     n_curves, _, n_bins = sums.shape
     curves, bins = np.nonzero(sums[:, BinSums._fields.index("weight")])
     _, weight, _, hits, scores = sums[curves, :, bins].T
     # Under-confidence means fewer events than predicted below 1/2, and more above. A bin that
     # contains 1/2 is in neither half.
     single = log_factors(weight, hits, scores, tolerance)
-    side = (2 * bins + 1 - n_bins)[:, None]
+    side = sides[bins, None]
     halves = np.where(side < 0, single[:, ::-1], np.where(side, single, 0))
     # Bins of a curve are next to one another, and each curve has at least one.
     joint = np.add.reduceat([single, halves], curves.searchsorted(np.arange(n_curves)), axis=1)

@@ -10,20 +10,25 @@ import numpy as np
 
 from skcalib._rows import Array, ArrayLike, Floats, on_host
 from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
+from skcalib._validation.groups import check_groups
 from skcalib._validation.inputs import check_option, check_real, check_weights
 from skcalib._validation.labels import exact, resolve_classes
 from skcalib._version import Versioned
-from skcalib._warnings import ColumnOrderWarning
+from skcalib._warnings import ColumnOrderWarning, warn
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_from_sums
 from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
-from ._bets import Bets, Capital, bet_on, bet_weights, e_value
+from ._bets import Bets, Capital, bet_on, bet_weights, e_value, sides_of
+from ._memory import Hashes, NewGroups, new_groups
+
+# Groups that are counted before the share of new groups is judged.
+FEW_GROUPS = 10
 
 
 class CalibrationMonitor(Versioned):
-    r"""Reliability curve of a stream of batches in constant memory, with an alarm.
+    r"""Reliability curve of a stream of batches in limited memory, with an alarm.
 
     The monitor stores the number of rows, the weight, the hits and the scores of each bin. Up to
     rounding, all results equal the results of the measures on all rows at once.
@@ -43,9 +48,9 @@ class CalibrationMonitor(Versioned):
     ----------
     labels : array-like of shape (n_classes,)
         All labels in the order of the columns. A batch may lack some of them.
-    n_bins : int, default=15
-        Number of bins of equal width on [0, 1]. There are no quantile bins, since their edges
-        depend on all rows.
+    n_bins : int or array-like, default=15
+        Number of bins of equal width on [0, 1], or edges that increase from 0 to 1. There are no
+        quantile bins and no ``"cube_root"``, since these depend on all rows.
     kind : {"auto", "top-label", "classwise", "binary"}, default="auto"
         The score and the event, as for :func:`skcalib.metrics.reliability_curve`.
     pos_label : label, default=None
@@ -68,6 +73,14 @@ class CalibrationMonitor(Versioned):
         Number of rows so far, without rows of weight 0.
     n_samples_at_alarm_ : int or None
         Number of rows at the end of the batch that raised the alarm.
+    n_bets_ : int
+        Number of groups that have bet, and of rows of batches without groups.
+
+    Warns
+    -----
+    UserWarning
+        Once if fewer than a tenth of the groups of a batch are new, counted over small batches
+        until there are ten groups, and once if the memory of a million groups is full.
 
     Raises
     ------
@@ -77,8 +90,10 @@ class CalibrationMonitor(Versioned):
 
     Notes
     -----
-    The test assumes that the labels of a batch are independent given its probabilities, except for
-    rows of one group. In the test the weights are divided by the largest weight of the batch.
+    The test assumes that the labels of a batch are independent given its probabilities and the
+    earlier batches, except for rows of one group. A group is recognized by a hash of 64 bits of its
+    text, so 7, 7.0 and "7" are one group. In the test the weights are divided by the largest weight
+    of the batch.
 
     References
     ----------
@@ -107,7 +122,12 @@ class CalibrationMonitor(Versioned):
 
     labels: Array
     n_samples_at_alarm_: int | None
+    n_bets_: int
     _sums: Floats
+    _edges: Floats
+    _memory: Hashes
+    _recent: list[int]
+    _warned: list[str]
     _capital: Capital
     _reserve: float
 
@@ -115,7 +135,7 @@ class CalibrationMonitor(Versioned):
         self,
         labels: ArrayLike,
         *,
-        n_bins: int = 15,
+        n_bins: int | ArrayLike = 15,
         kind: Kind = "auto",
         pos_label: Any = None,
         confidence_level: float = 0.95,
@@ -127,6 +147,11 @@ class CalibrationMonitor(Versioned):
                 "them, so they cannot be inferred from it."
             )
         self.labels = np.array(exact(labels, "labels"))  # a copy
+        if isinstance(n_bins, str):
+            raise ValueError(
+                "n_bins must be a number or edges, since the number of rows of a monitor changes, "
+                f"got {n_bins!r}. Pass the cube root of the expected number of rows."
+            )
         check_kind(kind, ["auto", "top-label", "classwise", "binary"])
         width = self.labels.size
         if width < 2:
@@ -137,7 +162,9 @@ class CalibrationMonitor(Versioned):
         reliability_curve(*row, n_bins=n_bins, kind=kind, labels=self.labels, pos_label=pos_label)
         check_real("confidence_level", confidence_level, high=1)
         check_real("tolerance", tolerance, high=1, closed=True)
-        self.n_bins = int(n_bins)
+        edges = np.array(n_bins, dtype=np.float64)
+        self._edges = edges if edges.ndim else uniform_edges(int(edges))
+        self.n_bins = len(self._edges) - 1
         self.kind = resolved(kind, self.labels)
         self.pos_label = pos_label
         self.confidence_level = float(confidence_level)
@@ -164,8 +191,8 @@ class CalibrationMonitor(Versioned):
             A weight of 2 equals the row twice, a weight of 0 equals the row left out.
         groups : array-like of shape (n_samples,), default=None
             Rows with the same value depend on one another, such as visits of one patient. The test
-            counts all rows of a group in a batch as a single bet. Rows of one group must be in one
-            batch.
+            counts all rows of a group in a batch as a single bet, and a group bets in its first
+            batch only. The curve and the measures count all rows.
 
         Returns
         -------
@@ -191,25 +218,51 @@ class CalibrationMonitor(Versioned):
         # Few groups may have any largest columns, so that a warning would be a false alarm.
         sums = self._bin_sums(y_true, y_proba, sample_weight, warns=groups is None)
         n = len(y_true)  # type: ignore[arg-type]
-        if groups is not None and np.shape(groups) != (n,):
-            raise ValueError(
-                f"groups must have one entry for each of the {n} rows, got shape "
-                f"{np.shape(groups)}."
-            )
+        bet_sums, new = sums, None
         w = check_weights(sample_weight, n)
-        bet_sums = sums
         if w is not None or groups is not None:
-            w = bet_weights(np.ones(n) if w is None else w, groups)
-            bet_sums = self._bin_sums(y_true, y_proba, w, warns=False)
+            w = np.ones(n) if w is None else w.copy()
+            if groups is not None:
+                groups, counts = check_groups(np.empty((n, 0)), groups), w > 0
+                new = new_groups(groups[counts], self._memory)
+                w[counts] *= new.rows
+            if w.any():
+                w = bet_weights(w, groups)
+                bet_sums = self._bin_sums(y_true, y_proba, w, warns=False)
         n_before, bets = self.n_samples_, Bets(self._capital, self._reserve)
         # A new array, because a shallow copy of the monitor shares the old one.
         self._sums = self._sums + sums
-        n_new = self.n_samples_ - n_before
-        self._capital, self._reserve = bet_on(bets, bet_sums, n_before, n_new, self.tolerance)
+        if w is None or w.any():
+            n_rows, tolerance = self.n_samples_ - n_before, self.tolerance
+            more = sides_of(self._edges), n_before, n_rows, tolerance
+            self._capital, self._reserve = bet_on(bets, bet_sums, *more)
         self.e_value_ = e_value(self._capital)
+        self.n_bets_ += self.n_samples_ - n_before if new is None else len(new.hashes)
         if not self.alarm_ and self.e_value_ * (1 - self.confidence_level) >= 1:
             self.n_samples_at_alarm_ = self.n_samples_
+        if new is not None:
+            self._remember(new)
         return self
+
+    def _remember(self, new: NewGroups) -> None:
+        """Store the new groups of a batch, and warn once if hardly any group bets any more."""
+        self._memory = np.sort(np.concatenate([self._memory, new.hashes]), kind="stable")
+        n_new, n_groups = self._recent[0] + new.n_new, self._recent[1] + new.n_groups
+        few = 10 * n_new < n_groups >= FEW_GROUPS
+        self._recent = [n_new, n_groups] if n_groups < FEW_GROUPS else [0, 0]
+        if len(new.hashes) < new.n_new and "full" not in self._warned:
+            self._warned = [*self._warned, "full"]
+            warn(
+                f"The memory of the monitor is full, with {len(self._memory):,} groups: new groups "
+                "no longer bet, so later changes raise no alarm. Call reset()."
+            )
+        if few and "few" not in self._warned:
+            self._warned = [*self._warned, "few"]
+            warn(
+                "The monitor hardly sees changes any more: a group bets in its first batch only, "
+                f"and {n_new} of {n_groups} groups are new. Pass rows of new groups, or no groups "
+                "if the probabilities use the earlier outcomes of the group."
+            )
 
     def _bin_sums(self, y_true: Any, y_proba: Any, sample_weight: Any, *, warns: bool) -> Floats:
         """Sums of a batch as :class:`BinSums` (n_curves, 5, n_bins)."""
@@ -218,13 +271,12 @@ class CalibrationMonitor(Versioned):
             if not warns:
                 warnings.simplefilter("ignore", ColumnOrderWarning)
             columns = columns_of(*rows)
-        edges = uniform_edges(self.n_bins)
-        sums = columns.sums(partial(bin_sums, edges=closed(edges), n_bins=self.n_bins))
+        sums = columns.sums(partial(bin_sums, edges=closed(self._edges), n_bins=self.n_bins))
         # One-dimensional probabilities of the first label reverse the order of the two classes.
         return sums[::-1] if columns.labels[0] != self.labels[0] else sums
 
     def reset(self) -> Self:
-        """Remove all rows, and begin a new test with its own probability of a false alarm.
+        """Remove all rows and groups, and begin a new test with its own false alarms.
 
         Returns
         -------
@@ -240,7 +292,8 @@ class CalibrationMonitor(Versioned):
         n_curves = len(self.labels) if self.kind == "classwise" else 1
         self._sums = np.zeros((n_curves, len(BinSums._fields), self.n_bins))
         self._capital, self._reserve = Bets.start(n_curves, self.n_bins)
-        self.e_value_ = 1.0
+        self._memory, self._recent, self._warned = np.zeros(0, np.uint64), [0, 0], []
+        self.e_value_, self.n_bets_ = 1.0, 0
         self.n_samples_at_alarm_ = None
         return self
 
@@ -305,6 +358,7 @@ class CalibrationMonitor(Versioned):
         >>> round(monitor.update([0, 1], [0.1, 0.7]).measure("underconfidence_error"), 3)
         0.15
         """
+        name = name.removeprefix("neg_") if isinstance(name, str) else name
         check_option("name", name, FORMULAS)
         return float(np.mean([*map(FORMULAS[name], self._curves())]))
 
@@ -312,10 +366,9 @@ class CalibrationMonitor(Versioned):
         """One curve, or with ``kind="classwise"`` one for every label."""
         if self.n_samples_ == 0:
             raise ValueError("The monitor has no samples yet; call update first.")
-        edges = uniform_edges(self.n_bins)
         labels = self.labels if self.kind == "classwise" else [None]
         return [
-            curve_from_sums(label, edges, sums, kind=self.kind)
+            curve_from_sums(label, self._edges, sums, kind=self.kind)
             for label, sums in zip(labels, self._sums, strict=True)
         ]
 

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
 from skcalib import metrics
-from skcalib._nested import check_takes_logits, features_argument
+from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._rows import ArrayLike, Floats, both_columns, check_in_memory, on_host

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._inverse import IncreasingMap
 from skcalib._optimize.logistic import Prior
 from skcalib._rows import Floats, Rows, arrays
+from skcalib.base import IncreasingMap
 
 from ._one_vs_rest import _OneVsRestScaling, fit_maps
 

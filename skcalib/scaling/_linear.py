@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._base import BaseCalibrator
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import (
     LOWEST_FEATURE,
@@ -22,6 +21,7 @@ from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
 from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator
 
 
 class _LinearScaling(BaseCalibrator):
@@ -118,17 +118,15 @@ class _LinearScaling(BaseCalibrator):
             _warn_unless_optimal(solution, objective, self.tol, self.max_iter)
         return objective, choice, solution
 
-    def _unmixed(self, Z: Floats) -> Floats:
+    def _calibrate(self, Z: Floats) -> Floats:
         F = arrays.both_columns(Z)
         if self.normalize_:
+            Z = arrays.masked_logits(Z)
             F = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
-        return arrays.in_columns_of(Z, super()._unmixed(F))
-
-    def _calibrate(self, F: Floats) -> Floats:
-        coef, intercept = (arrays.astype(a, F.dtype) for a in (self.coef_, self.intercept_))
-        if self.normalize_:
             F = arrays.namespace(F).clip(F, LOWEST_FEATURE, None)
-        return (F * coef if coef.ndim == 1 else F @ coef.T) + intercept
+        coef, intercept = (arrays.astype(a, F.dtype) for a in (self.coef_, self.intercept_))
+        L = (F * coef if coef.ndim == 1 else F @ coef.T) + intercept
+        return arrays.in_columns_of(Z, L)
 
 
 class VectorScaling(_LinearScaling):

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._base import BaseCalibrator
 from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
 from skcalib._optimize.temperature import (
     SMALLEST_SCALE,
@@ -23,6 +22,7 @@ from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_real, fitted_smoothing
 from skcalib._validation.labels import shown
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator
 
 # Log-odds beyond this bound mean probabilities of 0 and 1 in double precision.
 FARTHEST = 1e3
@@ -83,11 +83,8 @@ class _OneVsRestScaling(BaseCalibrator):
         fitted = self._fit_maps(odds, temperature)
         return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
-    def _unmixed(self, Z: Floats) -> Floats:
-        return arrays.finite_unless_masked(lambda _: self._calibrate(Z), Z)
-
     def _calibrate(self, Z: Floats) -> Floats:
-        """As in the base class, but also for masked classes, which change the mixture."""
+        Z = arrays.masked_logits(Z)  # masked classes change the mixture
         U = arrays.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z))
         U = arrays.namespace(U).clip(U, -FARTHEST, FARTHEST)
         return joined(arrays.astype(self._scores(U), Z.dtype), Z.shape[1])

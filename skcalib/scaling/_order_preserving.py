@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._base import BaseCalibrator
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, thin, with_one_blas_thread
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator
 
 # Smallest slope: distinct logits then have distinct calibrated logits, up to rounding.
 SMALLEST_SLOPE = 0.05
@@ -133,6 +133,7 @@ class OrderPreservingScaling(BaseCalibrator):
 
     _keeps_order = True
     _on_device = True
+    _is_smoothed = False  # the slopes, which follow the mixture, decide about small probabilities
 
     knots_: Floats
     slopes_: Floats
@@ -181,17 +182,10 @@ class OrderPreservingScaling(BaseCalibrator):
             "smoothing_": smoothing,
         }
 
-    def _uniform_share(self) -> float:
-        return 0.0  # the slopes, of the mixture, decide about small probabilities
-
-    def _unmixed(self, Z: Floats) -> Floats:
-        L = temperature.log_mixture(self.temperature_, self.smoothing_, Z)
-        return arrays.in_columns_of(Z, super()._unmixed(L))
-
-    def _calibrate(self, L: Floats) -> Floats:
-        return piecewise(
-            arrays.namespace(L).clip(L, LOWEST_FEATURE, None), self.knots_, self.slopes_
-        )
+    def _calibrate(self, Z: Floats) -> Floats:
+        L = temperature.log_mixture(self.temperature_, self.smoothing_, arrays.masked_logits(Z))
+        L = arrays.namespace(L).clip(L, LOWEST_FEATURE, None)
+        return arrays.in_columns_of(Z, piecewise(L, self.knots_, self.slopes_))
 
 
 def _knots(rows: Rows, n_knots: int) -> Floats:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
 from skcalib._optimize.ordinal import LOWEST_LOGIT, fit_ordinal
 from skcalib._optimize.temperature import fit_inverse_temperature
-from skcalib._rows import ArrayLike, Floats, Rows, arrays
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
+from skcalib._validation.labels import columns_in_order
 from skcalib._warnings import NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator
 
 # Log-odds of the cut points below the first class and above the last class.
 INFINITE = 1e4
@@ -27,8 +29,7 @@ class OrdinalCalibration(BaseCalibrator):
         \hat p_k = Q_k - Q_{k-1} ,
 
     with :math:`a > 0`. The temperature changes the spread of each forecast, the slope a changes
-    its tails, and the intercept b moves all forecasts up or down. The columns of ``X`` must be in
-    the order of the classes.
+    its tails, and the intercept b moves all forecasts up or down.
 
     Parameters
     ----------
@@ -41,9 +42,12 @@ class OrdinalCalibration(BaseCalibrator):
         probabilities are :math:`\hat p` exactly.
     max_iter : int, default=100
         Largest number of iterations.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class. By default the order of numbers or of
+        ordered categories. More than two classes of text need it.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, which is the order of the classes. By
-        default the sorted labels in ``y``.
+        All labels in the order of the columns of ``X``, which says nothing about the order of the
+        classes. By default the sorted labels in ``y``, or its ordered categories.
 
     Attributes
     ----------
@@ -57,6 +61,9 @@ class OrdinalCalibration(BaseCalibrator):
         The share :math:`\varepsilon` of the uniform distribution.
     n_iter_ : int
         Number of iterations.
+    column_order_ : list of int
+        Columns of the classes from the lowest to the highest, so that ``classes_[column_order_]``
+        are the labels in their order.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -106,6 +113,7 @@ class OrdinalCalibration(BaseCalibrator):
     intercept_: float
     smoothing_: float
     n_iter_: int
+    column_order_: list[int]
 
     _on_device = True
 
@@ -115,16 +123,21 @@ class OrdinalCalibration(BaseCalibrator):
         alpha: float = 1.0,
         smoothing: Literal["auto"] | float = "auto",
         max_iter: int = 100,
+        order: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(classes=classes)
         self.alpha = alpha
         self.smoothing = smoothing
         self.max_iter = max_iter
+        self.order = order
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_real("alpha", self.alpha, closed=True)
         check_integer("max_iter", self.max_iter)
+        columns = columns_in_order(rows.classes, rows.order if self.order is None else self.order)
+        if (columns[1:] < columns[:-1]).any():
+            rows = rows.map(partial(_in_order, columns)).relabel(partial(_ranks, columns))
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
         result = fit_ordinal(rows, temperature, smoothing, float(self.alpha), self.max_iter)
@@ -141,10 +154,12 @@ class OrdinalCalibration(BaseCalibrator):
             "intercept_": float(intercept),
             "smoothing_": smoothing,
             "n_iter_": int(result.nit),
+            "column_order_": columns.tolist(),
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        U = arrays.double(arrays.both_columns(Z))
+        columns = np.array(self.column_order_)
+        U = arrays.double(_in_order(columns, Z))
         xp = arrays.namespace(U)
         U = (U - xp.max(U, axis=1, keepdims=True)) / self.temperature_
         E = xp.exp(xp.clip(U, LOWEST_LOGIT, 0.0))
@@ -160,7 +175,27 @@ class OrdinalCalibration(BaseCalibrator):
         width = self.slope_ * width + INFINITE * (first + last)
         # log(expit(upper) - expit(lower)), accurate for small probabilities.
         L = _log_expit(upper) + _log_expit(-lower) + xp.log(-xp.expm1(-width))
-        return arrays.in_columns_of(Z, arrays.astype(L, Z.dtype))
+        L = arrays.astype(_take_columns(L, np.argsort(columns)), Z.dtype)
+        return arrays.in_columns_of(Z, L)
+
+
+def _in_order(columns: Indices, Z: Floats, *_: Any) -> Floats:
+    """Return logits with the columns of the classes from the lowest to the highest."""
+    return _take_columns(arrays.both_columns(Z), columns)
+
+
+def _ranks(columns: Indices, y: Indices) -> Indices:
+    """Return the ranks of class indices: 0 for the lowest class."""
+    return np.argsort(columns)[y]
+
+
+def _take_columns(Z: Floats, columns: Indices) -> Floats:
+    """Return columns by their numbers, for arrays of every library and for graphs."""
+    if (columns == np.arange(len(columns))).all():
+        return Z
+    if isinstance(Z, np.ndarray):
+        return Z[:, columns]
+    return Z @ arrays.like(np.eye(len(columns))[:, columns], Z, Z.dtype)
 
 
 def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:

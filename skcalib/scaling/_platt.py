@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
-from skcalib._inverse import IncreasingMap
 from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
@@ -16,6 +14,7 @@ from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._scores.columns import joined, margins
 from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn
+from skcalib.base import BaseCalibrator, IncreasingMap
 
 from ._one_vs_rest import FARTHEST, finite_range, fit_maps
 

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._inverse import IncreasingMap
 from skcalib._optimize.linear import ALPHAS, log_prior
 from skcalib._optimize.spline import Splines, evaluate, value_powers
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
 from skcalib._validation.inputs import check_flag, check_integer
 from skcalib._warnings import NotConvergedWarning, warn
+from skcalib.base import IncreasingMap
 
 from ._one_vs_rest import _OneVsRestScaling
 from ._order_preserving import PRIOR_STRENGTH

@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._base import BaseCalibrator
-from skcalib._inverse import IncreasingMap
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._validation.inputs import check_option, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
+from skcalib.base import BaseCalibrator, IncreasingMap
 
 LOSSES = Literal["log_loss", "brier"]
 
@@ -225,6 +224,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
     _keeps_order = True
     _on_device = True
+    _is_smoothed = False  # the weights include the share of the uniform distribution
 
     temperature_: float
     weights_: Floats
@@ -250,8 +250,14 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         return {**fitted, "weights_": weights}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        """Logits of the mixture of the first two members."""
-        xp, weights = arrays.namespace(Z), arrays.on_host(self.weights_)[:2]
+        weights = arrays.on_host(self.weights_)
+        mix_members = partial(self._mix_members, weights[:2])
+        L = arrays.finite_unless_masked(mix_members, arrays.masked_logits(Z))
+        return arrays.mix_logits(L, float(weights[2]))
+
+    def _mix_members(self, weights: Floats, Z: Floats) -> Floats:
+        """Return logits of the mixture of the first two members."""
+        xp = arrays.namespace(Z)
         if weights[1] == 0 or weights[0] == 0:
             return Z if weights[1] > 0 else Z / self.temperature_
         # Differences of the logarithms of two probabilities that are nearly equal are small.
@@ -261,9 +267,6 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         ]
         L = mixture.mixture(xp.stack(members), weights / weights.sum())
         return arrays.astype(arrays.in_columns_of(Z, L), Z.dtype)
-
-    def _uniform_share(self) -> float:
-        return float(self.weights_[2])
 
 
 def _mixture_terms(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skcalib._base import BaseCalibrator
 from skcalib._rows import Floats, Rows
+from skcalib.base import BaseCalibrator
 
 
 class Uncalibrated(BaseCalibrator):

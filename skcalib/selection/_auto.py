@@ -10,13 +10,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from skcalib._base import BaseCalibrator
-from skcalib._nested import check_calibrator, check_order, log_probabilities
+from skcalib._inner.checks import check_calibrator, check_order
+from skcalib._inner.fits import log_probabilities
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory
-from skcalib._splits import Split, checked_splits, forward_splits, in_groups, random_splits
+from skcalib._splits import Split, checked_splits, forward_splits, random_splits
+from skcalib._validation.groups import in_groups
 from skcalib._validation.inputs import check_integer, check_option, check_weights
-from skcalib._validation.labels import as_labels
+from skcalib._validation.labels import as_labels, columns_in_order
+from skcalib.base import BaseCalibrator, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
 from ._stacking import Fold, stack
@@ -45,9 +47,12 @@ class AutoCalibrator(BaseCalibrator):
     combine : {"stack", "best"}, default="stack"
         Whether to mix the candidates, or to take the candidate of lowest out-of-fold log loss.
     ordered : bool, default=False
-        Whether the classes have an order, such as grades, in the order of the columns. With more
-        than 20 classes :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
+        Whether the classes have an order, such as grades. With more than 20 classes
+        :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
         :class:`MatrixScaling` are then candidates from 100 rows per class on.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class, as for :class:`OrdinalCalibration`, with
+        ``ordered=True``.
     n_jobs : int, default=None
         Number of folds that are fitted at once.
     random_state : int, RandomState instance or None, default=None
@@ -137,6 +142,7 @@ class AutoCalibrator(BaseCalibrator):
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
         ordered: bool = False,
+        order: ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
@@ -146,6 +152,7 @@ class AutoCalibrator(BaseCalibrator):
         self.cv = cv
         self.combine = combine
         self.ordered = ordered
+        self.order = order
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -183,13 +190,18 @@ class AutoCalibrator(BaseCalibrator):
             does not take, and as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
-        return self._set_fitted(X, rows.classes, self._fit_stack(rows, splits)[0])
+        return set_fitted(self, X, rows.classes, self._fit_stack(rows, splits)[0])
 
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Rows, list[Split] | None]:
         """Logits, checked rows with their groups, and splits unless ``cv`` is an integer."""
         check_option("combine", self.combine, ["stack", "best"])
+        if self.order is not None and not self.ordered:
+            raise ValueError(
+                f"order is for ordered=True, got order={self.order!r} with ordered=False. Pass "
+                "both."
+            )
         is_number, is_time = isinstance(self.cv, Integral), isinstance(self.cv, str)
         if is_number:
             check_integer("cv", self.cv, least=2)
@@ -219,6 +231,10 @@ class AutoCalibrator(BaseCalibrator):
         self, rows: Rows, splits: list[Split] | None
     ) -> tuple[dict[str, Any], list[Fold]]:
         """Fitted attributes, and the folds if there are any."""
+        if self.order is not None:
+            rows = rows.replace(order=self.order)
+        if self.ordered:
+            columns_in_order(rows.classes, rows.order)
         held = rows.in_memory()  # a sample of many rows of Dask
         candidates, is_default = self._candidates(held), self.calibrators is None
         if splits is None and len(candidates) > 1:
@@ -258,15 +274,12 @@ class AutoCalibrator(BaseCalibrator):
             check_order(candidate, rows.classes)
         return taking_masked(candidates) if rows.masked else candidates
 
-    def _unmixed(self, Z: Floats) -> Floats:
-        # Not in _calibrate, where masked classes have finite logits, which pipelines refuse.
+    def _calibrate(self, Z: Floats) -> Floats:
+        Z = arrays.masked_logits(Z)
         parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
         weights = np.array([self.weights_[name] for name in self.calibrators_])
         L = mixture(arrays.namespace(Z).stack(parts), weights)
         return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
-
-    def _calibrate(self, Z: Floats) -> Floats:
-        return self._unmixed(Z)
 
     def _summary(self) -> str:
         """Weights of the mixture, in one line."""

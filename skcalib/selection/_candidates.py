@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from skcalib._base import BaseCalibrator
 from skcalib._rows import Floats, Rows, namespace
 from skcalib._warnings import warn
+from skcalib.base import BaseCalibrator
 from skcalib.binning import IsotonicCalibration, VennAbersCalibration
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 from skcalib.scaling import (

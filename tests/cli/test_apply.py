@@ -101,13 +101,41 @@ def test_classes_may_be_named_label(folder, run):
     assert list(pd.read_csv("p.csv")) == ["a", "b", "label", "predicted label"]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("form", ["{}", "logit {}", "p({})", "a_{}_a"])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("labels", [NAMES, np.array([0, 1, 2]), np.array(["a", "aa", "aaa"])])
+def test_columns_are_found_by_the_names_of_the_classes(folder, run, suffix, form, named, labels):
+    """In any order, beside other columns, for calibrators of arrays and of named columns."""
+    names = [form.format(label) for label in labels]
+    X = pd.DataFrame(LOGITS, columns=names)
+    calibrator = VectorScaling().fit(X if named else LOGITS, labels[Y])
+    (folder / "c.json").write_text(to_json(calibrator))
+    table = X[[names[k] for k in (2, 0, 1)]].assign(id=np.arange(90), label=labels[Y])
+    if suffix == "parquet":
+        table.to_parquet("new.parquet")
+    else:
+        table.to_csv(f"new.{suffix}", index=False, sep="\t" if suffix == "tsv" else ",")
+    run(f"--apply c.json --logits new.{suffix} --output p.csv")
+    found = pd.read_csv("p.csv")[[str(label) for label in labels]]
+    assert_allclose(found, calibrator.predict_proba(X if named else LOGITS), rtol=1e-9)
+
+
+def test_the_file_that_a_calibrator_was_saved_from_can_be_applied(folder, run):
+    run("--logits rows.csv --label-column label --save c.skops")
+    run("--apply c.skops --logits rows.csv --output p.csv")
+    P = pd.read_csv("p.csv")[NAMES]
+    assert_allclose(P.sum(axis=1), 1)
+    run("--apply c.skops --logits rows.csv --label-column label --output q.csv")
+    assert_allclose(pd.read_csv("q.csv")[NAMES], P)
+
+
 BAD = {
     "--logits new.csv --columns cat bird dog": "order",
     "--logits new.csv --columns cat bird": "feature",
     "--logits new.csv --columns bird cat dog --keep id --output p.npy": "--keep needs a table",
     "--logits new.csv --columns bird cat dog --keep label": "--keep must name no column",
     "--logits new.csv --columns bird cat dog --keep x": "it must have one column 'x'",
-    "--logits new.csv --label-column label": "column 'id' seems to be an index",
     "--logits z.npy --keep id --output p.csv": "are for .csv, .tsv and .parquet",
     "--logits new.csv --output p.txt": "--output must end in .csv, .parquet, .npy, got p.txt",
     "--logits new.csv --output c.json": "--output must end in",

@@ -14,6 +14,31 @@ TABLE = frame(LOGITS, Y)
 LABELLED = FileColumns(label="label")
 
 
+def test_vectors_in_a_column_are_refused(folder):
+    """Parquet files may hold lists, which pandas cannot convert to numbers."""
+    table = pd.DataFrame({"logits": list(LOGITS), "label": NAMES[Y]})
+    table.to_parquet("v.parquet")
+    with pytest.raises(ValueError, match="vectors of 3 entries"):
+        read_rows("v.parquet", None, LABELLED)
+    pd.DataFrame({"labels": list(LOGITS)}).to_parquet("y.parquet")
+    np.save("z.npy", LOGITS)
+    with pytest.raises(ValueError, match="vectors of 3 entries"):
+        read_rows("z.npy", "y.parquet", FileColumns())
+    with pytest.raises(ValueError, match="vectors of 3 entries"):
+        next(read_parts("v.parquet", FileColumns(logits=["logits"])))
+
+
+def test_documents_are_no_labels(folder):
+    labels = np.array(["a", "b" * 10**6, "c"], dtype=object)[Y]
+    TABLE.assign(label=labels).to_csv("long.csv", index=False)
+    with pytest.raises(ValueError, match="got 1,000,000"):
+        read_rows("long.csv", None, LABELLED)
+    np.save("z.npy", LOGITS)
+    np.save("y.npy", np.array(["a", "b" * 2000, "c"])[Y])
+    with pytest.raises(ValueError, match="got 2,000"):
+        read_rows("z.npy", "y.npy", FileColumns())
+
+
 # --------------------------------------------------------------------------------------
 # Files that are read.
 

@@ -798,3 +798,12 @@ def test_features_change_the_default_calibrator():
     X, y = make_classification(300, random_state=0)
     classifier = CalibratedClassifier(GaussianNB()).fit(X, y, features=y[::-1].astype(str))
     assert isinstance(classifier.calibrator_, ConditionalCalibrator)
+
+
+@pytest.mark.parametrize(("n_classes", "min_proba"), [(2, 0.5), (2, 0.7), (3, 0.4), (10, 0.1)])
+@pytest.mark.parametrize("kind", [CalibratedClassifier, LogitTransformer])
+def test_min_proba_is_below_the_uniform_probability(kind, n_classes, min_proba):
+    y = np.arange(200) % n_classes
+    Z = np.eye(n_classes)[y]
+    with pytest.raises(ValueError, match="min_proba"):
+        kind(LogisticRegression(), min_proba=min_proba).fit(Z, y)

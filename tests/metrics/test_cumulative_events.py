@@ -77,8 +77,9 @@ def test_the_diagram_has_a_panel_for_each_event():
     y, P, _ = drawn(1, n=300)
     axes = Figure().subplots(1, 2)
     display = ReliabilityDisplay.from_predictions(
-        np.array(LEVELS)[y], P, kind="cumulative", labels=LEVELS, subset=LEVELS[:2], ax=axes
-    )
+        np.array(LEVELS)[y], P, kind="cumulative", labels=LEVELS, order=LEVELS, subset=LEVELS[:2],
+        ax=axes,
+    )  # fmt: skip
     titles = [ax.get_title().split("\n")[0] for ax in display.axes_]
     assert titles == ["At most low", "At most medium"]
 

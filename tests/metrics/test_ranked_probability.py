@@ -44,10 +44,10 @@ def test_near_mistakes_cost_less_than_far_ones():
     assert scores == [1, 2]
 
 
-def test_order_of_the_labels_is_the_order_of_the_columns():
-    P = [[0.7, 0.2, 0.1]]
-    names = ["low", "middle", "high"]
-    score = ranked_probability_score(["low"], P, labels=names)
+def test_the_order_of_the_labels_is_not_the_order_of_the_classes():
+    names, P = ["high", "low", "middle"], [[0.1, 0.7, 0.2]]
+    order = ["low", "middle", "high"]
+    score = ranked_probability_score(["low"], P, labels=names, order=order)
     assert score == pytest.approx(0.3**2 + 0.1**2)
 
 

@@ -151,7 +151,9 @@ def test_unknown_arguments_are_named_at_once(name):
         metrics.calibration_scorer(name, nbins=3, x=1)
     # Arguments that the scorer fills in or that define its name are refused.
     for brought in ("labels", "sample_weight", "y_true", *OWN[name][1]):
-        with pytest.raises(ValueError, match=rf"arguments .*pos_label(, average)?, got {brought}"):
+        with pytest.raises(
+            ValueError, match=rf"arguments .*pos_label(, average)?(, order)?, got {brought}"
+        ):
             metrics.calibration_scorer(name, **{brought: "binary"})
 
 
@@ -271,8 +273,8 @@ def test_functions_in_a_comparison():
 
 
 @pytest.mark.parametrize("names", [["a", "b", "c"], ["small", "medium", "large"]])
-def test_ranked_probability_score_has_the_order_of_the_columns(names):
-    """Labels that are not in alphabetical order keep the order of the calibrator."""
+def test_ranked_probability_score_has_the_order_of_the_classes(names):
+    """Columns may be in any order."""
     labels, logits = (
         np.array(names)[y],
         LogisticRegression(max_iter=1000).fit(X, y).decision_function(X),
@@ -280,14 +282,13 @@ def test_ranked_probability_score_has_the_order_of_the_columns(names):
     calibrator = TemperatureScaling(classes=names).fit(logits, labels)
     P = calibrator.predict_proba(logits)
     expected = ((P.cumsum(axis=1) - (y[:, None] <= range(3))) ** 2).sum(axis=1).mean()
-    scorer = metrics.calibration_scorer("neg_ranked_probability_score")
+    scorer = metrics.calibration_scorer("neg_ranked_probability_score", order=names)
     assert scorer(calibrator, logits, labels) == pytest.approx(-expected)
-    half = metrics.calibration_scorer("neg_ranked_probability_score", normalize=True)
+    half = metrics.calibration_scorer("neg_ranked_probability_score", normalize=True, order=names)
     assert half(calibrator, logits, labels) == pytest.approx(-expected / 2)
     compared = compare_calibrators(
         logits, labels, calibrators={"T": TemperatureScaling()},
-        labels=names,
-        scoring="neg_ranked_probability_score", cv=[(np.arange(150), np.arange(150))],
+        labels=names, scoring={"RPS": scorer}, cv=[(np.arange(150), np.arange(150))],
     )  # fmt: skip
-    value = compared.to_frame().loc["T", ("ranked_probability_score", "mean")]
-    assert value == pytest.approx(expected, rel=1e-3)
+    value = compared.to_frame().loc["T", ("RPS", "mean")]
+    assert value == pytest.approx(-expected, rel=1e-3)

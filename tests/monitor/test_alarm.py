@@ -1,13 +1,19 @@
 """Alarm of monitors: expected e-values by enumeration, false alarms by simulation."""
 
+import copy
 import itertools
+import pickle
+import subprocess
+import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 from scipy.stats import binom
 
 from skcalib.datasets import make_logits
+from skcalib.export import from_json
 from skcalib.monitor import CalibrationMonitor
 
 P = np.array([[0.7, 0.2, 0.1], [0.7, 0.1, 0.2], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]])
@@ -135,9 +141,128 @@ def test_a_large_group_counts_as_much_as_a_single_row():
 
 def test_groups_of_another_length_are_refused():
     monitor = CalibrationMonitor([0, 1])
-    with pytest.raises(ValueError, match=r"groups must have one entry for each of the 2 rows"):
+    with pytest.raises(ValueError, match=r"groups must have one entry per row, 2"):
         monitor.update([0, 1], [0.1, 0.9], groups=[1, 2, 3])
     assert monitor.n_samples_ == 0
+
+
+def visits(rng, n_patients=100, batch=100, effect=1.0, batches=40):
+    """Calibrated risks of visits, with outcomes that patients share, or partly share."""
+    u = rng.uniform(size=n_patients)
+    for _ in range(batches):
+        patient = rng.integers(n_patients, size=batch)
+        risk = rng.uniform(0.05, 0.95, size=batch)
+        shared = rng.uniform(size=batch) < effect
+        yield patient, risk, (np.where(shared, u[patient], rng.uniform(size=batch)) < risk) * 1
+
+
+@pytest.mark.filterwarnings("ignore:The monitor hardly sees")
+@pytest.mark.parametrize("effect", [1.0, 0.5])
+def test_groups_that_return_raise_no_false_alarm(effect):
+    found = 0
+    for seed in range(12):
+        monitor = CalibrationMonitor([0, 1])
+        for patient, risk, y in visits(np.random.default_rng(seed), effect=effect):
+            monitor.update(y, risk, groups=patient)
+        assert monitor.n_bets_ == 100
+        assert monitor.n_samples_ == 4000
+        found += monitor.alarm_
+    assert found <= 2
+
+
+def test_a_group_bets_in_its_first_batch_only():
+    y, proba = over_confident(200)
+    first, other = np.arange(100) // 2, np.arange(100) // 2 + 30
+    monitor = CalibrationMonitor(range(3)).update(y[:100], proba[:100], groups=first)
+    monitor.update(y[100:], proba[100:], groups=other)
+    new = other >= 50  # groups of the second batch that were not in the first
+    wanted = CalibrationMonitor(range(3)).update(y[:100], proba[:100], groups=first)
+    wanted.update(y[100:][new], proba[100:][new], groups=other[new])
+    assert monitor.n_bets_ == wanted.n_bets_ == 80
+    assert monitor.e_value_ == pytest.approx(wanted.e_value_, rel=0.2)  # another reserve
+    assert monitor.n_samples_ == 200
+    before = monitor.e_value_
+    with pytest.warns(UserWarning, match="0 of 50 groups are new"):
+        monitor.update(y[:100], proba[:100], groups=first)
+    assert (monitor.e_value_, monitor.n_bets_, monitor.n_samples_) == (before, 80, 300)
+    monitor.update(y[:100], proba[:100], groups=first)  # warns once
+    assert monitor.reset().n_bets_ == 0
+    assert monitor.update(y[:100], proba[:100], groups=first).n_bets_ == 50
+    assert monitor.update(y[:100], proba[:100]).n_bets_ == 150
+
+
+SAME = {
+    "text": lambda g: g.astype(str),
+    "objects": lambda g: g.astype(object),
+    "floats": lambda g: g.astype(float),
+    "list": lambda g: g.tolist(),
+    "categories": lambda g: pd.Categorical(g.astype(str)),
+    "other categories": lambda g: pd.Series(pd.Categorical(g, categories=[*range(60, -1, -1)])),
+    "nullable": lambda g: pd.Series(g, dtype="Int64"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The monitor hardly sees")
+@pytest.mark.parametrize("form", SAME)
+def test_a_group_is_recognized_in_any_type(form):
+    y, proba = over_confident(100)
+    groups = np.arange(100) // 2
+    monitor = CalibrationMonitor(range(3)).update(y, proba, groups=groups)
+    assert monitor.update(y, proba, groups=SAME[form](groups)).n_bets_ == 50
+
+
+@pytest.mark.filterwarnings("ignore:The monitor hardly sees")
+def test_dates_and_weights_of_groups():
+    y, proba = over_confident(100)
+    day = np.datetime64("2026-01-01") + np.arange(100) // 2
+    w = np.where(np.arange(100) < 50, 0.0, 1.0)  # groups without weight do not bet
+    monitor = CalibrationMonitor(range(3)).update(y, proba, w, groups=day)
+    assert monitor.n_bets_ == 25
+    assert monitor.update(y, proba, groups=pd.Series(day)).n_bets_ == 50
+    assert w.tolist() == [0.0] * 50 + [1.0] * 50
+
+
+@pytest.mark.filterwarnings("ignore:The monitor hardly sees")
+def test_groups_are_recognized_in_other_processes():
+    """Python's hash of text changes between processes."""
+    code = (
+        "from skcalib.monitor import CalibrationMonitor as M; from skcalib.export import to_json; "
+        "print(to_json(M([0, 1]).update([0, 1, 1], [.1, .6, .7], groups=['Ann', 'Bob', 'Bob'])))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    monitor = from_json(run.stdout)
+    assert monitor.n_bets_ == 2
+    for same in (monitor, pickle.loads(pickle.dumps(monitor)), copy.deepcopy(monitor)):
+        assert same.update([0, 1], [0.1, 0.6], groups=["Bob", "Cid"]).n_bets_ == 3
+
+
+@pytest.mark.slow
+def test_a_full_memory_warns_once():
+    n = 1_000_001
+    monitor = CalibrationMonitor([0, 1])
+    with pytest.warns(UserWarning, match="memory"):
+        monitor.update(np.zeros(n), np.full(n, 0.2), groups=np.arange(n))
+    assert monitor.n_bets_ == n - 1
+    before = monitor.e_value_
+    monitor.update([0, 1] * 20, [0.3] * 40, groups=np.arange(n, n + 40))
+    assert (monitor.n_bets_, monitor.n_samples_, monitor.e_value_) == (n - 1, n + 40, before)
+
+
+def test_small_batches_are_judged_together():
+    monitor = CalibrationMonitor([0, 1])
+    for k in range(9):  # a patient returns
+        monitor.update([0], [0.2], groups=[k % 2])
+    monitor.update([0], [0.2], groups=[0])  # the tenth group
+    for _ in range(9):
+        monitor.update([0], [0.2], groups=[0])
+    with pytest.warns(UserWarning, match="hardly"):
+        monitor.update([0], [0.2], groups=[0])
+
+
+@pytest.mark.parametrize("groups", [[1.0, np.nan], ["a", None]])
+def test_each_row_needs_a_group(groups):
+    with pytest.raises(ValueError, match="groups"):
+        CalibrationMonitor([0, 1]).update([0, 1], [0.1, 0.9], groups=groups)
 
 
 def over_confident(n, temperature=2.0, seed=0):
@@ -188,12 +313,12 @@ def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, size=1):
     for seed in range(n_lives):
         rng = np.random.default_rng(seed)
         monitor = CalibrationMonitor(range(n_classes), kind=kind)
-        for _ in range(0, n_rows, batch):
+        for start in range(0, n_rows, batch):
             proba = softmax(2 * rng.normal(size=(batch, n_classes)), axis=1)
             proba = np.repeat(proba[: batch // size], size, axis=0)
             u = np.repeat(rng.uniform(size=(batch // size, 1)), size, axis=0)
             y = (proba.cumsum(axis=1)[:, :-1] <= u).sum(axis=1)
-            groups = None if size == 1 else np.arange(batch) // size
+            groups = None if size == 1 else (start + np.arange(batch)) // size
             monitor.update(y, proba, groups=groups)
         found += monitor.alarm_
     return found

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from sklearn.exceptions import InconsistentVersionWarning
 
 from skcalib import metrics
+from skcalib.export import from_json, to_json
 from skcalib.metrics import reliability_curve
 from skcalib.monitor import CalibrationMonitor
 
@@ -112,6 +113,27 @@ def test_counts_and_weights_that_are_exact_add_up_exactly(kind, rng):
     expected = reliability_curve(y, P, kind=kind, sample_weight=w, n_bins=16)
     for name, values in vars(expected).items():
         assert np.array_equal(getattr(monitor.curve(), name), values), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_edges_of_bins(kind, rng):
+    edges = [0, 0.1, 0.5, 0.9, 1]
+    y, P = NAMES[rng.integers(2, size=500)], rng.uniform(size=500)
+    monitor = CalibrationMonitor(NAMES[:2], kind=kind, n_bins=edges)
+    for rows in np.array_split(np.arange(500), 3):
+        monitor.update(y[rows], P[rows])
+    rows = {"n_bins": edges, "kind": kind, "labels": NAMES[:2]}
+    assert_as_at_once(monitor, (y, P, None), rows)
+    assert monitor.n_bins == 4
+    assert repr(from_json(to_json(monitor))) == repr(monitor)
+    same = [CalibrationMonitor(NAMES[:2], n_bins=n) for n in (6, np.linspace(0, 1, 7))]
+    assert same[0].update(y, P).e_value_ == same[1].update(y, P).e_value_
+
+
+@pytest.mark.parametrize("n_bins", ["cube_root", "auto", [0.1, 0.5], [0, 0.7, 0.5, 1], 0, 2.5])
+def test_bins_that_change_with_the_rows_are_refused(n_bins):
+    with pytest.raises((ValueError, TypeError), match="n_bins"):
+        CalibrationMonitor([0, 1], n_bins=n_bins)
 
 
 @pytest.mark.parametrize("kind", ["top-label", "classwise"])

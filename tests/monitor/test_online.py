@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
 from skcalib import IsotonicCalibration, TemperatureScaling, Uncalibrated, VectorScaling
-from skcalib._base import BaseCalibrator
+from skcalib.base import BaseCalibrator
 from skcalib.datasets import make_logits
 from skcalib.monitor import OnlineCalibrator
 

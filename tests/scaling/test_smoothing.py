@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
 from skcalib import EnsembleTemperatureScaling, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._base import BaseCalibrator
 from skcalib._warnings import SmallWeightsWarning
+from skcalib.base import unmixed_logits
 from skcalib.datasets import make_logits
 
 # Calibrators with a parameter that sets the share of the uniform distribution.
@@ -22,7 +22,7 @@ SMOOTHED = [
     for kind in CALIBRATORS
     if "smoothing_ : float" in inspect.getdoc(kind)
     and "smoothing" in kind().get_params()
-    and kind._uniform_share is BaseCalibrator._uniform_share
+    and kind._is_smoothed
 ]
 every = pytest.mark.parametrize("kind", SMOOTHED)
 
@@ -81,7 +81,7 @@ def test_mixture_of_probabilities_is_the_formula(kind, dtype):
     Z, y = make_logits(400, 5, offset=[0, 1, 0, 0, -1], dtype=dtype, random_state=0)
     c = kind(smoothing=0.1).fit(Z, y)
     mixed = c.predict_proba(Z)
-    plain = softmax(c._unmixed(Z), axis=1)
+    plain = softmax(unmixed_logits(c, Z), axis=1)
     np.testing.assert_allclose(mixed, 0.9 * plain + 0.1 / 5, rtol=1e-5)
 
 

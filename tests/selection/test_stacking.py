@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skcalib import AutoCalibrator
-from skcalib._base import BaseCalibrator
 from skcalib._optimize.mixture import fit_intercept
+from skcalib.base import BaseCalibrator
 from skcalib.experimental import EstimatorCalibration
 from skcalib.selection._stacking import Fold, lowest_loss, promising, pseudo_rows
 

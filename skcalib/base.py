@@ -6,15 +6,17 @@ It is meant to stay small: think twice before adding anything to it.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skcalib._rows import Array, Floats, Rows, arrays, map_blocks
@@ -24,6 +26,8 @@ from skcalib._rows.inputs import as_array, as_numpy, checked_rows
 from skcalib._validation import inputs, labels
 
 from ._version import Versioned
+
+__all__ = ["BaseCalibrator"]
 
 
 class BaseCalibrator(
@@ -45,6 +49,10 @@ class BaseCalibrator(
     # host.
     _on_device: ClassVar[bool] = False
 
+    # Whether the base class mixes a share ``smoothing_`` of the uniform distribution into the
+    # probabilities, if the fit returns one.
+    _is_smoothed: ClassVar[bool] = True
+
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
 
@@ -59,8 +67,8 @@ class BaseCalibrator(
     def _calibrate(self, Z: Floats) -> Floats:
         """Calibrated logits of a block of finite logits, of the same shape and dtype.
 
-        If there is a fitted ``smoothing_``, the base class mixes their probabilities with the
-        uniform distribution.
+        If there is a fitted ``smoothing_``, the base class mixes their probabilities with this
+        share of the uniform distribution, unless ``_is_smoothed`` is False.
         """
 
     # Searches with metadata routing pass groups on without set_fit_request.
@@ -111,7 +119,7 @@ class BaseCalibrator(
             inputs.check_not_swapped(y=y, X=X)
             X = as_array(X)
         rows = self._validate_rows(X, y, sample_weight)
-        return self._set_fitted(X, rows.classes, self._fit(rows))
+        return set_fitted(self, X, rows.classes, self._fit(rows))
 
     def _validate_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
         """Rows of logits, class indices and positive weights, with the classes."""
@@ -127,6 +135,7 @@ class BaseCalibrator(
             partial(labels.encode, classes=classes),
             classes=classes,
             masked=statistics.masked,
+            order=statistics.categories,
         )
         labels.check_column_order(rows, named=self.classes is not None)
         if statistics.masked:
@@ -136,19 +145,6 @@ class BaseCalibrator(
             inputs.warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
         inputs.warn_of_small_weights(statistics.weight, statistics.n_rows)
         return rows
-
-    def _set_fitted(self, X: Any, classes: Array, fitted: dict[str, Any]) -> Self:
-        """Set the fitted attributes, and the number and the names of the columns of ``X``."""
-        if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
-        else:
-            validate_data(
-                self, collection_row(X) if arrays.is_dask(X) else X, skip_check_array=True
-            )
-        for name, value in {"classes_": classes, **fitted}.items():
-            setattr(self, name, value)
-        return self
 
     def transform(self, X: ArrayLike) -> Floats:
         """Calibrated logits.
@@ -167,7 +163,7 @@ class BaseCalibrator(
             with the same chunks of rows. With scikit-learn's ``array_api_dispatch`` and a tensor
             in ``X``, here as in the other outputs, a tensor of its library, dtype and device.
         """
-        return self._outputs(X, "_calibrated")
+        return predictions(self, X, calibrated_logits)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Calibrated probabilities, the softmax of the calibrated logits.
@@ -183,7 +179,7 @@ class BaseCalibrator(
             One column per class in the order of ``classes_``; two for a single column of
             log-odds. For a tensor or a Dask collection as :meth:`transform`.
         """
-        return self._outputs(X, "_probabilities")
+        return predictions(self, X, probabilities)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the calibrated probabilities, accurate also where these round to 0 or 1.
@@ -198,7 +194,7 @@ class BaseCalibrator(
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        return self._outputs(X, "_log_probabilities")
+        return predictions(self, X, log_probabilities)
 
     def predict(self, X: ArrayLike) -> Array:
         """The most probable class of each row.
@@ -214,7 +210,7 @@ class BaseCalibrator(
             Members of ``classes_``. For a tensor one of the same library and device, unless the
             labels are text, which only NumPy's arrays hold.
         """
-        return self._outputs(X, "_most_probable")
+        return predictions(self, X, most_probable)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of the most probable classes.
@@ -235,81 +231,13 @@ class BaseCalibrator(
         """
         return accuracy(y, self.predict(X), sample_weight)
 
-    def _outputs(self, X: Any, method: str) -> Array:
-        """Check logits, and apply a method of blocks of logits to them."""
+    def _fitted_for(self, X: Any) -> Self:  # noqa: ARG002
+        """Return the fitted calibrator that predicts for ``X``, or raise a NotFittedError."""
         inputs.check_fitted(self)
-        X = as_array(X, n_columns=self.n_features_in_, tensors=True)
-        if arrays.is_tensor(X):
-            return self._outputs_of_tensor(method, X)
-        labels.check_column_names(X, self.classes_)
-        if arrays.is_dask(X):
-            # A copy, since lazy outputs must not change when the estimator is fitted again.
-            f = copy(self)._outputs_in_memory  # noqa: SLF001
-            return map_collection(partial(f, method), X)
-        return self._outputs_in_memory(method, X)
-
-    def _outputs_in_memory(self, method: str, X: Any) -> Any:
-        """Apply a method to logits in an array, a data frame or a chunk of Dask."""
-        Z = inputs.logits_for(self, X)
-        if not len(Z):  # no rows have outputs of the same type as one row
-            return getattr(self, method)(np.zeros((1, Z.shape[1]), Z.dtype))[:0]
-        self._check_takes_masked(masked=inputs.check_finite(Z))
-        if len(Z) > 1:
-            inputs.warn_of_new_probabilities(Z)
-        return map_blocks(getattr(self, method), Z)
-
-    def _outputs_of_tensor(self, method: str, X: Any) -> Any:
-        """Apply a method to a tensor, on its device if the calibrator can, or on the host."""
-        if 0 in X.shape:
-            check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if not self._on_device:
-            return self._outputs_of_host(X, method)
-        self._check_takes_masked(masked=inputs.check_finite(X))
-        if X.shape[0] > 1:
-            inputs.warn_of_new_probabilities(X)
-        with arrays.in_full_precision(X):
-            return getattr(self._moved_to(X), method)(X)
-
-    def _moved_to(self, X: Any) -> Self:
-        """Return a copy with fitted arrays in the library and on the device of a tensor."""
-        moved = type(self).__new__(type(self))  # copy would convert attributes as for a pickle
-        for name, value in vars(self).items():
-            is_array = isinstance(value, np.ndarray)
-            setattr(moved, name, arrays.following(value, X) if is_array else value)
-        return moved
-
-    def _outputs_of_host(self, X: Any, method: str, *more: Any) -> Any:
-        """Compute outputs for a tensor on the host, and return them where the tensor is."""
-        arrays.check_needs_no_gradients(X, "X")
-        return arrays.following(self._outputs(on_host(X), method, *more), X)
-
-    def _probabilities(self, Z: Floats) -> Floats:
-        return arrays.mixed_probabilities(self._unmixed(Z), self._uniform_share())
-
-    def _log_probabilities(self, Z: Floats) -> Floats:
-        return arrays.log_softmax(self._calibrated(Z))
-
-    def _calibrated(self, Z: Floats) -> Floats:
-        """Calibrated logits, finite except for masked classes."""
-        return arrays.mix_logits(self._unmixed(Z), self._uniform_share())
-
-    def _most_probable(self, Z: Floats) -> Array:
-        # Calibrated logits may be equal by rounding where raw logits are not. Mixing with the
-        # uniform distribution does not change the order.
-        kept = self._keeps_order or self._keeps_predictions
-        S = Z if kept else self._unmixed(Z)
-        return labels_of(self.classes_, arrays.both_columns(S))
-
-    def _unmixed(self, Z: Floats) -> Floats:
-        """Calibrated logits before they are mixed with the uniform distribution."""
-        return arrays.finite_unless_masked(self._calibrate, Z)
-
-    def _uniform_share(self) -> float:
-        """The share of the uniform distribution in all probabilities."""
-        return float(getattr(self, "smoothing_", 0.0))
+        return self
 
     def _check_takes_masked(self, *, masked: bool) -> None:
+        """Raise a ValueError if classes are masked and the calibrator cannot leave them out."""
         if masked and not self._takes_masked:
             name = type(self).__name__
             raise ValueError(
@@ -319,6 +247,128 @@ class BaseCalibrator(
                 "logarithms of zero probabilities, clip these before taking the log, as in "
                 "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
             )
+
+
+Calibrator = TypeVar("Calibrator", bound=BaseCalibrator)
+
+
+def set_fitted(
+    calibrator: Calibrator, X: Any, classes: Array, fitted: dict[str, Any]
+) -> Calibrator:
+    """Replace all fitted attributes of a calibrator, and record the columns of ``X``."""
+    for name in [name for name in vars(calibrator) if name.endswith("_")]:
+        delattr(calibrator, name)
+    if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
+        calibrator.n_features_in_ = X.shape[1]
+    else:
+        row = collection_row(X) if arrays.is_dask(X) else X
+        validate_data(calibrator, row, skip_check_array=True)
+    for name, value in {"classes_": classes, **fitted}.items():
+        setattr(calibrator, name, value)
+    return calibrator
+
+
+# --------------------------------------------------------------------------------------
+# Outputs of a fitted calibrator for a block of checked logits (m, K) or log-odds (m, 1).
+
+Output = Callable[[Any, Any], Any]
+
+
+def unmixed_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
+    """Return calibrated logits before the mixture with the uniform distribution.
+
+    They are finite, except that logits of masked classes are -inf.
+    """
+    return arrays.finite_unless_masked(calibrator._calibrate, Z)  # noqa: SLF001
+
+
+def uniform_share(calibrator: BaseCalibrator) -> float:
+    """Return the share of the uniform distribution that is mixed into the probabilities."""
+    smoothed = calibrator._is_smoothed  # noqa: SLF001
+    return float(getattr(calibrator, "smoothing_", 0.0)) if smoothed else 0.0
+
+
+def calibrated_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
+    """Return calibrated logits of the shape of ``Z``."""
+    return arrays.mix_logits(unmixed_logits(calibrator, Z), uniform_share(calibrator))
+
+
+def probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
+    """Return calibrated probabilities of all classes (m, K)."""
+    return arrays.mixed_probabilities(unmixed_logits(calibrator, Z), uniform_share(calibrator))
+
+
+def log_probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
+    """Return logarithms of the calibrated probabilities (m, K)."""
+    return arrays.log_softmax(calibrated_logits(calibrator, Z))
+
+
+def most_probable(calibrator: BaseCalibrator, Z: Floats) -> Array:
+    """Return the most probable class of each row (m,).
+
+    Calibrated logits may be equal by rounding where raw logits are not, so raw logits decide if
+    their order is kept. The mixture with the uniform distribution does not change the order.
+    """
+    keeps = calibrator._keeps_order or calibrator._keeps_predictions  # noqa: SLF001
+    L = Z if keeps else unmixed_logits(calibrator, Z)
+    return labels_of(calibrator.classes_, arrays.both_columns(L))
+
+
+def predictions(
+    calibrator: BaseCalibrator, X: Any, output: Output, *, on_device: bool | None = None
+) -> Any:
+    """Return ``output(calibrator, Z)`` of the checked logits, in the kind of ``X``.
+
+    A Dask collection has a lazy Dask array of outputs. A tensor has a tensor of outputs, computed
+    on its device unless ``on_device`` is False, by default if the calibrator can.
+    """
+    calibrator = calibrator._fitted_for(X)  # noqa: SLF001
+    X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
+    if arrays.is_tensor(X):
+        on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001
+        return _predictions_of_tensor(calibrator, X, output, on_device=on_device)
+    labels.check_column_names(X, calibrator.classes_)
+    if arrays.is_dask(X):
+        # A copy, since lazy outputs must not change when the estimator is fitted again.
+        return map_collection(partial(_predictions_in_memory, copy(calibrator), output), X)
+    return _predictions_in_memory(calibrator, output, X)
+
+
+def _predictions_in_memory(calibrator: BaseCalibrator, output: Output, X: Any) -> Array:
+    """Return outputs for logits in an array, a data frame or a chunk of Dask."""
+    Z = inputs.logits_for(calibrator, X)
+    if not len(Z):  # no rows have outputs of the same type as one row
+        return output(calibrator, np.zeros((1, Z.shape[1]), Z.dtype))[:0]
+    calibrator._check_takes_masked(masked=inputs.check_finite(Z))  # noqa: SLF001
+    if len(Z) > 1:
+        inputs.warn_of_new_probabilities(Z)
+    return map_blocks(partial(output, calibrator), Z)
+
+
+def _predictions_of_tensor(
+    calibrator: BaseCalibrator, X: Any, output: Output, *, on_device: bool
+) -> Any:
+    """Return outputs for a tensor, computed on its device or on the host."""
+    if 0 in X.shape:
+        check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
+    validate_data(calibrator, X, reset=False, skip_check_array=True)
+    if not on_device:
+        arrays.check_needs_no_gradients(X, "X")
+        return arrays.following(_predictions_in_memory(calibrator, output, on_host(X)), X)
+    calibrator._check_takes_masked(masked=inputs.check_finite(X))  # noqa: SLF001
+    if X.shape[0] > 1:
+        inputs.warn_of_new_probabilities(X)
+    with arrays.in_full_precision(X):
+        return output(_moved_to(calibrator, X), X)
+
+
+def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
+    """Return a copy with fitted arrays in the library and on the device of a tensor."""
+    moved = type(calibrator).__new__(type(calibrator))  # copy would convert attributes for pickles
+    for name, value in vars(calibrator).items():
+        is_array = isinstance(value, np.ndarray)
+        setattr(moved, name, arrays.following(value, X) if is_array else value)
+    return moved
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
@@ -337,3 +387,63 @@ def labels_of(classes: Array, S: Floats) -> Any:
     best = arrays.namespace(S).argmax(S, axis=1)
     is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
     return classes[arrays.on_host(best)] if is_text else arrays.take(classes, best)
+
+
+class IncreasingMap:
+    """Base of calibrators that map the log-odds of two classes by one increasing function."""
+
+    def _is_increasing(self) -> bool:
+        """Return whether the function is increasing, by parameters and fitted attributes."""
+        return True
+
+    def _check_increasing(self) -> bool:
+        """Raise an AttributeError unless the map is one increasing function of one column."""
+        name, n_columns = type(self).__name__, getattr(self, "n_features_in_", 1)
+        if not self._is_increasing():
+            raise AttributeError(
+                f"inverse_transform is for increasing maps, got a {name} with a map that may fall. "
+                "Use TemperatureScaling, IsotonicCalibration or SplineCalibration(increasing=True)."
+            )
+        if n_columns != 1:
+            raise AttributeError(
+                f"inverse_transform is for one column of log-odds, got a {name} fitted to "
+                f"{n_columns} columns. Fit it to the log-odds X[:, 1:] - X[:, :1] of two classes."
+            )
+        return True
+
+    @available_if(_check_increasing)  # type: ignore[untyped-decorator]
+    def inverse_transform(self, X: ArrayLike) -> Floats:
+        """Raw log-odds of calibrated log-odds, such as the raw score at a calibrated threshold.
+
+        It is available after a fit to one column. The result is the smallest raw log-odds with
+        calibrated log-odds of at least ``X``, which serves step functions as well. The function is
+        inverted by bisection.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, 1)
+            Calibrated log-odds. For a calibrated probability ``p`` pass ``np.log(p / (1 - p))``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 1)
+            Raw log-odds, float64. -inf where all raw log-odds have calibrated log-odds of at least
+            ``X``, and inf where none have.
+        """
+        inputs.check_fitted(self)
+        target = np.asarray(as_numpy(X, "X"), dtype=np.float64)
+        if target.ndim != 2 or target.shape[1] != 1 or np.isnan(target).any():
+            raise ValueError(
+                "X must be one column of calibrated log-odds without NaN, of shape (n_samples, 1), "
+                f"got shape {target.shape}. Pass X[:, None] for a one-dimensional array."
+            )
+        # Raw log-odds up to sinh(30), about 5e12, are searched.
+        reach = 30.0
+        low, high = np.full(target.shape, -reach), np.full(target.shape, reach)
+        # The inverse of sinh has a fine grid near 0 and reaches large log-odds.
+        for _ in range(64):
+            middle = (low + high) / 2
+            reaches = calibrated_logits(self, np.sinh(middle)) >= target  # type: ignore[arg-type]
+            low, high = np.where(reaches, low, middle), np.where(reaches, middle, high)
+        raw = np.sinh(high)
+        return np.where(low == -reach, -np.inf, np.where(high == reach, np.inf, raw))

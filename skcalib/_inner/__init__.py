@@ -1,0 +1,1 @@
+"""Calibrators and classifiers inside other estimators: their checks, fits and outputs."""

@@ -1,0 +1,186 @@
+"""Checks of the calibrators and classifiers that users pass, and the arguments of their fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from skcalib._rows import Array, Floats, on_host
+from skcalib._validation.labels import SEVERAL_LABELS, shown
+from skcalib.base import BaseCalibrator
+
+# Calibrators for the methods of scikit-learn's CalibratedClassifierCV.
+METHODS = {
+    "sigmoid": "PlattScaling()",
+    "isotonic": "IsotonicCalibration()",
+    "temperature": "TemperatureScaling()",
+}
+
+
+def check_classifier(estimator: Any, name: str) -> None:
+    """Raise a ValueError unless ``estimator`` is a classifier, fitted if it is frozen."""
+    is_instance = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+    if not (is_instance and is_classifier(estimator)):
+        raise ValueError(
+            f"estimator must be a classifier, such as LogisticRegression(), got {estimator!r}. "
+            f"{name} calibrates probabilities of classes."
+        )
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    if isinstance(inner, OneToOneFeatureMixin):  # as calibrators are, and no classifier of features
+        raise ValueError(
+            f"estimator must be a classifier of features, got the calibrator {inner!r}, which "
+            "takes logits. Pass it as the calibrator of a CalibratedClassifier, or put it after a "
+            "LogitTransformer in a pipeline."
+        )
+    if isinstance(estimator, FrozenEstimator) and not estimator.__sklearn_is_fitted__():
+        raise ValueError(
+            f"A frozen classifier must be fitted, got {estimator!r}. Fit it first, or pass "
+            f"{type(estimator.estimator).__name__} without FrozenEstimator and with cv=5."
+        )
+
+
+def may_have(estimator: Any, method: str) -> bool:
+    """Return whether a classifier has a method, or may have it once it is fitted.
+
+    A ``StackingClassifier``, or a pipeline that ends in one, has no output methods before ``fit``.
+    """
+    known = ("decision_function", "predict_logits", "predict_proba")
+    fitted_first = not any(hasattr(estimator, name) for name in known)
+    return hasattr(estimator, method) or (fitted_first and hasattr(type(estimator), method))
+
+
+def check_calibrator(calibrator: Any, w: Floats | None) -> None:
+    """Raise a ValueError unless the calibrator can be fitted to logits, with weights if given."""
+    needs = ("fit", "predict_proba", "get_params")
+    if isinstance(calibrator, type) or not all(may_have(calibrator, name) for name in needs):
+        raise ValueError(
+            "calibrator must be an estimator with fit and predict_proba that takes logits, such "
+            f"as TemperatureScaling(), got {calibrator!r}."
+            + (f" Write {METHODS[calibrator]}." if str(calibrator) in METHODS else "")
+        )
+    weight_params(calibrator, w)
+
+
+def check_takes_logits(calibrator: Any) -> None:
+    """Raise a ValueError for a calibrator that is fitted to features, not to logits."""
+    check_calibrator(calibrator, None)
+    if takes_several_labels(calibrator):
+        raise ValueError(
+            f"calibrator must be one of one label per row, got {type(calibrator).__name__}. "
+            f"Pass its calibrators_[j]. {SEVERAL_LABELS}"
+        )
+    if not hasattr(calibrator, "classes_"):
+        return  # not fitted: its own methods raise NotFittedError
+    n_classes = len(on_host(calibrator.classes_))
+    n_columns = getattr(calibrator, "n_features_in_", n_classes)
+    # There may be as many features as classes; a classifier that has calibrators takes features.
+    takes_logits = isinstance(calibrator, BaseCalibrator) or not hasattr(calibrator, "calibrators_")
+    if not takes_logits or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
+        raise ValueError(
+            f"calibrator must be fitted to logits, one column for each of its {n_classes} classes, "
+            f"got {type(calibrator).__name__}, which was fitted to {n_columns} features. Pass a "
+            "calibrator_ of CalibratedClassifier, and logits as of LogitTransformer."
+        )
+
+
+def takes_several_labels(calibrator: Any) -> bool:
+    """Return whether a calibrator, or the last step of a pipeline, takes several labels per row."""
+    last = calibrator[-1] if isinstance(calibrator, Pipeline) else calibrator
+    return hasattr(last, "__sklearn_tags__") and not get_tags(last).target_tags.single_output
+
+
+def check_order(calibrator: Any, classes: Array) -> None:
+    """Raise a ValueError for a calibrator with ``classes`` in another order than the logits."""
+    for name, value in params_named("classes", calibrator).items():
+        if value is None:
+            continue
+        named = np.asarray(value)
+        if named.tolist() != classes.tolist():
+            raise ValueError(
+                f"{name} of calibrator must be in the order of the logits it is given here, "
+                f"[{shown(classes)}], got [{shown(named)}]. Leave it out: it is set automatically."
+            )
+
+
+def params_named(last: str, estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator and its steps that are named ``last``, by full name.
+
+    Parameters of estimators inside a calibrator are left out: the calibrator sets them itself.
+    """
+    params = estimator.get_params()
+    calibrators = [
+        f"{name}__" for name, value in params.items() if isinstance(value, BaseCalibrator)
+    ]
+    if isinstance(estimator, BaseCalibrator):
+        calibrators.append("")
+
+    def is_inside_calibrator(name: str) -> bool:
+        return any("__" in name.removeprefix(c) for c in calibrators if name.startswith(c))
+
+    return {
+        name: value
+        for name, value in params.items()
+        if name.split("__")[-1] == last and not is_inside_calibrator(name)
+    }
+
+
+def inherits(calibrator: Any, method: str) -> bool:
+    """Return whether a calibrator inherits a method of BaseCalibrator and does not replace it."""
+    if not isinstance(calibrator, BaseCalibrator):
+        return False
+    return getattr(type(calibrator), method) is getattr(BaseCalibrator, method)
+
+
+def makes_folds(calibrator: Any) -> bool:
+    """Return whether ``fit`` divides rows among folds, also in a step of a pipeline."""
+    if isinstance(calibrator, Pipeline):
+        return any(makes_folds(step) for _, step in calibrator.steps)
+    return not inherits(calibrator, "fit") and has_fit_parameter(calibrator, "groups")
+
+
+def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") -> dict[str, Floats]:
+    """Return arguments that pass weights to an estimator, or to the steps of a pipeline.
+
+    ``name`` is the name of the estimator in messages.
+    """
+    if w is None:
+        return {}
+    params = _fit_params(estimator, "sample_weight", w)
+    if not params:
+        raise ValueError(
+            f"{name} takes no sample_weight, got weights and {estimator!r}. Choose one that does, "
+            "or leave the weights out."
+        )
+    return params
+
+
+def group_params(estimator: Any, groups: Any) -> dict[str, Any]:
+    """Return arguments that pass groups to an estimator, or to the steps of a pipeline.
+
+    Folds cannot divide a single group, so it is not passed.
+    """
+    if groups is None or len(np.unique(groups)) < 2:
+        return {}
+    return _fit_params(estimator, "groups", groups)
+
+
+def _fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
+    """Return an argument of ``fit`` by name, or for the steps of a pipeline that take it."""
+    if has_fit_parameter(estimator, name):
+        return {name: value}
+    steps: Sequence[tuple[str, Any]] = estimator.steps if isinstance(estimator, Pipeline) else []
+    return {f"{key}__{name}": value for key, step in steps if has_fit_parameter(step, name)}
+
+
+def features_argument(calibrator: Any, features: Any) -> dict[str, Any]:
+    """Return the argument ``features`` if ``predict_proba`` of the calibrator takes features."""
+    takes_features = "features" in signature(calibrator.predict_proba).parameters
+    return {"features": features} if takes_features and features is not None else {}

@@ -1,0 +1,160 @@
+"""Fits and outputs of calibrators inside other estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from skcalib import base
+from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
+from skcalib._validation.labels import encode, shown
+from skcalib._warnings import Messages, give
+from skcalib.base import BaseCalibrator
+
+from .checks import group_params, inherits, params_named, weight_params
+
+
+def fit_calibrator(
+    calibrator: Any,
+    Z: Floats,
+    y: Array,
+    w: Floats | None,
+    classes: Array | None,
+    *,
+    groups: Any = None,
+    order: Array | None = None,
+    **arguments: Any,
+) -> Any:
+    """Return a copy of the calibrator, fitted to logits (n, K) with a column for each class.
+
+    ``classes`` is None for calibrators of several labels per row. ``order`` are the labels from the
+    lowest to the highest, if it is known: calibrators of ordered classes without an order take it.
+    """
+    fitted = clone(calibrator)
+    names = [name for name, value in params_named("classes", fitted).items() if value is None]
+    fitted.set_params(**dict.fromkeys(names, classes))
+    for name, value in params_named("order", fitted).items():
+        # The default calibrator takes an order with ordered=True only.
+        if value is None and fitted.get_params().get(f"{name}ed", True):
+            fitted.set_params(**{name: order})
+    arguments |= weight_params(fitted, w) | group_params(fitted, groups)
+    if not isinstance(fitted, Pipeline):
+        return fitted.fit(Z, y, **arguments)
+    with config_context(enable_metadata_routing=False):  # which refuses arguments of steps
+        return fitted.fit(Z, y, **arguments)
+
+
+def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
+    """Return a copy of the calibrator, fitted to checked rows of logits and class indices.
+
+    Calibrators that inherit ``fit`` from BaseCalibrator pass over the rows. Other calibrators are
+    fitted to the rows in memory, or to a sample of many rows of Dask.
+    """
+    if inherits(calibrator, "fit"):
+        return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
+    sample = rows.in_memory()
+    return fit_calibrator(
+        calibrator, sample.X, rows.classes[sample.y], sample.w, rows.classes, groups=sample.groups,
+        order=rows.order,
+    )  # fmt: skip
+
+
+def with_fitted(
+    calibrator: BaseCalibrator, attributes: dict[str, Any], rows: Rows
+) -> BaseCalibrator:
+    """Return a copy of the calibrator with attributes that were fitted to rows."""
+    fitted = clone(calibrator)
+    for name, value in attributes.items():
+        setattr(fitted, name, value)
+    fitted.classes_, fitted.n_features_in_ = rows.classes, rows.n_columns
+    return fitted
+
+
+def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
+    """Return log-probabilities (m, K) of a fitted calibrator for checked logits (m, K).
+
+    The logarithms are -inf for masked classes, and finite for other classes.
+    """
+    if not isinstance(Z, np.ndarray):  # a graph that is built, or a tensor in a module
+        return output_of(calibrator, base.log_probabilities, Z)
+    if inherits(calibrator, "predict_proba"):
+        calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
+        return base.log_probabilities(calibrator, Z)
+    P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
+    known = np.asarray(on_host(getattr(calibrator, "classes_", classes)))
+    if P.shape != (len(Z), len(known)) or not np.isfinite(P).all():
+        raise ValueError(
+            f"predict_proba must give finite probabilities of {len(known)} classes, got an array "
+            f"of shape {P.shape} for {len(Z)} rows with {np.count_nonzero(~np.isfinite(P))} values "
+            f"that are not finite from {calibrator!r}. Choose another calibrator."
+        )
+    P = np.maximum(with_unknown_classes(P, known, classes), np.finfo(Z.dtype).tiny)
+    return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))
+
+
+def blockwise(calibrator: Any) -> list[BaseCalibrator]:
+    """Return the calibrator in a list, or the calibrators of a pipeline.
+
+    Raise a TypeError for other estimators, and for subclasses that replace public methods: their
+    outputs are not computed by functions of blocks.
+    """
+    if isinstance(calibrator, Pipeline):
+        steps = [step for _, step in calibrator.steps if step not in (None, "passthrough")]
+        return [member for step in steps for member in blockwise(step)]
+    outputs, kind = ("transform", "predict_proba", "predict_log_proba", "predict"), type(calibrator)
+    is_own = kind.__module__.startswith("skcalib.") or all(
+        getattr(kind, name, None) is getattr(BaseCalibrator, name) for name in outputs
+    )
+    if not (is_own and isinstance(calibrator, BaseCalibrator)):
+        raise TypeError(
+            "Only calibrators of skcalib can be exported, and classes derived from BaseCalibrator "
+            f"that inherit its public methods, got {kind.__name__}. Pass one of these."
+        )
+    if getattr(calibrator, "feature_names_", []):
+        raise ValueError(
+            "Models that are exported take logits only, got a calibrator that was fitted with "
+            "features. Save it by to_json or skops, or fit AutoCalibrator, which takes none."
+        )
+    return [calibrator]
+
+
+def output_of(calibrator: Any, output: base.Output, Z: Any) -> Any:
+    """Return the output of a calibrator, or a pipeline of calibrators, for a block of logits.
+
+    ``output`` is a function of :mod:`skcalib.base`, such as ``probabilities``. Outputs are NaN
+    where a calibrator would raise an error for masked classes.
+    """
+    xp, members = namespace(Z), blockwise(calibrator)
+    for i, member in enumerate(members):
+        if not member._takes_masked:  # noqa: SLF001
+            Z = xp.where(-np.inf == Z, np.nan, Z)
+        f = output if i == len(members) - 1 else base.calibrated_logits
+        Z = f(member, Z)
+    return Z
+
+
+def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
+    """Return probabilities (m, K) with a column for each class, 0 for those not in ``known``."""
+    if np.array_equal(known, classes):
+        return P
+    if not isinstance(P, np.ndarray):
+        return P @ (np.asarray(known)[:, None] == classes).astype(np.float64)
+    out = np.zeros((len(P), len(classes)), P.dtype)
+    out[:, encode(known, classes)] = P
+    return out
+
+
+def warn_of_groups(
+    kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
+) -> None:
+    """Give each recorded warning once, with the names of the groups of rows that caused it."""
+    named = (
+        (names[k] if isinstance(k, int) else k, messages)
+        for k, messages in messages_by_group.items()
+    )
+    give(named, lambda counts: f"{kind} {shown(counts)}")

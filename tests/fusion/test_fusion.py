@@ -1,0 +1,608 @@
+"""FusionCalibrator: numbers, missing scores, input and outputs."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from skcalib import LogitTransformer, MatrixScaling, PlattScaling, SplineCalibration
+from skcalib.datasets import make_logits
+from skcalib.export import from_json, to_json
+from skcalib.fusion import FusionCalibrator
+from skcalib.fusion._pool import (
+    Evidence,
+    fit_pool,
+    impute,
+    penalized_loss,
+    within_covariance,
+)
+from skcalib.judge import ScoreTransformer
+from skcalib.testing import expected_failed_checks
+
+no_score = pytest.mark.filterwarnings("ignore:.*have no score")
+
+
+def make_scores(n, n_scores, n_classes, noise=1.5, gaps=0.0, seed=0):
+    """Scores (n, n_scores * n_classes) that are logits with noise, and labels."""
+    Z, y = make_logits(n, n_classes, random_state=seed)
+    rng = np.random.default_rng(seed)
+    S = Z[:, None] + noise * rng.normal(size=(n, n_scores, n_classes))
+    S[rng.random((n, n_scores)) < gaps] = np.nan
+    return S.reshape(n, -1), y
+
+
+def evidence_with_gaps(n=200, n_scores=3, n_classes=3, gaps=0.3):
+    """Evidence of random scores, labels and weights."""
+    X, y = make_scores(n, n_scores, n_classes, gaps=gaps)
+    E = log_softmax(X.reshape(n, n_scores, n_classes), axis=2) + np.log(n_classes)
+    w = np.random.default_rng(1).integers(1, 3, n).astype(float)
+    return E, y, w
+
+
+# --------------------------------------------------------------------------------------
+# Numbers.
+
+
+@no_score
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_gradient_of_the_penalized_loss(gaps):
+    rng = np.random.default_rng(0)
+    n, M, K, J = 50, 3, 4, 2 if gaps else 0
+    X = rng.normal(size=(n, K, M + J))
+    missing = np.column_stack([np.ones(n), rng.random((n, J)) < gaps])
+    base, y, w = np.zeros((n, K)), rng.integers(K, size=n), rng.random(n)
+    theta = 0.3 * rng.normal(size=M + J + (1 + J) * K)
+    args = (X, missing, base, y, w, 2.0)
+    gradient = penalized_loss(theta, *args)[1]
+    for i, step in enumerate(1e-5 * np.eye(len(theta))):
+        up, down = penalized_loss(theta + step, *args)[0], penalized_loss(theta - step, *args)[0]
+        assert gradient[i] == pytest.approx((up - down) / 2e-5, abs=1e-5)
+
+
+def test_weights_minimize_the_documented_loss():
+    """Against a derivative-free minimum of the formula in the documentation."""
+    E, y, w = evidence_with_gaps(100, 2, 2, gaps=0)
+    base = np.full((100, 2), np.log(0.5))
+
+    def loss(theta):
+        b, c = theta[:2], theta[2:]
+        L = log_softmax(base + c + np.einsum("nmk,m->nk", E, b), axis=1)
+        deviations = b - b.mean()
+        ridge = 2 * 2 * deviations @ deviations + (b.sum() - 1) ** 2 + 100 * c @ c
+        return ridge - w @ L[np.arange(100), y]
+
+    pool = fit_pool(Evidence(E, np.zeros((100, 2), bool), base), y, w, 2.0)
+    options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000}
+    best = minimize(loss, [0.5, 0.5, 0, 0], method="Nelder-Mead", options=options)
+    fitted = np.concatenate([pool.weights, pool.intercept])
+    assert loss(fitted) <= best.fun + 1e-7
+    np.testing.assert_allclose(fitted, best.x, atol=1e-3)
+
+
+def test_imputation_is_optimal_under_linear_discriminant_analysis():
+    """The pool of imputed scores is the discriminant of the scores that are present."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, 4))
+    C, delta = A @ A.T + np.eye(4), rng.normal(size=4)
+    E = rng.normal(size=(1, 4))
+    E[0, 2:] = np.nan
+    both = np.stack([np.zeros((1, 4)), E], axis=2) + 0 * E[:, :, None]
+    filled = impute(both, C)[0, :, 1]
+    best = np.linalg.solve(C[:2, :2], delta[:2]) @ E[0, :2]
+    assert np.linalg.solve(C, delta) @ filled == pytest.approx(best)
+
+
+def test_covariance_ignores_rows_of_zero_weight_and_gaps():
+    E, y, w = evidence_with_gaps()
+    full, few = within_covariance(E, y, w), w * (np.arange(len(y)) < 100)
+    np.testing.assert_allclose(
+        within_covariance(E, y, few), within_covariance(E[:100], y[:100], w[:100]), rtol=1e-10
+    )
+    assert (np.linalg.eigvalsh(full) > 0).all()
+    copies = within_covariance(E[:, [0, 0]], y, w)
+    assert copies[0, 1] == pytest.approx(0.9 * copies[0, 0])
+
+
+def test_without_gaps_the_covariance_is_of_residuals():
+    E, y, w = evidence_with_gaps(gaps=0)
+    R = E - np.stack([np.average(E[y == k], axis=0, weights=w[y == k]) for k in range(3)])[y]
+    R -= R.mean(axis=2, keepdims=True)
+    C = np.einsum("nmk,n,njk->mj", R, w, R) / (3 * w.sum())
+    expected = 0.9 * C + 0.1 * np.diag(np.diag(C))
+    np.testing.assert_allclose(within_covariance(E, y, w), expected, rtol=1e-10)
+
+
+# --------------------------------------------------------------------------------------
+# What the fusion promises.
+
+
+@no_score
+@pytest.mark.parametrize(("n_classes", "kind"), [(2, SplineCalibration), (3, MatrixScaling)])
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_a_single_score_equals_its_calibration(n_classes, kind, gaps):
+    X, y = make_scores(300, 1, n_classes, gaps=gaps)
+    has = ~np.isnan(X[:, 0])
+    alone = kind().fit(X[has], y[has])
+    fusion = FusionCalibrator(1).fit(X, y)
+    np.testing.assert_allclose(
+        fusion.predict_proba(X)[has], alone.predict_proba(X[has]), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        fusion.predict_proba(X)[~has], np.tile(fusion.base_rates_, (np.sum(~has), 1))
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_fusion_is_better_than_each_score_and_their_mean(n_classes):
+    X, y = make_scores(3000, 3, n_classes)
+    fusion = FusionCalibrator(3).fit(X[:1000], y[:1000])
+    new = log_loss(y[1000:], fusion.predict_proba(X[1000:]))
+    alone = [
+        log_loss(y[1000:], c.predict_proba(X[1000:, n_classes * m :][:, :n_classes]))
+        for m, c in enumerate(fusion.calibrators_)
+    ]
+    assert new < min(alone) - 0.02
+    report = fusion.loss_report_
+    assert report["fusion"] < report["mean"] < min(report[f"score {m}"] for m in range(3))
+    assert report["fusion"] == pytest.approx(new, abs=0.08)
+    assert min(fusion.leave_one_out_.values()) > report["fusion"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_noise_gets_no_weight_that_matters():
+    X, y = make_scores(2000, 1, 2, noise=0.5)
+    noise = np.random.default_rng(0).normal(size=(2000, 10))
+    fusion = FusionCalibrator(6).fit(np.hstack([X, noise])[:500], y[:500])
+    loss = log_loss(y[500:], fusion.predict_proba(np.hstack([X, noise])[500:]))
+    alone = FusionCalibrator(1).fit(X[:500], y[:500])
+    assert loss < log_loss(y[500:], alone.predict_proba(X[500:])) + 0.01
+    without = fusion.leave_one_out_
+    assert max(without, key=without.get) == "score 0"
+
+
+def test_copies_count_as_one_score():
+    X, y = make_scores(1000, 1, 3)
+    P = FusionCalibrator(1).fit(X, y).predict_proba(X)
+    copies = FusionCalibrator(3).fit(np.hstack([X] * 3), y)
+    np.testing.assert_allclose(copies.predict_proba(np.hstack([X] * 3)), P, atol=0.03)
+    weights = [*copies.weights_.values()]
+    np.testing.assert_allclose(weights, weights[0])
+    # Where copies are missing, the score that is present stands for them.
+    gaps = np.hstack([X, np.full((1000, 6), np.nan)])
+    np.testing.assert_allclose(copies.predict_proba(gaps), P, atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ReversedOrderWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_reversed_score_is_used_like_any_other():
+    X, y = make_scores(600, 2, 2)
+    straight = FusionCalibrator(2).fit(X, y).loss_report_["fusion"]
+    X[:, 2:] *= -1
+    turned = FusionCalibrator(2).fit(X, y).loss_report_["fusion"]
+    assert turned == pytest.approx(straight, abs=0.03)
+
+
+def test_scales_and_constants_of_scores_do_not_matter():
+    X, y = make_scores(500, 2, 3)
+    other = X * np.repeat([1e3, 1e-3], 3) + np.repeat([5.0, -7.0], 3)
+    P, Q = (FusionCalibrator(2).fit(Z, y).predict_proba(Z) for Z in (X, other))
+    np.testing.assert_allclose(P, Q, atol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_constant_score_changes_nothing():
+    X, y = make_scores(500, 2, 2)
+    P = FusionCalibrator(2).fit(X, y).predict_proba(X)
+    constant = np.hstack([X, np.zeros((500, 2))])
+    np.testing.assert_allclose(
+        FusionCalibrator(3).fit(constant, y).predict_proba(constant), P, atol=0.1
+    )
+
+
+@no_score
+def test_log_odds_equal_two_columns():
+    X, y = make_scores(300, 3, 2, gaps=0.2)
+    odds = X[:, 1::2] - X[:, ::2]
+    two, one = FusionCalibrator(3).fit(X, y), FusionCalibrator(3).fit(odds, y)
+    np.testing.assert_allclose(one.predict_proba(odds), two.predict_proba(X), rtol=1e-6)
+    assert one.transform(odds).shape == (300, 2)
+
+
+# --------------------------------------------------------------------------------------
+# Missing scores.
+
+
+def test_rows_without_any_score_get_the_base_rates_and_one_warning():
+    X, y = make_scores(300, 2, 3)
+    fusion = FusionCalibrator(2).fit(X, y)
+    X[:4] = np.nan
+    with pytest.warns(UserWarning, match="4 of 300 rows have no score") as caught:
+        P = fusion.predict_proba(X)
+    assert len(caught) == 1
+    np.testing.assert_allclose(P[:4], np.tile(fusion.base_rates_, (4, 1)), rtol=1e-3)
+    with pytest.warns(UserWarning, match="4 of 300"):
+        assert FusionCalibrator(2).fit(X, y).n_features_in_ == 6
+
+
+@no_score
+@pytest.mark.parametrize("mechanism", ["at random", "when wrong"])
+def test_missing_scores_cost_no_more_than_the_scores_that_are_left(mechanism):
+    """The fusion of scores with gaps is better than any rule that counts gaps as base rates."""
+    X, y = make_scores(6000, 4, 3, seed=2)
+    S = X.reshape(6000, 4, 3)
+    wrong = S.argmax(axis=2) != y[:, None]
+    share = np.where(wrong, 0.6, 0.2) if mechanism == "when wrong" else 0.4
+    S[np.random.default_rng(0).random((6000, 4)) < share] = np.nan
+    fusion = FusionCalibrator(4).fit(X[:1000], y[:1000])
+    loss = log_loss(y[1000:], fusion.predict_proba(X[1000:]))
+    zeros = np.where(np.isnan(X), 0, X)
+    logistic = LogisticRegression(C=0.1).fit(zeros[:1000], y[:1000])
+    assert loss < log_loss(y[1000:], logistic.predict_proba(zeros[1000:]))
+    assert loss == pytest.approx(fusion.loss_report_["fusion"], abs=0.06)
+
+
+def test_a_gap_that_says_the_class_is_used():
+    """A judge that mostly refuses rows of class 1."""
+    X, y = make_scores(2000, 2, 2, noise=4)
+    X[(np.random.default_rng(0).random(2000) < 0.9) & (y == 1), :2] = np.nan
+    fusion = FusionCalibrator(2).fit(X[:1000], y[:1000])
+    P = fusion.predict_proba(X[1000:])
+    gap = np.isnan(X[1000:, 0])
+    assert P[gap, 1].mean() > 0.85
+    assert P[~gap, 1].mean() < 0.25
+
+
+@no_score
+def test_missing_scores_in_new_rows_only():
+    X, y = make_scores(1000, 3, 3)
+    fusion = FusionCalibrator(3).fit(X[:500], y[:500])
+    gaps, rows = X[500:].copy(), np.arange(500) % 2 == 0
+    gaps[rows, :3] = np.nan
+    P, Q = fusion.predict_proba(X[500:]), fusion.predict_proba(gaps)
+    np.testing.assert_array_equal(P[~rows], Q[~rows])
+    without = FusionCalibrator(2).fit(X[:500, 3:], y[:500]).predict_proba(X[500:, 3:])
+    assert log_loss(y[500:][rows], Q[rows]) < log_loss(y[500:][rows], without[rows]) + 0.02
+
+
+def test_partly_missing_scores_are_an_error():
+    X, y = make_scores(100, 2, 3)
+    X[5, 1] = np.nan
+    fusion = FusionCalibrator(2)
+    with pytest.raises(ValueError, match="1 of 100 rows"):
+        fusion.fit(X, y)
+    assert not hasattr(fusion, "classes_")
+
+
+@no_score
+@pytest.mark.parametrize("values", [slice(None), "of one class"])
+def test_a_score_without_two_classes_is_named(values):
+    X, y = make_scores(100, 2, 3)
+    X[slice(None) if isinstance(values, slice) else y != 0, 3:] = np.nan
+    with pytest.raises(ValueError, match="'score 1'"):
+        FusionCalibrator(2).fit(X, y)
+
+
+# --------------------------------------------------------------------------------------
+# Input.
+
+
+@pytest.mark.parametrize(
+    ("X", "remedy"),
+    [
+        (np.zeros((60, 2, 2)), "reshape"),
+        ([np.zeros((60, 2)), np.zeros((60, 2))], "hstack"),
+        (np.zeros((60, 5)), "5 columns"),
+    ],
+    ids=["3-d", "list", "columns"],
+)
+def test_shapes_have_a_remedy(X, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        FusionCalibrator(2).fit(X, np.tile([0, 1], 30))
+
+
+@pytest.mark.parametrize("n_scores", [0, 1.5, True, "2"])
+def test_invalid_numbers_of_scores(n_scores):
+    X, y = make_scores(60, 2, 2)
+    with pytest.raises(ValueError, match="n_scores"):
+        FusionCalibrator(n_scores).fit(X, y)
+
+
+def test_arrays_need_n_scores():
+    X, y = make_scores(60, 2, 2)
+    with pytest.raises(ValueError, match="n_scores"):
+        FusionCalibrator().fit(X, y)
+
+
+def test_names_of_a_frame():
+    X, y = make_scores(200, 2, 3)
+    names = [f"{judge}__logit_{k}" for judge in ("a", "b__c") for k in range(3)]
+    frame = pd.DataFrame(X, columns=names)
+    fusion = FusionCalibrator().fit(frame, y)
+    assert list(fusion.weights_) == fusion.score_names_ == ["a", "b__c"]
+    assert list(fusion.feature_names_in_) == names
+    np.testing.assert_array_equal(
+        fusion.predict_proba(frame), FusionCalibrator(2).fit(X, y).predict_proba(X)
+    )
+    for wrong in (frame[names[::-1]], frame.iloc[:, [0, 3, 1, 4, 2, 5]]):
+        with pytest.raises(ValueError, match=r"[Cc]olumns|feature names"):
+            FusionCalibrator().fit(wrong, y)
+        with pytest.raises(ValueError, match=r"[Cc]olumns|feature names"):
+            fusion.predict(wrong)
+    X, y = make_scores(200, 2, 2)
+    odds = pd.DataFrame(X[:, 1::2] - X[:, ::2], columns=["judge", "model"])
+    assert FusionCalibrator(2).fit(odds, y).score_names_ == ["judge", "model"]
+
+
+def test_dask_has_a_sentence():
+    dask = pytest.importorskip("dask.array")
+    X, y = make_scores(60, 2, 2)
+    with pytest.raises(ValueError, match="compute"):
+        FusionCalibrator(2).fit(dask.from_array(X), dask.from_array(y))
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    X, y = make_scores(200, 2, 3)
+    fusion = FusionCalibrator(2).fit(torch.tensor(X), torch.tensor(y))
+    expected = fusion.predict_proba(X)
+    np.testing.assert_array_equal(fusion.predict_proba(torch.tensor(X)), expected)
+    if not os.environ.get("SCIPY_ARRAY_API"):
+        return
+    with config_context(array_api_dispatch=True):
+        P, labels = fusion.predict_proba(torch.tensor(X)), fusion.predict(torch.tensor(X))
+    assert isinstance(P, torch.Tensor)
+    assert isinstance(labels, torch.Tensor)
+    np.testing.assert_array_equal(P.numpy(), expected)
+
+
+@no_score
+def test_float32_in_float32_out():
+    X, y = make_scores(200, 2, 3, gaps=0.1)
+    fusion = FusionCalibrator(2).fit(X, y)
+    P = fusion.predict_proba(X.astype(np.float32))
+    assert P.dtype == fusion.transform(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(P, fusion.predict_proba(X), atol=1e-5)
+
+
+def test_nullable_numbers_are_missing_scores():
+    X, y = make_scores(200, 3, 2)
+    odds = X[:, 1::2].copy()
+    odds[::7, 1] = np.nan
+    frame = pd.DataFrame(odds, columns=list("abc"))
+    P, Q = (FusionCalibrator(3).fit(f, y).predict_proba(f) for f in (frame, frame.convert_dtypes()))
+    np.testing.assert_allclose(P, Q, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_masked_classes_stay_impossible(n_classes):
+    X, y = make_scores(400, 2, n_classes)
+    masked = (y + 1) % n_classes
+    rows = np.arange(0, 400, 3)
+    X[rows, masked[rows]] = -np.inf
+    X[rows, n_classes + masked[rows]] = -np.inf
+    fusion = FusionCalibrator(2).fit(X, y)
+    P = fusion.predict_proba(X)
+    assert (P[rows, masked[rows]] == 0).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert np.isneginf(fusion.transform(X)[rows, masked[rows]]).all()
+    X[0, y[0]] = -np.inf
+    with pytest.raises(ValueError, match="-inf"):
+        FusionCalibrator(2).fit(X, y)
+
+
+def test_classes_without_rows_and_names_of_classes():
+    X, y = make_scores(300, 2, 4)
+    kept = y != 2
+    names = np.array(["d", "a", "c", "b"])
+    fusion = FusionCalibrator(2, classes=names).fit(X[kept], names[y[kept]])
+    assert list(fusion.classes_) == list(names)
+    P = fusion.predict_proba(X)
+    assert P[:, 2].max() < 0.2
+    assert np.isfinite(fusion.transform(X)).all()
+    assert fusion.score(X[kept], names[y[kept]]) > 0.5
+    assert set(fusion.predict(X)) <= set(names)
+
+
+# --------------------------------------------------------------------------------------
+# Weights, groups and folds.
+
+
+def test_rows_of_weight_zero_are_absent():
+    X, y = make_scores(300, 2, 3)
+    w = np.random.default_rng(0).integers(1, 4, 300).astype(float)
+    w[::4] = 0
+    P = FusionCalibrator(2).fit(X[w > 0], y[w > 0], w[w > 0]).predict_proba(X)
+    y[::4], X[::4] = 7, 99
+    weighted = FusionCalibrator(2).fit(X, y, w)
+    X = make_scores(300, 2, 3)[0]
+    np.testing.assert_array_equal(weighted.predict_proba(X), P)
+
+
+def test_a_weight_of_two_is_the_row_twice():
+    X, y = make_scores(200, 2, 3)
+    w = np.random.default_rng(0).integers(1, 3, 200)
+    rows = np.repeat(np.arange(200), w)
+    folds = [
+        (np.flatnonzero(np.arange(200) % 4 != k), np.flatnonzero(np.arange(200) % 4 == k))
+        for k in range(4)
+    ]
+    repeated = [tuple(np.flatnonzero(np.isin(rows, part)) for part in fold) for fold in folds]
+    P = FusionCalibrator(2, cv=folds).fit(X, y, w).predict_proba(X)
+    Q = FusionCalibrator(2, cv=repeated).fit(X[rows], y[rows]).predict_proba(X)
+    np.testing.assert_allclose(P, Q, atol=1e-4)
+
+
+def test_folds_do_not_split_groups():
+    X, y = make_scores(300, 2, 3)
+    groups = np.arange(300) // 3
+    folds = GroupKFold(5).split(X, y, groups)
+    by_hand = FusionCalibrator(2, cv=[*folds]).fit(X, y)
+    grouped = FusionCalibrator(2).fit(X, y, groups=groups)
+    assert grouped.loss_report_ == by_hand.loss_report_
+    assert grouped.loss_report_ != FusionCalibrator(2).fit(X, y).loss_report_
+    few = FusionCalibrator(2).fit(X, y, groups=np.arange(300) % 2)
+    assert few.loss_report_.keys() == grouped.loss_report_.keys()
+    with pytest.raises(ValueError, match="groups"):
+        FusionCalibrator(2).fit(X, y, groups=np.zeros(300))
+
+
+def test_groups_count_repeated_questions_once():
+    """Rows repeated in a group do not make the scores look better than they are."""
+    X, y = make_scores(150, 2, 3, noise=3)
+    rows = np.repeat(np.arange(150), 4)
+    honest = FusionCalibrator(2).fit(X, y).loss_report_["fusion"]
+    grouped = FusionCalibrator(2).fit(X[rows], y[rows], groups=rows).loss_report_["fusion"]
+    assert grouped > honest - 0.05
+
+
+def test_one_test_set_is_an_error():
+    X, y = make_scores(100, 2, 2)
+    with pytest.raises(ValueError, match="two test sets"):
+        FusionCalibrator(2, cv=[(np.arange(50), np.arange(50, 100))]).fit(X, y)
+
+
+def test_overlapping_test_sets_count_once():
+    X, y = make_scores(100, 2, 2)
+    parts = [np.arange(k, 100, 4) for k in range(4)]
+    cv = [(np.setdiff1d(np.arange(100), part), part) for part in parts]
+    once, twice = (FusionCalibrator(2, cv=splits).fit(X, y) for splits in (cv, cv + cv[:2]))
+    assert once.loss_report_ == twice.loss_report_
+
+
+# --------------------------------------------------------------------------------------
+# scikit-learn.
+
+
+def test_pipeline_of_classifiers():
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(400, 4))
+    y = (F[:, 0] + F[:, 1] * F[:, 2] + 0.5 * rng.normal(size=400) > 0).astype(int)
+    models = FeatureUnion(
+        [
+            ("line", LogitTransformer(LogisticRegression(), response_method="predict_proba")),
+            ("bayes", LogitTransformer(GaussianNB())),
+        ]
+    )
+    model = make_pipeline(models, FusionCalibrator(n_scores=2))
+    assert cross_val_score(model, F, y, cv=3, scoring="neg_log_loss").mean() > -0.65
+    named = make_pipeline(models, FusionCalibrator()).set_output(transform="pandas").fit(F, y)
+    assert list(named[-1].weights_) == ["line", "bayes"]
+    np.testing.assert_allclose(named.predict_proba(F), model.fit(F, y).predict_proba(F))
+
+
+def test_set_output_and_names():
+    X, y = make_scores(100, 2, 3)
+    fusion = FusionCalibrator(2).set_output(transform="pandas").fit(X, y)
+    frame = fusion.transform(X)
+    assert list(frame.columns) == ["logit_0", "logit_1", "logit_2"]
+    np.testing.assert_allclose(softmax(frame.to_numpy(), axis=1), fusion.predict_proba(X))
+    np.testing.assert_array_equal(frame, fusion.predict_log_proba(X))
+
+
+def test_another_calibrator_and_its_search():
+    X, y = make_scores(200, 2, 2)
+    fusion = FusionCalibrator(2, calibrator=PlattScaling()).fit(X, y)
+    assert all(isinstance(c, PlattScaling) for c in fusion.calibrators_)
+    grid = {"calibrator": [None, PlattScaling()]}
+    search = GridSearchCV(clone(fusion), grid, cv=3, scoring="neg_log_loss").fit(X, y)
+    assert search.best_score_ < 0
+    with pytest.raises(ValueError, match="calibrator"):
+        FusionCalibrator(2, calibrator="platt").fit(X, y)
+
+
+@no_score
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_checks_of_scikit_learn():
+    results = check_estimator(FusionCalibrator(1), on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed.keys() == expected_failed_checks(FusionCalibrator(1)).keys()
+
+
+@no_score
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_json(n_classes):
+    X, y = make_scores(200, 3, n_classes, gaps=0.2)
+    fusion = FusionCalibrator(3).fit(X, y)
+    read = from_json(to_json(fusion))
+    np.testing.assert_array_equal(read.predict_proba(X), fusion.predict_proba(X))
+    assert read.loss_report_ == fusion.loss_report_
+    odds = X[:, 1::n_classes]
+    two = FusionCalibrator(3).fit(odds, y > 0)
+    np.testing.assert_array_equal(
+        from_json(to_json(two)).predict_proba(odds), two.predict_proba(odds)
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Any scores.
+
+
+@no_score
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(10, 80),
+    n_scores=st.integers(1, 6),
+    n_classes=st.integers(2, 6),
+    gaps=st.sampled_from([0.0, 0.3, 0.8]),
+    scale=st.sampled_from([1e-6, 1.0, 1e4]),
+    seed=st.integers(0, 99),
+)
+def test_outputs_are_probabilities(n, n_scores, n_classes, gaps, scale, seed):
+    rng = np.random.default_rng(seed)
+    Z = scale * rng.normal(size=(n, n_scores, n_classes))
+    y = rng.integers(n_classes, size=n)
+    y[:2] = 0, 1
+    Z[2:][rng.random((n - 2, n_scores)) < gaps] = np.nan
+    X = Z.reshape(n, -1)
+    fusion = FusionCalibrator(n_scores, classes=range(n_classes)).fit(X, y)
+    P = fusion.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert (P > 0).all()
+    np.testing.assert_allclose(np.exp(fusion.predict_log_proba(X)), P)
+    # A prediction does not depend on other rows, nor on the order of the scores.
+    np.testing.assert_allclose(fusion.predict_proba(X[:3]), P[:3], rtol=1e-9)
+    order = rng.permutation(n_scores)
+    turned = FusionCalibrator(n_scores, classes=range(n_classes)).fit(Z[:, order].reshape(n, -1), y)
+    assert np.abs(turned.predict_proba(Z[:, order].reshape(n, -1)) - P).max() < 1e-3
+
+
+# --------------------------------------------------------------------------------------
+# Grades of judges.
+
+
+@no_score
+def test_judges_with_missing_answers():
+    X, y = make_scores(400, 3, 2, gaps=0.2)
+    grades = np.clip(np.round(3 + X[:, 1::2] - X[:, ::2]), 1, 5)
+    judges = make_pipeline(ScoreTransformer((1, 5), missing="keep"), FusionCalibrator(3))
+    judges.fit(grades, y)
+    assert log_loss(y, judges.predict_proba(grades)) < 0.6
+    kept = ScoreTransformer((1, 5), missing="keep").fit_transform(grades)
+    np.testing.assert_array_equal(np.isnan(kept), np.isnan(grades))
+    with pytest.raises(ValueError, match="keep"):
+        ScoreTransformer((1, 5)).fit(grades)
+
+
+def test_kept_rows_without_any_option():
+    L = np.log([[0.5, np.nan, 0.2], [np.nan] * 3])
+    kept = ScoreTransformer("log-probability", missing="keep").transform(L)
+    filled = ScoreTransformer("log-probability").transform(L)
+    np.testing.assert_array_equal(kept[0], filled[0])
+    assert np.isnan(kept[1]).all()
+    assert np.isfinite(filled[1]).all()
+    with pytest.raises(ValueError, match="missing"):
+        ScoreTransformer((0, 1), missing="drop").fit([[0], [1]])
