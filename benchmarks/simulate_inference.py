@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, softmax
-from sklearn.metrics import log_loss
 
 from skcalib import clinical, judge, metrics
 
@@ -116,7 +115,8 @@ def sharpened(P: np.ndarray, factor: float = 1.5) -> np.ndarray:
 
 def log_loss_of(y: np.ndarray, P: np.ndarray) -> float:
     """Log loss, for two or several classes."""
-    return float(log_loss(y, P, labels=np.arange(P.shape[1] if P.ndim > 1 else 2)))
+    p = np.where(y == 1, P, 1 - P) if P.ndim == 1 else P[np.arange(len(y)), y]
+    return float(-np.mean(np.log(np.maximum(p, 1e-300))))
 
 
 def brier_of(y: np.ndarray, P: np.ndarray) -> float:
