@@ -113,6 +113,7 @@ def drawn_hits(measured: MeasuredByBins, *, right: bool) -> Callable[[Random], A
         cell, p = place[0, order[first]], np.clip(scores / weight, 0, 1)
         return lambda random: np.bincount(cell, random.binomial(n, p) / n * weight, n_bins)
     exclusive = len(S) > 1 and measured.problem.kind != "multilabel"
+    right = right and measured.problem.kind != "top-label"  # the event is that a row is right
     draw, rows = label_draws(S, units, exclusive=exclusive, right=right), np.arange(len(w))
     size = n_bins * len(S)
     if exclusive:

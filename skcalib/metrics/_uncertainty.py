@@ -392,7 +392,7 @@ def _spiegelhalter(
     above = float(np.sum(shares * (event - p)))
     if numbers is not None:
         found = []
-        for right in (True,) if kind == "top-label" else (False, True):
+        for right in (False,) if kind == "top-label" else (False, True):
             draw = label_draws(p[None], numbers, exclusive=False, right=right)
             draws = np.array([shares @ (draw(random)[0] - p) for _ in range(n_resamples)])
             z = above / float(np.sqrt(np.mean(draws**2))) if draws.any() else 0.0
