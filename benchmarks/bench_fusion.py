@@ -177,8 +177,8 @@ def main() -> None:
             results.append(compare(*parts))
             print_losses(f"{name} {parts[0].shape[1]} x {parts[0].shape[2]}", results[-1])
         print_losses(f"mean of {len(results)}", mean_of(results))
-    for name in SIMULATIONS if options.simulations else []:
-        for n in (100, 1000):
+    for n in (100, 1000) if options.simulations else []:
+        for name in SIMULATIONS:
             results = [compare(*simulate(name, n, seed)[1:]) for seed in range(options.samples)]
             print_losses(f"{name}, {n} rows", mean_of(results))
 

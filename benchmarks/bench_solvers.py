@@ -1,10 +1,9 @@
 """Minimizers for each linear map: times as multiples of the time of the library's choice.
 
 The problems are the fits of vector and matrix scaling with ``alpha=1``, after temperature scaling.
-The library's choice is L-BFGS with a preconditioner as a ``method`` of ``scipy.optimize.minimize``,
-in single precision first if features are many, or Newton's method for two classes. The others are
-"trust-exact" with the whole Hessian, if the Hessian is small, and "L-BFGS-B" in coordinates in
-which the preconditioner at the identity is the unit matrix. Sigmoids of K classes are fitted at
+The library's choice is L-BFGS with a preconditioner as a ``method`` of ``scipy.optimize.minimize``.
+The other is "L-BFGS-B" in coordinates in which the preconditioner at the identity is the unit
+matrix, if there are few parameters. Sigmoids of K classes are fitted at
 once by ``newton``, and class by class by methods of SciPy. Run::
 
     python benchmarks/bench_solvers.py [--repeat 9] [--sizes 1000x2 5000x100] [--tol 1e-5]
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,7 +20,7 @@ from bench_methods import logits
 from scipy.optimize import minimize
 from timing import medians
 
-from skcalib._optimize.linear import Objective
+from skcalib._optimize.linear import LinearLoss
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.newton import parts_of
@@ -30,27 +28,27 @@ from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import Rows
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._scores.columns import margins
-from skcalib.scaling._linear import _objective
+from skcalib.scaling._linear import _linear_loss
 
-# Methods that need the Hessian, or the inverse of the preconditioner, have no more parameters.
+# Methods that need the inverse of the preconditioner have no more parameters.
 MANY_PARAMETERS = 512
 
 SIZES = ["200x2", "1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
 
 
-def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> Objective:
+def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> LinearLoss:
     """The objective that vector or matrix scaling minimizes."""
     Z, y = logits(n, n_columns)
     rows = Rows(Z, y, None)
     scale = fit_inverse_temperature(rows).value
-    objective = _objective(map_, rows, scale, 1 / (n + 1), normalize=True)
-    return replace(objective, regularization=Regularization.rule(objective.n_classes, n))
+    loss = _linear_loss(map_, rows, scale, 1 / (n + 1), normalize=True)
+    return loss.penalized_with(Regularization.rule(loss.n_classes, n))
 
 
-def whitened(objective: Objective, tol: float) -> None:
+def whitened(objective: LinearLoss, tol: float) -> None:
     """SciPy's own L-BFGS-B, in coordinates of the preconditioner, until the same gradient norm."""
     x0 = objective.identity
-    blocks = objective.map_.blocks(objective, x0)
+    blocks = objective.blocks(objective.moments(x0))
     inverse = np.array([blocks.solve(g) for g in np.eye(len(x0))])
     sizes, vectors = np.linalg.eigh((inverse + inverse.T) / 2)
     root = vectors * np.sqrt(np.maximum(sizes, 0))
@@ -66,14 +64,6 @@ def whitened(objective: Objective, tol: float) -> None:
 
     options = {"ftol": 0, "gtol": 0, "maxiter": 200}
     minimize(fun, 0 * x0, jac=True, method="L-BFGS-B", callback=stop, options=options)
-
-
-def trust_exact(objective: Objective, tol: float) -> None:
-    """SciPy's "trust-exact" with the whole Hessian."""
-    value, gradient, hessian = parts_of(objective.second_order, 3, objective.identity.shape)
-    options = {"gtol": tol, "initial_trust_radius": 100.0, "max_trust_radius": 1e100}
-    x0 = objective.identity
-    minimize(value, x0, jac=gradient, hess=hessian, method="trust-exact", options=options)
 
 
 def loss_of(one: RowSigmoids, theta: np.ndarray) -> float:
@@ -140,7 +130,6 @@ def main() -> None:
             n_parameters = len(objective.identity)
             methods = {"choice": lambda o=objective: o.minimize(args.tol, 200)}
             if n_parameters <= MANY_PARAMETERS:
-                methods["trust-exact"] = lambda o=objective: trust_exact(o, args.tol)
                 methods["L-BFGS-B"] = lambda o=objective: whitened(o, args.tol)
             show(f"{type(map_).__name__} {size}: {n_parameters} parameters", methods, args.repeat)
     for size in args.sizes:

@@ -12,11 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._validation.column_order import (
-    agreement_below_chance,
-    largest_columns,
-    suspect_columns,
-)
+from skcalib._input.column_order import agreement_below_chance, largest_columns, suspect_columns
 
 
 def make_weak_model(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skcalib._cli import jobs
-from skcalib._validation.labels import shown
+from skcalib._input.labels import shown
 from skcalib._version import versions
 from skcalib._warnings import MissingClassesWarning, ProbabilitiesWarning
 

@@ -15,16 +15,9 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import check_random_state
 
-from skcalib._rows import (
-    Array,
-    Bools,
-    Floats,
-    Indices,
-    Rows,
-    both_columns,
-)
-from skcalib._validation.groups import warn_of_equal_rows
-from skcalib._validation.labels import shown
+from skcalib._input.groups import warn_of_equal_rows
+from skcalib._input.labels import shown
+from skcalib._rows import Array, Bools, Floats, Indices, Rows, both_columns
 from skcalib._warnings import warn
 
 # From MANY_ROWS on, folds are folds of FEWER_ROWS.

@@ -15,15 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from skcalib._input.arrays import as_array, as_numpy
+from skcalib._input.dask import collection_row, map_collection
+from skcalib._input.labels import as_labels, encode
+from skcalib._input.rows import (
+    check_fit,
+    check_fitted,
+    check_new_logits,
+)
 from skcalib._rows import Array, Floats, Rows, arrays, map_blocks
-from skcalib._rows.arrays import on_host
-from skcalib._rows.dask import collection_row, map_collection
-from skcalib._rows.inputs import as_array, as_numpy, checked_rows
-from skcalib._validation import inputs, labels
 
 from ._version import Versioned
 
@@ -115,36 +118,8 @@ class BaseCalibrator(
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
-        if type(X) is not np.ndarray or X.ndim != 2:
-            inputs.check_not_swapped(y=y, X=X)
-            X = as_array(X)
-        rows = self._validate_rows(X, y, sample_weight)
+        X, rows = check_fit(self, X, y, sample_weight)
         return set_fitted(self, X, rows.classes, self._fit(rows))
-
-    def _validate_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Rows:
-        """Rows of logits, class indices and positive weights, with the classes."""
-        check = partial(inputs.check_rows, estimator=type(self).__name__)
-        rows, statistics = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-        if len(statistics.labels) == 1:
-            only = labels.shown(statistics.labels)
-            raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-        classes = labels.resolve_classes(
-            statistics.labels, rows.n_columns, self.classes, X, categories=statistics.categories
-        )
-        rows = rows.relabel(
-            partial(labels.encode, classes=classes),
-            classes=classes,
-            masked=statistics.masked,
-            order=statistics.categories,
-        )
-        labels.check_column_order(rows, named=self.classes is not None)
-        if statistics.masked:
-            self._check_takes_masked(masked=True)
-            inputs.check_labels_are_not_masked(rows)
-        if statistics.like_probabilities:
-            inputs.warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
-        inputs.warn_of_small_weights(statistics.weight, statistics.n_rows)
-        return rows
 
     def transform(self, X: ArrayLike) -> Floats:
         """Calibrated logits.
@@ -233,20 +208,8 @@ class BaseCalibrator(
 
     def _fitted_for(self, X: Any) -> Self:  # noqa: ARG002
         """Return the fitted calibrator that predicts for ``X``, or raise a NotFittedError."""
-        inputs.check_fitted(self)
+        check_fitted(self)
         return self
-
-    def _check_takes_masked(self, *, masked: bool) -> None:
-        """Raise a ValueError if classes are masked and the calibrator cannot leave them out."""
-        if masked and not self._takes_masked:
-            name = type(self).__name__
-            raise ValueError(
-                f"{name} mixes the logits of all classes, so X must hold finite ones, got -inf. "
-                "Use VectorScaling or another calibrator that maps each class separately if "
-                "-inf marks a masked class, that is, one that is impossible in a row; if they are "
-                "logarithms of zero probabilities, clip these before taking the log, as in "
-                "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
-            )
 
 
 Calibrator = TypeVar("Calibrator", bound=BaseCalibrator)
@@ -323,43 +286,17 @@ def predictions(
     on its device unless ``on_device`` is False, by default if the calibrator can.
     """
     calibrator = calibrator._fitted_for(X)  # noqa: SLF001
-    X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
-    if arrays.is_tensor(X):
-        on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001
-        return _predictions_of_tensor(calibrator, X, output, on_device=on_device)
-    labels.check_column_names(X, calibrator.classes_)
-    if arrays.is_dask(X):
-        # A copy, since lazy outputs must not change when the estimator is fitted again.
-        return map_collection(partial(_predictions_in_memory, copy(calibrator), output), X)
-    return _predictions_in_memory(calibrator, output, X)
-
-
-def _predictions_in_memory(calibrator: BaseCalibrator, output: Output, X: Any) -> Array:
-    """Return outputs for logits in an array, a data frame or a chunk of Dask."""
-    Z = inputs.logits_for(calibrator, X)
+    on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001
+    if arrays.is_dask(X):  # a copy, since the estimator may be fitted again before the outputs
+        f = partial(predictions, copy(calibrator), output=output)
+        return map_collection(f, as_array(X, n_columns=calibrator.n_features_in_))
+    Z, give_back = check_new_logits(calibrator, X, on_device=on_device)
+    if not isinstance(Z, np.ndarray):
+        with arrays.in_full_precision(Z):
+            return output(_moved_to(calibrator, Z), Z)
     if not len(Z):  # no rows have outputs of the same type as one row
-        return output(calibrator, np.zeros((1, Z.shape[1]), Z.dtype))[:0]
-    calibrator._check_takes_masked(masked=inputs.check_finite(Z))  # noqa: SLF001
-    if len(Z) > 1:
-        inputs.warn_of_new_probabilities(Z)
-    return map_blocks(partial(output, calibrator), Z)
-
-
-def _predictions_of_tensor(
-    calibrator: BaseCalibrator, X: Any, output: Output, *, on_device: bool
-) -> Any:
-    """Return outputs for a tensor, computed on its device or on the host."""
-    if 0 in X.shape:
-        check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
-    validate_data(calibrator, X, reset=False, skip_check_array=True)
-    if not on_device:
-        arrays.check_needs_no_gradients(X, "X")
-        return arrays.following(_predictions_in_memory(calibrator, output, on_host(X)), X)
-    calibrator._check_takes_masked(masked=inputs.check_finite(X))  # noqa: SLF001
-    if X.shape[0] > 1:
-        inputs.warn_of_new_probabilities(X)
-    with arrays.in_full_precision(X):
-        return output(_moved_to(calibrator, X), X)
+        return give_back(output(calibrator, np.zeros((1, Z.shape[1]), Z.dtype))[:0])
+    return give_back(map_blocks(partial(output, calibrator), Z))
 
 
 def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
@@ -377,7 +314,7 @@ def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
         known = np.unique(predicted)
-        y, predicted = labels.encode(labels.as_labels(y), known), labels.encode(predicted, known)
+        y, predicted = encode(as_labels(y), known), encode(predicted, known)
     w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")
     return float(accuracy_score(y, predicted, sample_weight=w))
 
@@ -430,7 +367,7 @@ class IncreasingMap:
             Raw log-odds, float64. -inf where all raw log-odds have calibrated log-odds of at least
             ``X``, and inf where none have.
         """
-        inputs.check_fitted(self)
+        check_fitted(self)
         target = np.asarray(as_numpy(X, "X"), dtype=np.float64)
         if target.ndim != 2 or target.shape[1] != 1 or np.isnan(target).any():
             raise ValueError(

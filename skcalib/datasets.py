@@ -9,7 +9,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from skcalib._rows import Array, ArrayLike, Floats, map_blocks
 
-from ._validation.inputs import check_integer, check_real
+from ._input.parameters import check_integer, check_real
 
 __all__ = ["load_digits_logits", "make_logits"]
 

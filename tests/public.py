@@ -159,6 +159,7 @@ OBJECTS = {
     "CalibratorComparison": lambda: skcalib.compare_calibrators(
         LOGITS, LABELS, calibrators={"temperature": skcalib.TemperatureScaling()}, cv=2
     ),
+    "FusionCalibrator": lambda: skcalib.fusion.FusionCalibrator(1),
     "LogitTransformer": lambda: skcalib.LogitTransformer(LogisticRegression(), cv=2),
     "OnlineCalibrator": _online,
     "ReliabilityCurve": lambda: skcalib.metrics.reliability_curve(LABELS, PROBABILITIES),

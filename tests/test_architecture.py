@@ -73,6 +73,7 @@ def test_no_other_private_names_of_scikit_learn():
 EXTRAS = {
     "comparison._comparison": {"pandas"},
     "_rows.dask": {"dask"},
+    "_input.dask": {"dask"},
     "_cli.reading": {"dask", "pandas"},
     "_cli.jobs": {"pandas", "pyarrow", "skops"},
     "export._graph": {"onnx"},

@@ -17,10 +17,10 @@ from typing import IO, Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from skcalib._input.labels import shown
+from skcalib._input.logits import kinds_of_probabilities
 from skcalib._output import replacing
 from skcalib._rows import Array
-from skcalib._validation.inputs import kinds_of_probabilities
-from skcalib._validation.labels import shown
 from skcalib._warnings import warn
 from skcalib.comparison import compare_calibrators
 from skcalib.datasets import load_digits_logits

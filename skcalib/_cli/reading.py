@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skcalib._input.labels import shown
 from skcalib._rows import Array
-from skcalib._validation.labels import shown
 
 ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".tsv", ".parquet")
 

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from skcalib._input.labels import SEVERAL_LABELS, shown
 from skcalib._rows import Array, Floats, on_host
-from skcalib._validation.labels import SEVERAL_LABELS, shown
 from skcalib.base import BaseCalibrator
 
 # Calibrators for the methods of scikit-learn's CalibratedClassifierCV.

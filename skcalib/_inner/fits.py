@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,31 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skcalib import base
+from skcalib._input.labels import encode, shown
+from skcalib._input.logits import refuse_masked
 from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
-from skcalib._validation.labels import encode, shown
 from skcalib._warnings import Messages, give
 from skcalib.base import BaseCalibrator
 
 from .checks import group_params, inherits, params_named, weight_params
+
+
+class UntilFit:
+    """Attribute of a calibrator that needs no fit, computed until ``fit`` sets it.
+
+    ``compute`` raises an AttributeError if the calibrator needs a fit.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute = compute
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, calibrator: Any, owner: type) -> Any:
+        if calibrator is None:
+            raise AttributeError(f"{owner.__name__} has {self.name} after fit only.")
+        return self.compute(calibrator)
 
 
 def fit_calibrator(
@@ -83,7 +102,8 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
     if not isinstance(Z, np.ndarray):  # a graph that is built, or a tensor in a module
         return output_of(calibrator, base.log_probabilities, Z)
     if inherits(calibrator, "predict_proba"):
-        calibrator._check_takes_masked(masked=bool(np.isneginf(Z.min())))  # noqa: SLF001
+        if np.isneginf(Z.min()):
+            refuse_masked(calibrator)
         return base.log_probabilities(calibrator, Z)
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
     known = np.asarray(on_host(getattr(calibrator, "classes_", classes)))

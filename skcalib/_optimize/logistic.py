@@ -56,20 +56,20 @@ class Sigmoids(Protocol):
         """Mean target (K,)."""
 
     def loss(self, theta: Floats) -> float:
-        """Sum of the objectives at ``theta`` (K, d). Only methods other than newton call it."""
+        """Return the sum of the objectives at ``theta`` (K, d), for methods other than newton."""
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
+        """Return gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
 
 
 def fit_sigmoids(
     sigmoids: Sigmoids, start: Floats, low: Floats | None = None
 ) -> optimize.OptimizeResult:
-    """Parameters ``x`` (K, d) of least loss, at least ``low`` (K, d) if given.
+    """Return the parameters ``x`` (K, d) that minimize the loss, above ``low`` (K, d) if given.
 
-    ``nfev`` is the number of passes over the rows. The first step from slopes of zero is the step
-    of linear regression, lengthened: the best slope for two normal distributions is larger by one
-    over the unexplained share of the variance, if the mean target is 1/2.
+    ``nfev`` is the number of passes over the rows. The first step from slopes of zero is a step of
+    linear regression, lengthened: for two normal distributions and a mean target of 1/2 the best
+    slope is larger by the factor 1 / (1 - R^2).
     """
     rate = np.clip(sigmoids.rate, 1e-10, 1 - 1e-10)
 
@@ -111,7 +111,7 @@ class RowSigmoids:
     def of(
         cls, rows: Rows, features: FeaturesOf, prior: Prior | None = None, *, smooth: bool
     ) -> RowSigmoids:
-        """Regressions with targets 1 and 0, or with the targets of Platt (1999) if ``smooth``."""
+        """Return regressions with targets 1 and 0, or with Platt's targets (1999) if ``smooth``."""
         K = rows.n_columns
 
         def count(U: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -140,7 +140,7 @@ class RowSigmoids:
         return np.column_stack([np.zeros_like(rate), logit(rate)])
 
     def loss(self, theta: Floats) -> float:
-        """Sum of the objectives at ``theta`` (K, d)."""
+        """Return the sum of the objectives at ``theta`` (K, d)."""
         features, high, low = self.features, self.high, self.low  # blocks must not hold the rows
 
         def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -158,7 +158,7 @@ class RowSigmoids:
         return float(total)
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
+        """Return gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
         d, features, high, low = theta.shape[1], self.features, self.high, self.low
 
         def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
@@ -186,7 +186,7 @@ class RowSigmoids:
         return gradient, hessian
 
     def share_wrong(self, theta: Floats) -> Floats:
-        """Share of the weight on the wrong side of 1/2 for each sigmoid: (K,).
+        """Return the share (K,) of the weight that each sigmoid puts on the wrong side of 1/2.
 
         The share is 1 for a class without rows that count.
         """
@@ -204,7 +204,7 @@ class RowSigmoids:
 
 
 def _scores(theta: Floats, F: list[Floats]) -> Floats:
-    """Arguments (m, K) of the sigmoids."""
+    """Return the arguments (m, K) of the sigmoids, for ``theta`` (K, d)."""
     S = F[0] * theta[:, 0]
     for f, slope in zip(F[1:], theta.T[1:-1], strict=True):
         S += f * slope
@@ -213,9 +213,9 @@ def _scores(theta: Floats, F: list[Floats]) -> Floats:
 
 
 def _moments(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
-    """Sums of ``R`` times each feature, and of ``Q`` times each pair of features: (d + d * d, K).
+    """Return sums of ``R`` times features and ``Q`` times pairs of features: (d + d * d, K).
 
-    The features ``F`` lack the last one, which is 1.
+    ``R``, ``Q`` and the features ``F`` are (m, K). The last feature, which is 1, is not in ``F``.
     """
     d = len(F) + 1
 

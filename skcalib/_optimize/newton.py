@@ -28,10 +28,10 @@ SMALLEST_CURVATURE = 1e-12
 def parts_of(
     at: Callable[[Floats], tuple[Any, ...]], n_parts: int, shape: tuple[int, ...]
 ) -> list[Callable[[Floats], Any]]:
-    """Functions of flat parameters for the value, the gradient and so on, from one call of ``at``.
+    """Return functions of flat parameters for the value, the gradient and so on.
 
-    ``at`` takes parameters of a shape and returns ``n_parts`` results. SciPy asks for the value and
-    the derivatives one by one: results are stored by the bytes of the parameters, so that ``at``
+    ``at`` maps parameters of a shape to ``n_parts`` results. SciPy asks for the value and the
+    derivatives one by one. Results are cached by the bytes of the parameters, so that ``at``
     passes over the rows once.
     """
     latest = lru_cache(maxsize=4)(lambda x: at(np.frombuffer(x).reshape(shape)))
@@ -55,37 +55,38 @@ def newton(
     first_length: Callable[[Floats], Floats] | None = None,
     **_: Any,
 ) -> optimize.OptimizeResult:
-    """Newton's method for a sum of K convex functions of d parameters, each with its own steps.
+    """Minimize a sum of K convex functions of d parameters by Newton's method.
 
-    Only lower bounds are observed. A step that would cross a bound leads to the minimum of the
-    quadratic model within the bounds. If the slope at the end of a step is positive and more than
-    half as steep as at its start, linear interpolation of the slope shortens the step. This suits
-    convex functions and needs derivatives only: ``fun`` is not called. The search for a function
-    ends at a step with a promised decrease of at most ``tol`` (K,) / 2. This last step is taken
-    without an evaluation at its end, since its error is quadratic in the step. ``first_length``
-    returns the lengths of the first steps (K,) from twice their promised decreases (K,).
+    Each function has a step length of its own. Only lower bounds are observed. A step that would
+    cross a bound leads to the minimum of the quadratic model within the bounds. If the slope at the
+    end of a step is positive and more than half as steep as at its start, linear interpolation of
+    the slope shortens the step. This suits convex functions and needs derivatives only: ``fun`` is
+    not called. The search for a function ends at a step with a promised decrease of at most ``tol``
+    (K,) / 2. The last step is taken without an evaluation at its end, since its error is quadratic
+    in the step. ``first_length`` returns the lengths of the first steps (K,) from twice their
+    promised decreases (K,).
     """
     d = (hessian := hess(x0)).shape[-1]  # a single function may have a Hessian (d, d)
     shape, blocks = (x0.size // d, d), (-1, d, d)
     x, gradient, hessian = x0.reshape(shape), jac(x0).reshape(shape), hessian.reshape(blocks)
     low = None if bounds is None else np.reshape([low for low, _ in bounds], shape)
-    least = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
-    step, n_passes = _steps(x, gradient, hessian, least, low), 1
+    smallest = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
+    step, n_passes = _steps(x, gradient, hessian, smallest, low), 1
     slope = np.einsum("kd,kd->k", gradient, step)
     length: Floats = np.ones(len(x)) if first_length is None else first_length(-slope)
     while not (done := -slope <= tol).all() and n_passes < maxiter:
         n_passes += 1
         trial = x + length[:, None] * step
-        ahead = jac(trial.ravel()).reshape(shape)
-        rise = np.einsum("kd,kd->k", ahead, step)
+        new_gradient = jac(trial.ravel()).reshape(shape)
+        rise = np.einsum("kd,kd->k", new_gradient, step)
         good = (rise <= -0.5 * slope) & ~done
         ended = good | done
         shorter = np.maximum(slope / (slope - np.maximum(rise, np.finfo(float).tiny)), 0.1)
         length = np.where(ended, 1, length * np.minimum(shorter, 0.9))
         moved = good[:, None]
         hessian = np.where(moved[..., None], hess(trial).reshape(blocks), hessian)
-        step = np.where(moved, _steps(trial, ahead, hessian, least, low), step)
-        x, gradient = np.where(moved, trial, x), np.where(moved, ahead, gradient)
+        step = np.where(moved, _steps(trial, new_gradient, hessian, smallest, low), step)
+        x, gradient = np.where(moved, trial, x), np.where(moved, new_gradient, gradient)
         slope = np.einsum("kd,kd->k", gradient, step)
     return optimize.OptimizeResult(
         x=(x + np.where(done[:, None], step, 0)).ravel(),
@@ -98,12 +99,16 @@ def newton(
 
 
 def _steps(
-    x: Floats, gradient: Floats, hessian: Floats, least: Floats, low: Floats | None
+    x: Floats, gradient: Floats, hessian: Floats, smallest: Floats, low: Floats | None
 ) -> Floats:
-    """Newton steps (K, d) within the bounds, with curvatures of at least ``least`` (K, d)."""
+    """Return Newton steps (K, d) within the lower bounds ``low`` (K, d).
+
+    ``x``, ``gradient`` and the smallest curvatures ``smallest`` are (K, d); ``hessian`` is
+    (K, d, d).
+    """
     diagonal = np.einsum("kii->ki", hessian)
     # Parameters without curvature at the start do not move.
-    size = np.where(least > 0, np.sqrt(np.maximum(diagonal, least)), np.inf)
+    size = np.where(smallest > 0, np.sqrt(np.maximum(diagonal, smallest)), np.inf)
     # Correlations are well conditioned in any units of the features.
     scaled = hessian / (size[:, :, None] * size[:, None, :])
     np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
@@ -115,7 +120,10 @@ def _steps(
 
 
 def _bounded_step(x: Floats, gradient: Floats, hessian: Floats, low: Floats) -> Floats:
-    """Step to the minimum of a quadratic function above the bounds."""
+    """Return the step (d,) to the minimum of a quadratic function above the bounds ``low`` (d,).
+
+    ``x`` and ``gradient`` are (d,); ``hessian`` is (d, d).
+    """
     curvatures, basis = np.linalg.eigh(hessian)
     roots = np.sqrt(np.maximum(curvatures, SMALLEST_CURVATURE * max(curvatures[-1], 1)))
     # The function is half the squared residual of linear equations. (scipy.optimize.nnls does not

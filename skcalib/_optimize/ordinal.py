@@ -26,7 +26,10 @@ LOWEST_LOGIT = -700.0
 def loss_gradient(
     parameters: Floats, smoothing: float, Z: Floats, y: Indices, w: Floats | None
 ) -> Floats:
-    """Log loss summed over the rows of a block, and its three derivatives: (4,)."""
+    """Return the summed log loss and its three derivatives by the parameters: (4,).
+
+    ``Z`` is (m, K); ``y`` and ``w`` are (m,).
+    """
     log_temperature, log_slope, intercept = parameters
     slope = np.exp(log_slope)
     Z = both_columns(Z)
@@ -75,7 +78,7 @@ def loss_gradient(
 
 
 def _sums_around(E: Floats, y: Indices) -> tuple[Floats, Floats]:
-    """Sums of each row over the columns below, and above, the label."""
+    """Return the sums (m,) of each row of ``E`` (m, K) below the label, and above it."""
     rows = np.arange(len(y))
     total = np.cumsum(E, axis=1)
     reverse = np.cumsum(E[:, ::-1], axis=1)[:, ::-1]
@@ -87,7 +90,7 @@ def _sums_around(E: Floats, y: Indices) -> tuple[Floats, Floats]:
 def fit_ordinal(
     rows: Rows, temperature: float, smoothing: float, alpha: float, max_iter: int
 ) -> OptimizeResult:
-    """Parameters that minimize the log loss with a ridge penalty toward temperature scaling."""
+    """Fit the parameters by the log loss with a ridge penalty toward temperature scaling."""
     start = np.array([np.log(temperature), 0.0, 0.0])
 
     def objective(x: Floats) -> tuple[float, Floats]:

@@ -29,13 +29,13 @@ MAX_PASSES = 100
 
 
 def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
-    """The terms of the function without their slopes, each of the shape of the scores ``L``."""
+    """Yield the terms of the function without their slopes, in the shape of the scores ``L``."""
     for low, high in pairwise([-np.inf, *arrays.on_host(knots).tolist(), np.inf]):
         yield arrays.namespace(L).clip(L, low, high)
 
 
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
-    """Values of the function at the scores ``L``."""
+    """Return the function at the scores ``L``."""
     S = arrays.namespace(L).zeros_like(L)
     for term, slope in zip(terms(L, knots), arrays.like(slopes, L, L.dtype), strict=True):
         S = S + term * slope
@@ -43,25 +43,26 @@ def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
 
 
 def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Summed log loss of a block, its gradient (p,), and sums for :func:`_hessian`, as one array.
+    """Return the summed log loss, its gradient (p,), and sums for :func:`_hessian` in one array.
 
-    ``L`` are finite log-probabilities. Double precision is needed, since variances on segments may
-    be small differences of large numbers.
+    ``slopes`` are (p,), ``L`` is (m, K), ``y`` and ``w`` are (m,). ``L`` are finite
+    log-probabilities. Double precision is needed, since variances on segments may be small
+    differences of large numbers.
     """
     L, w = L.astype(np.float64, copy=False), np.ones(len(y)) if w is None else w
-    each = np.arange(len(y))
+    i = np.arange(len(y))
     S = mask_scores(piecewise(L, knots, slopes), L)
     S -= S.max(axis=1, keepdims=True)
     P = np.exp(S)
     total = P.sum(axis=1)
     P /= total[:, None]
-    loss = w @ (np.log(total) - S[each, y])
+    loss = w @ (np.log(total) - S[i, y])
     means, firsts, squares = [], [], []
     for segment, origin in zip(terms(L, knots), _origins(knots).tolist(), strict=True):
         term = segment - origin
         product = P * term
         means.append(product.sum(axis=1))
-        firsts.append(w @ (means[-1] - term[each, y]))
+        firsts.append(w @ (means[-1] - term[i, y]))
         squares.append(w @ np.einsum("ij,ij->i", product, term))
     mean = np.array(means)
     products = (mean * w) @ mean.T
@@ -69,12 +70,12 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
 
 
 def _origins(knots: Floats) -> Floats:
-    """Constants that are subtracted from the terms: (p,)."""
+    """Return the constants (p,) that are subtracted from the terms."""
     return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
 
 
 def _hessian(knots: Floats, sums: Floats) -> Floats:
-    """Hessian (p, p) from sums of the means of terms, of their squares, and of products of means.
+    """Return the Hessian (p, p) from means of the terms, their squares, and products of means.
 
     Products of two terms are not needed: on a segment the terms of the lower segments are constant.
     """
@@ -94,7 +95,7 @@ class PiecewiseLoss:
     ridge: float
 
     def at(self, slopes: Floats) -> tuple[float, Floats, Floats]:
-        """Value, gradient (p,) and Hessian (p, p) at ``slopes``."""
+        """Return the value, gradient (p,) and Hessian (p, p) at ``slopes`` (p,)."""
         p, off = len(slopes), slopes - 1
         sums = self.rows.sum(partial(derivatives, self.knots, slopes))
         mean = sums / self.rows.weight
@@ -103,15 +104,15 @@ class PiecewiseLoss:
         return value, mean[1 : p + 1] + 2 * self.ridge * off, hessian
 
 
-def fit_slopes(loss: PiecewiseLoss, start: Floats, least: float) -> optimize.OptimizeResult:
-    """Slopes ``x`` (p,) of at least ``least`` at the minimum of the loss."""
+def fit_slopes(loss: PiecewiseLoss, start: Floats, smallest: float) -> optimize.OptimizeResult:
+    """Return the slopes ``x`` (p,) that minimize the loss, none below ``smallest``."""
     value, gradient, hessian = parts_of(loss.at, 3, start.shape)
     return optimize.minimize(
         value,
         start,
         jac=gradient,
         hess=hessian,
-        bounds=[(least, np.inf)] * len(start),
+        bounds=[(smallest, np.inf)] * len(start),
         method=newton,
         options={"tol": 1e-10, "maxiter": MAX_PASSES},  # the last step squares the error
     )

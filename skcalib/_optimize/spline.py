@@ -33,12 +33,12 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import OptimizeResult
 from scipy.special import expit, log_expit
 
-from skcalib._optimize.linear import LEAST_REST, NOISE
 from skcalib._optimize.logistic import fit_sigmoids
+from skcalib._optimize.strength import SMALLEST_REST
 from skcalib._rows import Floats, Indices, Rows, arrays
 from skcalib._rows.arrays import is_event
 
-# Cells between the least and the largest score of each class.
+# Cells between the smallest and the largest score of each class.
 N_SCORE_CELLS = 512
 
 # Scores of a class that vary by at most this number of rounding errors are equal.
@@ -56,7 +56,7 @@ SHARE_OUTSIDE = 0.02
 
 @cache
 def unit_splines(n_knots: int) -> CubicSpline:
-    """The natural splines that are 1 at one of J equidistant knots in [0, 1], and 0 at the others.
+    """Return the natural splines that are 1 at one of J equidistant knots in [0, 1], else 0.
 
     Any natural spline is their sum, weighted by its values at the knots.
     """
@@ -64,7 +64,7 @@ def unit_splines(n_knots: int) -> CubicSpline:
 
 
 def value_slopes(n_knots: int) -> Floats:
-    """The matrix (J - 1, J) from values at the knots to coefficients of the slope.
+    """Return the matrix (J - 1, J) from values at the knots to coefficients of the slope.
 
     The coefficients belong to quadratic B-splines, which are positive and sum to 1: the spline
     increases if all coefficients are positive (Ramsay, "Monotone regression splines in action",
@@ -75,13 +75,13 @@ def value_slopes(n_knots: int) -> Floats:
 
 
 def value_powers(n_knots: int) -> Floats:
-    """The matrix (J + 1, J) from values at the knots to the coefficients of :func:`powers`."""
+    """Return the matrix (J + 1, J) from values at the knots to coefficients of :func:`powers`."""
     cubes, _, slopes, values = unit_splines(n_knots).c
     return np.vstack([values[0], slopes[0], np.diff(cubes, axis=0, prepend=0)])
 
 
 def smooth_basis(n_knots: int) -> Floats:
-    """Values at the knots of J splines that span all: (J, J), a column for each.
+    """Return the values at the knots of J splines that span all, one per column: (J, J).
 
     The last spline is 1 and the spline before it ``u - 1/2``. The other splines have roughness 1
     and are orthogonal with respect to it, and to lines at the knots.
@@ -96,7 +96,7 @@ def smooth_basis(n_knots: int) -> Floats:
 
 
 def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
-    """The functions 1, u, and a cube above each knot except the last, linear outside [0, 1]."""
+    """Yield the functions 1, u, and a cube above each knot but the last, linear outside [0, 1]."""
     xp = arrays.namespace(U)
     yield xp.ones_like(U)
     yield U
@@ -110,7 +110,7 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
 
 
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
-    """Splines with coefficients (J + 1, K) at the points ``U`` (m, K), one for each column."""
+    """Return splines with coefficients (J + 1, K), one per column, at the points ``U`` (m, K)."""
     S = arrays.namespace(U).zeros_like(U)
     for power, r in zip(powers(U, len(coefficients) - 1), coefficients, strict=True):
         S = S + power * arrays.like(r, U)
@@ -126,7 +126,7 @@ class ScoreCells(NamedTuple):
 
 
 def score_cells(rows: Rows) -> list[ScoreCells]:
-    """Cells of each column of rows of scores. Infinite scores do not count."""
+    """Return the cells of each column of the scores. Infinite scores do not count."""
     low, high = rows.sum(_range, merge=np.maximum) * [[-1], [1]]
     width = np.maximum(high - low, 0)
     rounding = ROUNDINGS * np.finfo(rows.dtype).eps * np.maximum(np.abs([low, high]).max(axis=0), 1)
@@ -140,20 +140,23 @@ def score_cells(rows: Rows) -> list[ScoreCells]:
 
 
 def _range(M: Floats, *_: object) -> Floats:
-    """Minus the least and the largest finite score of each column: (2, K)."""
-    there = np.isfinite(M)
-    limits = [np.max(S, axis=0, where=there, initial=-np.inf) for S in (-M, M)]
+    """Return minus the smallest, and the largest, finite score of each column: (2, K)."""
+    is_finite = np.isfinite(M)
+    limits = [np.max(S, axis=0, where=is_finite, initial=-np.inf) for S in (-M, M)]
     return np.array(limits, dtype=np.float64)
 
 
 def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Weight, positives and summed scores in the cells of each column: (3, K, N_SCORE_CELLS)."""
+    """Return weight, positives and summed scores of the cells: (3, K, N_SCORE_CELLS).
+
+    ``low`` and ``per_cell`` are (K,), ``M`` is (m, K), ``y`` and ``w`` are (m,).
+    """
     K = M.shape[1]
-    there = np.isfinite(M)
-    M = np.where(there, M, low).astype(np.float64, copy=False)
+    is_finite = np.isfinite(M)
+    M = np.where(is_finite, M, low).astype(np.float64, copy=False)
     cell = np.minimum((M - low) * per_cell, N_SCORE_CELLS - 1).astype(np.intp)
     cell += np.arange(K) * N_SCORE_CELLS
-    W = there.astype(np.float64) if w is None else there * w[:, None]
+    W = is_finite.astype(np.float64) if w is None else is_finite * w[:, None]
     sums = W, W * is_event(y, K), W * M
     counts = [np.bincount(cell.ravel(), S.ravel(), K * N_SCORE_CELLS) for S in sums]
     return np.array(counts, dtype=np.float64).reshape(3, K, N_SCORE_CELLS)
@@ -179,13 +182,13 @@ class CellSigmoids:
         return np.full(len(self.ridge), self.targets.sum() / self.total)
 
     def loss(self, theta: Floats) -> float:
-        """Sum of the objectives at ``theta`` (L, d)."""
+        """Return the sum of the objectives at ``theta`` (L, d)."""
         w, S = self.cells.weight, self.features @ theta.T
         losses = ((w - self.targets) @ S - w @ log_expit(S)) / self.total
         return float(losses.sum() + (self.ridge * theta**2).sum())
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Gradients (L, d) and Hessians (L, d, d) at ``theta`` (L, d)."""
+        """Return gradients (L, d) and Hessians (L, d, d) at ``theta`` (L, d)."""
         F, w = self.features, self.cells.weight[:, None]
         P = expit(F @ theta.T)
         gradient = (w * P - self.targets[:, None]).T @ F / self.total + 2 * self.ridge * theta
@@ -194,24 +197,25 @@ class CellSigmoids:
         return gradient, hessian
 
     def leave_one_out_losses(self, theta: Floats) -> Floats:
-        """Summed approximate leave-one-out log losses at the minima ``theta`` (L, d): (L,).
+        """Return leave-one-out log losses (L,) of all rows at the minima ``theta`` (L, d).
 
-        A weight of one is left out at a time, for rows of any weight. Without it one Newton step
-        moves the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the leverage
-        ``a`` (see :mod:`skcalib._optimize.linear`).
+        A weight of one is left out at a time, for rows of any weight. One Newton step without it
+        changes the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the leverage
+        ``a`` (see :mod:`skcalib._optimize.strength`).
         """
         (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)
         hessian = self.total * self.derivatives(theta)[1]
         size = np.einsum("lii->l", hessian)[:, None, None]
-        inverse = np.linalg.inv(hessian + NOISE * size * np.eye(theta.shape[1]))
+        # An equation of a row with nearly all of the weight would be singular.
+        inverse = np.linalg.inv(hessian + 1e-10 * size * np.eye(theta.shape[1]))
         A = np.einsum("lij,ij->il", self.features @ inverse, self.features)
-        A /= np.maximum(1 - A * P * (1 - P), LEAST_REST)
+        A /= np.maximum(1 - A * P * (1 - P), SMALLEST_REST)
         log_positive, log_other = log_expit(S + A * (P - 1)), log_expit(-S - A * P)
         return -(positives @ log_positive + (weight - positives) @ log_other)
 
     def penalized(self, strengths: Floats) -> CellSigmoids:
-        """The regressions with these strengths, times N, on all parameters except the last two."""
+        """Return the regressions with penalties on all parameters except the last two, times N."""
         bends = np.append(np.ones(self.features.shape[1] - 2), [0, 0])
         return replace(self, ridge=np.outer(strengths, bends) / self.total)
 
@@ -234,23 +238,23 @@ class Splines:
 
     @classmethod
     def of(cls, rows: Rows, n_knots: int, share: float) -> Splines:
-        """Splines with most of the information of the rows between their outer knots."""
+        """Return splines with most of the information of the rows between their outer knots."""
         values, cells = smooth_basis(n_knots), score_cells(rows)
         coefficients = value_powers(n_knots) @ values
-        edges = np.array([_knot_range(each.scores, each.weight) for each in cells])
+        edges = np.array([_knot_range(one.scores, one.weight) for one in cells])
         by_class = [
-            _on_cells(each, low, high, coefficients, share)
-            for each, (low, high) in zip(cells, edges, strict=True)
+            _on_cells(one, low, high, coefficients, share)
+            for one, (low, high) in zip(cells, edges, strict=True)
         ]
         return cls(rows, edges.T, by_class, share, values, coefficients)
 
     def knots(self) -> Floats:
-        """All knots of each class (K, J)."""
+        """Return all knots of each class (K, J)."""
         low, high = self.edges
         return np.linspace(low, high, len(self.values), axis=1)
 
     def values_of(self, theta: Floats) -> Floats:
-        """Values at the knots (K, J), from parameters (K, J)."""
+        """Return the values at the knots (K, J) from parameters (K, J)."""
         return self.units * theta @ self.values.T
 
     @property
@@ -267,7 +271,7 @@ class Splines:
         return theta
 
     def path(self, strengths: Floats) -> tuple[Floats, Floats]:
-        """Parameters (L, K, J) on the cells for each strength; summed leave-one-out losses (L,).
+        """Return parameters (L, K, J) on the cells and leave-one-out losses (L,) for each strength.
 
         The loss of a single strength is not computed, and 0.
         """
@@ -281,7 +285,7 @@ class Splines:
         return np.stack(starts, axis=1), losses
 
     def fit(self, strength: float, start: Floats, *, increasing: bool) -> OptimizeResult:
-        """Parameters ``x`` (K, J) of least loss, as of :func:`.logistic.fit_sigmoids`."""
+        """Return the parameters ``x`` (K, J) that minimize the loss, by :func:`.fit_sigmoids`."""
         strengths, low = np.array([strength]), None
         by_class = [sigmoids.penalized(strengths) for sigmoids in self.by_class]
         # With bounds, coefficients of the slope replace all parameters except the last.
@@ -301,7 +305,10 @@ class Splines:
 def _on_cells(
     cells: ScoreCells, low: float, high: float, coefficients: Floats, share: float
 ) -> CellSigmoids:
-    """The splines with outer knots ``low`` and ``high`` on the cells of a class, unpenalized."""
+    """Return the splines with outer knots ``low`` and ``high`` on the cells of a class.
+
+    ``coefficients`` are (J + 1, J). There is no penalty yet.
+    """
     n_knots = coefficients.shape[1]
     U = (cells.scores - low) / (high - low)
     F = np.column_stack(list(powers(U, n_knots))) @ coefficients
@@ -324,39 +331,42 @@ class RowSplines:
         return np.concatenate([sigmoids.rate for sigmoids in self.splines.by_class])
 
     def loss(self, x: Floats) -> float:
-        """Sum of the objectives at ``x`` (K, J), with the scores of the cells."""
+        """Return the sum of the objectives at ``x`` (K, J), with the scores of the cells."""
         pairs = zip(self.splines.by_class, x @ self.basis.T, strict=True)
         return sum(sigmoids.loss(theta[None]) for sigmoids, theta in pairs)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """Gradients (K, J) and Hessians (K, J, J) at ``x`` (K, J)."""
+        """Return gradients (K, J) and Hessians (K, J, J) at ``x`` (K, J)."""
         splines, units, theta = self.splines, self.splines.units, x @ self.basis.T
         coefficients = splines.coefficients @ (units * theta).T
         block = partial(_gradient, splines.edges, coefficients, splines.share)
-        sums = splines.rows.sum(block) / [each.total for each in splines.by_class]
+        sums = splines.rows.sum(block) / [one.total for one in splines.by_class]
         gradient = units * (sums.T @ splines.coefficients)
-        gradient += 2 * np.concatenate([each.ridge for each in splines.by_class]) * theta
+        gradient += 2 * np.concatenate([one.ridge for one in splines.by_class]) * theta
         pairs = zip(splines.by_class, theta, strict=True)
-        hessian = np.concatenate([each.derivatives(row[None])[1] for each, row in pairs])
+        hessian = np.concatenate([one.derivatives(row[None])[1] for one, row in pairs])
         return gradient @ self.basis, self.basis.T @ hessian @ self.basis
 
 
 def _gradient(
     edges: Floats, coefficients: Floats, share: float, M: Floats, y: Indices, w: Floats | None
 ) -> Floats:
-    """Sums over rows of residuals times the functions of :func:`powers`: (J + 1, K)."""
-    there = np.isfinite(M)
+    """Return sums over rows of residuals times the functions of :func:`powers`: (J + 1, K).
+
+    ``edges`` are (2, K), ``coefficients`` (J + 1, K), ``M`` (m, K), ``y`` and ``w`` (m,).
+    """
+    is_finite = np.isfinite(M)
     low, high = edges
-    U = (np.where(there, M, low) - low) / (high - low)
+    U = (np.where(is_finite, M, low) - low) / (high - low)
     R = expit(evaluate(U, coefficients)) - share / 2
     R -= (1 - share) * is_event(y, M.shape[1])
-    R *= there if w is None else there * w[:, None]
+    R *= is_finite if w is None else is_finite * w[:, None]
     n_knots = len(coefficients) - 1
     return np.array([np.einsum("ij,ij->j", power, R) for power in powers(U, n_knots)])
 
 
 def _knot_range(scores: Floats, weight: Floats) -> tuple[float, float]:
-    """Scores with all information between them except for a share on each side."""
+    """Return two scores with all information between them except for a share on each side."""
     if len(scores) > 1:
         P = expit(scores)
         information = weight * np.maximum(P * (1 - P), np.finfo(float).tiny)

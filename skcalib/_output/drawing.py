@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, softmax
 
+from skcalib._input.indicators import of_outputs
+from skcalib._input.parameters import check_option
 from skcalib._rows import on_host
-from skcalib._validation.inputs import check_option
-from skcalib._validation.labels import of_outputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._rows import ArrayLike, Floats, Ranked
 from skcalib._scores.bins import (
     Strategy,
@@ -17,7 +18,6 @@ from skcalib._scores.bins import (
     uniform_edges,
 )
 from skcalib._scores.columns import ScoreColumns
-from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._per_class import _PerClass, unit_of
 

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._input.parameters import check_option, check_real
 from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
-from skcalib._validation.inputs import check_option, check_real
 from skcalib.base import IncreasingMap, predictions
 
 from ._per_class import _PerClass

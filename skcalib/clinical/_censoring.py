@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
+from skcalib._input.parameters import check_real
 from skcalib._rows import ArrayLike, Floats
-from skcalib._validation.inputs import check_real
 
 
 def censoring_weights(time: ArrayLike, event: ArrayLike, horizon: float) -> Floats:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._input.parameters import check_flag
 from skcalib._output import drawing
 from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike
 from skcalib._rows.ranking import distinct_scores
-from skcalib._validation.inputs import check_flag
 from skcalib.display._curve_display import REFERENCE, CurveDisplay, Line
 from skcalib.metrics._groups import group_numbers
 

@@ -13,10 +13,14 @@ from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._inner.checks import may_have, weight_params
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, check_in_memory, on_host
-from skcalib._validation.features import taken
-from skcalib._validation.inputs import check_integer, check_real, check_weights
-from skcalib._validation.labels import as_labels, of_outputs, ordered_categories, shown
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.classes import ordered_categories
+from skcalib._input.features import taken
+from skcalib._input.indicators import of_outputs
+from skcalib._input.labels import as_labels, shown
+from skcalib._input.logits import check_weights
+from skcalib._input.parameters import check_integer, check_real
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, on_host
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
 from skcalib.metrics._groups import draw_rows, group_numbers

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
 
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.parameters import check_real
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows, check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_distances
-from skcalib._validation.inputs import check_real
 from skcalib.metrics._groups import (
     degrees_of_freedom,
     group_numbers,

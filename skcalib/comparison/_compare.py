@@ -18,27 +18,16 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
 from skcalib._inner import checks, fits
-from skcalib._rows import (
-    Array,
-    ArrayLike,
-    Rows,
-    arrays,
-    as_numpy,
-    check_in_memory,
-    checked_rows,
-)
-from skcalib._rows.inputs import as_array, if_in_memory
+from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory
+from skcalib._input.classes import check_column_names
+from skcalib._input.features import named_columns, taken
+from skcalib._input.groups import check_groups
+from skcalib._input.labels import as_labels, not_among, shown
+from skcalib._input.logits import FLOATS, check_total_weight, check_weights
+from skcalib._input.parameters import check_option
+from skcalib._input.rows import check_rows, checked_rows
+from skcalib._rows import Array, ArrayLike, Rows, arrays
 from skcalib._splits import Split, checked_splits
-from skcalib._validation.features import named_columns, taken
-from skcalib._validation.groups import check_groups
-from skcalib._validation.inputs import (
-    FLOATS,
-    check_option,
-    check_rows,
-    check_total_weight,
-    check_weights,
-)
-from skcalib._validation.labels import as_labels, check_column_names, not_among, shown
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
@@ -182,6 +171,8 @@ def compare_calibrators(
         every = by_name(_every_calibrator() + [ConditionalCalibrator()] * (features is not None))
         calibrators = taking_masked(every) if masked or checked.masked_ else every
     members = _members(calibrators, w, classes)
+    if reference not in members and type(by_name(calibrators).get(reference)) is Uncalibrated:
+        reference = UNCALIBRATED
     check_option("reference", reference, [*members, BEST_REFERENCE])
     measures = measures_of(scoring, X, kind, checked.order_)
     if judged is None:
@@ -247,8 +238,15 @@ def _base_rate_log_loss(rows: Sample) -> float:
 def _members(
     calibrators: Mapping[str, Any] | Sequence[Any], w: Any, classes: Array
 ) -> dict[str, Any]:
-    """Calibrators by name that suit weights and classes, after the uncalibrated logits."""
-    named = by_name(calibrators)
+    """Calibrators by name that suit weights and classes, after the uncalibrated logits.
+
+    The uncalibrated logits have one row, also if the calibrators include them.
+    """
+    named = {
+        name: member
+        for name, member in by_name(calibrators).items()
+        if type(member) is not Uncalibrated
+    }
     if {UNCALIBRATED, BEST_REFERENCE} & named.keys():
         raise ValueError(
             f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "

@@ -11,10 +11,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._input.parameters import check_option
 from skcalib._output import drawing, written
 from skcalib._output.html import Cell, Child, Number, element, styled, table
 from skcalib._rows import Floats
-from skcalib._validation.inputs import check_option
 from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
 
 if TYPE_CHECKING:

@@ -14,10 +14,12 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._inner import checks, fits
-from skcalib._rows import Array, ArrayLike, Floats, arrays, as_numpy
-from skcalib._validation.features import named_columns, taken
-from skcalib._validation.inputs import check_fitted, check_weights
-from skcalib._validation.labels import ordered_categories
+from skcalib._input.arrays import as_numpy
+from skcalib._input.classes import ordered_categories
+from skcalib._input.features import named_columns, taken
+from skcalib._input.logits import check_weights
+from skcalib._input.rows import check_fitted
+from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator

@@ -18,9 +18,9 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
+from skcalib._input.labels import encode, shown
 from skcalib._rows import Array, Bools, Floats, Indices, both_columns
 from skcalib._splits import Split, made_splits, presence
-from skcalib._validation.labels import encode, shown
 from skcalib._warnings import warn
 
 from ._over_classifier import (

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.frozen import FrozenEstimator
 
+from skcalib._input.classes import ordered_categories
+from skcalib._input.labels import encode
+from skcalib._input.rows import check_fitted
 from skcalib._rows import Array, ArrayLike, Floats, arrays
 from skcalib._splits import Split
-from skcalib._validation.inputs import check_fitted
-from skcalib._validation.labels import encode, ordered_categories
 
 from ._folds import averaged, held_out, splits_of
 from ._over_classifier import (

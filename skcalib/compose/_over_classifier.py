@@ -16,11 +16,12 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._inner.checks import check_classifier, may_have
-from skcalib._rows import Array, Floats, arrays, as_numpy
-from skcalib._validation import labels
-from skcalib._validation.groups import check_groups
-from skcalib._validation.inputs import check_option, check_real
-from skcalib._validation.labels import as_indicator, has_columns, of_outputs, takes_indicator
+from skcalib._input.arrays import as_numpy
+from skcalib._input.groups import check_groups
+from skcalib._input.indicators import as_indicator, has_columns, of_outputs, takes_indicator
+from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
+from skcalib._input.parameters import check_option, check_real
+from skcalib._rows import Array, Floats, arrays
 from skcalib._version import Versioned
 
 ResponseMethod = Literal["auto", "decision_function", "predict_logits", "predict_proba"]
@@ -112,12 +113,12 @@ def fit_classifier(estimator: Any, X: Any, y: Array, **params: Any) -> Any:
     """
     fitted = clone(estimator).fit(X, y, **params)
     if y.ndim == 1:
-        unknown = labels.not_among(y, classes_of(fitted))
+        unknown = not_among(y, classes_of(fitted))
         if len(unknown):
             name = type(estimator).__name__
             raise ValueError(
                 f"{name} must know all labels that it is fitted to, got classes_ without "
-                f"{labels.shown(unknown)}. If a label marks rows without a class, fit {name} first "
+                f"{shown(unknown)}. If a label marks rows without a class, fit {name} first "
                 "and calibrate it in a FrozenEstimator, on rows that have a class."
             )
     return fitted
@@ -140,6 +141,11 @@ def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
             f"{response.method} of {name} must give finite numbers, got {invalid.sum()} of "
             f"{Z.size} that are not, the first in row {np.argwhere(invalid)[0, 0]}. Check the "
             "features of these rows and the classifier."
+        )
+    if is_proba and Z.min(initial=0) < -1e-6:  # smaller numbers are rounding errors
+        raise ValueError(
+            f"predict_proba of {name} must give probabilities, got a minimum of {Z.min():g}. "
+            "Choose another response_method, or correct the classifier."
         )
     if response.multilabel:
         return Z
@@ -216,12 +222,12 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
                 f"{type(self.estimator).__name__} takes several labels per row, got y of shape "
                 f"{np.shape(y)}. Pass the classifier inside it for one label per row."
             )
-        y = labels.as_labels(y, warns=True)
+        y = as_labels(y, warns=True)
         check_classification_targets(y)
         X, y = indexable(_taken_by(self.estimator, X), y)
-        classes = labels.distinct_labels(y if w is None else y[w > 0])
+        classes = distinct_labels(y if w is None else y[w > 0])
         if len(classes) < 2:
-            content = f"one class only: {labels.shown(classes)}" if len(y) else "0 samples"
+            content = f"one class only: {shown(classes)}" if len(y) else "0 samples"
             raise ValueError(f"y must hold at least two classes, got {content}.")
         remedy = f"The smallest of {len(classes)} probabilities is at most {1 / len(classes):.3g}."
         check_real("min_proba", self.min_proba, high=1 / len(classes), option="auto", remedy=remedy)

@@ -9,14 +9,15 @@ import numpy as np
 
 from skcalib import base
 from skcalib._inner.fits import log_probabilities, with_fitted
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.logits import check_weights
+from skcalib._input.rows import check_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
 from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks
-from skcalib._rows.inputs import check_in_memory
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
-from skcalib._validation.features import FeatureColumns, fitted_columns
-from skcalib._validation.inputs import check_fitted, check_weights
 from skcalib._warnings import warn
+from skcalib.conditional._columns import FeatureColumns, fitted_columns
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._stacking import Fold, held_out_mixture
 
@@ -277,7 +278,7 @@ class ConditionalCalibrator(AutoCalibrator):
         groups = None if rows.groups is None else rows.groups[test]
         held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups)
         weighed = weigh(columns, held, smoothing, self.n_jobs)
-        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [10.0])
+        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [[10.0]])
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
@@ -441,6 +442,8 @@ class ConditionalCalibrator(AutoCalibrator):
                 "or pass features= to fit as well."
             )
         Z = base.predictions(self, X, lambda calibrator, Z: Z, on_device=False)
+        if not len(Z):
+            return base.predictions(self, X, output)
         F = self._parts.columns.numbers(features, Z.shape[0])
         outputs = map_blocks(
             lambda Z, F: finish(Z, self._given_features(Z, F)), arrays.on_host(Z), F

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._input.parameters import check_integer
 from skcalib._output import drawing
 from skcalib._output.drawing import ScoreMethod
 from skcalib._rows import ArrayLike
-from skcalib._validation.inputs import check_integer
 from skcalib.metrics._input import Kind
 
 from ._segments import MulticalibrationResult, multicalibration_error

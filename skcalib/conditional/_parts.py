@@ -7,6 +7,7 @@ calibration without features on new rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +15,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._inner.fits import with_unknown_classes
 from skcalib._rows import Array, Floats, Indices, arrays, with_one_openmp_thread
-from skcalib._validation.features import MISSING, FeatureColumns
+from skcalib.conditional._columns import MISSING, FeatureColumns
 from skcalib.meta._estimator_calibration import boosted_trees
 from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
-from skcalib.selection._stacking import lowest_loss, without_negligible
+from skcalib.selection._stacking import EACH, lowest_loss, without_negligible
 
 from ._effects import effect_scores, fit_effects
 
@@ -25,12 +26,17 @@ from ._effects import effect_scores, fit_effects
 # temperature scaling.
 PARTS = ("without features", "effects", "effects on temperature scaling", "trees")
 
-# Regularization strengths of effects, in decreasing order: each fit starts from the previous one.
-STRENGTHS = (100.0, 10.0, 3.0, 1.0)
+# Regularization strengths of effects on both bases, in decreasing order: each fit starts from the
+# previous one. On temperature scaling, a few categories whose scores mean different things have
+# maps of their own, so weak strengths are tried as well.
+STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 
-# Features count only if they lower the out-of-fold log loss by more than LEAST_GAIN standard errors
-# of the difference, and a weaker strength if it does so by more than LEAST_GAIN_OF_STRENGTH.
-LEAST_GAIN, LEAST_GAIN_OF_STRENGTH = 2.5, 1.5
+# A weaker strength, and features at all, must lower the out-of-fold log loss by more than so many
+# standard errors of the difference. With few groups the standard error is itself uncertain.
+GAINS_OF_ROWS, GAINS_OF_GROUPS = (0.0, 1.5), (1.5, 3.0)
+
+# Boosted trees overfit fewer rows.
+LEAST_ROWS_OF_TREES = 500
 
 
 class Held(NamedTuple):
@@ -44,11 +50,11 @@ class Held(NamedTuple):
     groups: Array | None = None
 
     def taken(self, rows: Array) -> Held:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Held(*[None if a is None else a[rows] for a in self])  # type: ignore[arg-type]
 
     def mean(self, values: Floats) -> tuple[float, float]:
-        """Weighted mean of values (n,), and its standard error; rows of a group are dependent."""
+        """Return the weighted mean of values (n,) and its standard error, given groups of rows."""
         share = np.full(len(values), 1 / len(values)) if self.w is None else self.w / self.w.sum()
         mean = share @ values
         deviations = share * (values - mean)
@@ -56,6 +62,11 @@ class Held(NamedTuple):
             group = np.unique(self.groups, return_inverse=True)[1]
             deviations = np.bincount(group, deviations)
         return float(mean), float(np.linalg.norm(deviations))
+
+    @property
+    def least_gains(self) -> tuple[float, float]:
+        """Smallest gains of a weaker strength and of features, in standard errors."""
+        return GAINS_OF_ROWS if self.groups is None else GAINS_OF_GROUPS
 
 
 class Weighed(NamedTuple):
@@ -75,7 +86,7 @@ class Parts(NamedTuple):
     trees: list[Any]  #: one classifier, or none
 
     def log_probabilities(self, L: Floats, F: Floats) -> Floats:
-        """Log-probabilities (n_parts, n, K): without features, of effects, and of trees if any."""
+        """Return log-probabilities (n_parts, n, K): without features, of effects, of any trees."""
         levels = self.columns.levels_of(F)
         parts = [L[:, 0]]
         for k, effects in enumerate(self.effects):
@@ -89,14 +100,14 @@ class Parts(NamedTuple):
         return np.stack(parts)
 
     def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
-        """Log-probabilities; parts with features are mixed with the uniform distribution."""
+        """Return log-probabilities; parts with features are mixed with the uniform distribution."""
         first, *others = self.log_probabilities(L, F)
         return np.stack(
             [first, *(arrays.log_softmax(arrays.mix_logits(S, smoothing)) for S in others)]
         )
 
     def for_trees(self, L: Floats, F: Floats) -> Floats:
-        """Input of the trees: log-probabilities, or log-odds of two classes, and features."""
+        """Return the input of the trees: log-probabilities or log-odds, and features."""
         S, intercepts = np.maximum(L[:, 0], MISSING), self.effects[0][:, 1:]
         if S.shape[1] == 2:
             S, intercepts = S[:, 1:] - S[:, :1], intercepts[:, 1:] - intercepts[:, :1]
@@ -108,31 +119,32 @@ def weigh(
     held: Held,
     smoothing: float,
     n_jobs: int | None,
-    strengths: Sequence[float] = STRENGTHS,
+    strengths: Sequence[Sequence[float]] = STRENGTHS,
 ) -> Weighed:
-    """Strengths and weights of lowest log loss, of parts that are fitted to the other folds."""
+    """Find the strengths and weights with the lowest log loss on held-out rows."""
     tests = [held.fold == k for k in np.unique(held.fold)]
     run = Parallel(n_jobs=n_jobs)
 
     # Select a strength for each base, and keep the effects of each fold.
-    bases = range(held.L.shape[1])
-    pairs = [select_effects(columns, held, base, tests, strengths, run) for base in bases]
+    bases = enumerate(strengths[: held.L.shape[1]])
+    pairs = [select_effects(columns, held, base, tests, tried, run) for base, tried in bases]
     selected, tables = zip(*pairs, strict=True)
 
     # Predict the labels of each fold by the parts that are fitted to the other folds.
-    jobs = zip(tests, zip(*tables, strict=True), strict=True)
-    parts = run(delayed(predict_fold)(columns, held, *job, smoothing=smoothing) for job in jobs)
+    trees = len(held.y) >= LEAST_ROWS_OF_TREES and held.L.shape[-1] <= MOST_CLASSES_OF_TREES
+    predict = delayed(partial(predict_fold, columns, held, smoothing=smoothing, trees=trees))
+    parts = run(predict(*job) for job in zip(tests, zip(*tables, strict=True), strict=True))
     Q = np.zeros((len(held.y), len(parts[0])))  # log-probabilities of the labels
     for test, L in zip(tests, parts, strict=True):
         Q[test] = L[:, np.arange(L.shape[1]), held.y[test]].T
 
-    # Weight the parts, and drop the features unless their gain is significant.
-    only_first = np.eye(Q.shape[1])[0]
-    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), held.w, only_first)
+    # Weight the parts, and drop the features unless their gain is large beside its error.
+    prior = np.full(Q.shape[1], EACH)
+    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), held.w, prior)
     weights = without_negligible(weights)
     gain, error = held.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
-    if gain <= LEAST_GAIN * error:
-        weights, gain = only_first, 0.0
+    if gain <= held.least_gains[1] * error:
+        weights, gain = np.eye(len(weights))[0], 0.0
     without_features = -held.mean(Q[:, 0])[0]
     return Weighed(list(selected), weights, without_features, without_features - gain)
 
@@ -145,42 +157,44 @@ def select_effects(
     strengths: Sequence[float],
     run: Parallel,
 ) -> tuple[float, list[Floats]]:
-    """A strength by out-of-fold log loss, and the effects of each fold.
-
-    The search stops at the first strength that is not significantly better than the strength before
-    it. Weaker strengths take longer, and their loss depends more on chance.
-    """
+    """Return the strength with the lowest out-of-fold log loss, and the effects of each fold."""
     L, levels = held.L[:, base], columns.levels_of(held.F)
     tables: list[Any] = [None] * len(tests)
-    selected = 0.0
-    Q_before = np.full(len(L), -np.inf)
+    selected: tuple[float, list[Floats]] = strengths[0], []
+    best_Q: Floats | None = None
     for strength in strengths:
-        fitted = run(
+        tables = run(
             delayed(_effects)(columns, held.taken(~test), base, strength, start)
             for test, start in zip(tests, tables, strict=True)
         )
         Q = np.zeros(len(L))  # log-probabilities of the labels
-        for test, effects in zip(tests, fitted, strict=True):
+        for test, effects in zip(tests, tables, strict=True):
             log_p = arrays.log_softmax(effect_scores(effects, L[test], levels[test]))
             Q[test] = arrays.of_labels(log_p, held.y[test])
-        if selected:
-            gain, error = held.mean(Q - Q_before)
-            if gain <= LEAST_GAIN_OF_STRENGTH * error:
-                break
-        selected, tables, Q_before = strength, list(fitted), Q
-    return selected, tables
+        gain, error = (1.0, 0.0) if best_Q is None else held.mean(Q - best_Q)
+        if gain > held.least_gains[0] * error:
+            selected, best_Q = (strength, tables), Q
+    return selected
 
 
 def predict_fold(
-    columns: FeatureColumns, held: Held, test: Array, effects: Sequence[Floats], smoothing: float
+    columns: FeatureColumns,
+    held: Held,
+    test: Array,
+    effects: Sequence[Floats],
+    *,
+    smoothing: float,
+    trees: bool,
 ) -> Floats:
-    """Log-probabilities (n_parts, n_test, K) for test rows, of parts fitted to all others."""
-    parts = with_trees(Parts(columns, list(effects), []), held.taken(~test))
+    """Return log-probabilities (n_parts, n_test, K) for test rows by parts fitted to all others."""
+    parts = Parts(columns, list(effects), [])
+    if trees:
+        parts = with_trees(parts, held.taken(~test))
     return parts.mixed(held.L[test], held.F[test], smoothing)
 
 
 def fit_parts(columns: FeatureColumns, held: Held, weighed: Weighed) -> Parts:
-    """Parts with the selected strengths; trees only if they have a weight."""
+    """Fit the parts with the selected strengths to all rows; trees only if they have a weight."""
     effects = [_effects(columns, held, *base) for base in enumerate(weighed.strengths)]
     parts = Parts(columns, effects, [])
     return with_trees(parts, held) if weighed.weights[len(effects) + 1 :].any() else parts
@@ -189,15 +203,13 @@ def fit_parts(columns: FeatureColumns, held: Held, weighed: Weighed) -> Parts:
 def _effects(
     columns: FeatureColumns, held: Held, base: int, strength: float, start: Floats | None = None
 ) -> Floats:
-    """Table of effects on a base."""
+    """Return the table of effects on a base."""
     rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)
     return fit_effects(*rows, int(columns.first[-1]), strength, start)
 
 
 def with_trees(parts: Parts, held: Held) -> Parts:
-    """Parts with boosted trees, except for many classes."""
-    if held.L.shape[-1] > MOST_CLASSES_OF_TREES:
-        return parts
+    """Return the parts with boosted trees that are fitted to these rows."""
     T = parts.for_trees(held.L, held.F)
     trees = boosted_trees(learning_rate=0.25, n_iterations=48)
     return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, held.y, held.w)])

@@ -15,10 +15,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
-from skcalib._rows import Array, ArrayLike, Bools, Floats, Indices, check_in_memory
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.logits import check_weights
+from skcalib._input.parameters import check_integer, check_real
+from skcalib._rows import Array, ArrayLike, Bools, Floats, Indices
 from skcalib._scores.columns import Scored
-from skcalib._validation.features import LEAST_WEIGHT, fitted_columns
-from skcalib._validation.inputs import check_integer, check_real, check_weights
+from skcalib.conditional._columns import LEAST_WEIGHT, fitted_columns
 from skcalib.metrics._groups import Random, group_numbers
 from skcalib.metrics._input import Kind, check_draws_labels, check_input, columns_of
 from skcalib.metrics._inversion import p_value, ratio

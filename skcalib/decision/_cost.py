@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Indices, as_numpy, check_in_memory, map_blocks
+from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.classes import check_column_names
+from skcalib._input.indicators import check_labels_of_columns
+from skcalib._input.logits import FLOATS, check_weights
+from skcalib._input.parameters import check_real
+from skcalib._rows import ArrayLike, Floats, Indices, map_blocks
 from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._validation.inputs import FLOATS, check_real, check_weights
-from skcalib._validation.labels import check_column_names, check_labels_of_columns
 from skcalib.metrics._input import check_input, columns_of, unlabelled
 
 # Expected costs of two decisions that differ by less, relative to the expected sizes of their

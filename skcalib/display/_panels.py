@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._input.labels import shown
+from skcalib._input.parameters import check_integer
 from skcalib._output.drawing import new_figure
 from skcalib._rows import on_host
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_integer
-from skcalib._validation.labels import shown
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH
 

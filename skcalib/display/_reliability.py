@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike, Indices, check_in_memory
+from skcalib._rows import ArrayLike, Indices
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_integer, check_option, check_real
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._curve import NBins, concatenated
 from skcalib.metrics._groups import group_numbers

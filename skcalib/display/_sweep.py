@@ -11,12 +11,13 @@ from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
 from skcalib._inner.checks import check_takes_logits, features_argument
+from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.labels import as_labels, encode
+from skcalib._input.logits import check_weights
+from skcalib._input.rows import check_not_swapped
 from skcalib._output import briefly, drawing
-from skcalib._rows import Floats, both_columns, check_in_memory, on_host
-from skcalib._rows.inputs import as_array
+from skcalib._rows import Floats, both_columns, on_host
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_not_swapped, check_weights
-from skcalib._validation.labels import as_labels, encode
 from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.metrics._curve import NBins
 from skcalib.metrics._input import check_input

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups
+from skcalib._input.parameters import check_real
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Array, Floats, Indices, Rows
 from skcalib._rows.arrays import (
@@ -23,7 +24,6 @@ from skcalib._rows.arrays import (
     take,
 )
 from skcalib._scores.columns import top_and_rest
-from skcalib._validation.inputs import check_real
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import PlattScaling

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from skcalib._rows import Array
@@ -241,6 +242,9 @@ def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
     if type(estimator) is Pipeline:
         steps = _encode_members({"steps": estimator.steps}, where)
         return {"class": name, "parameters": steps}
+    if type(estimator) is FrozenEstimator:
+        inside = _encode_members({"estimator": estimator.estimator}, where)
+        return {"class": name, "parameters": inside}
     kind: Any = type(estimator)
     if known_calibrators().get(name) is not kind:
         raise _refusal(estimator, where)
@@ -371,7 +375,8 @@ def _decode_scalar(raw: Any) -> Any:
 
 
 def _decode_estimator(raw: dict[str, Any]) -> Any:
-    name, classes = raw["class"], {**known_calibrators(), "Pipeline": Pipeline}
+    name, classes = raw["class"], known_calibrators()
+    classes |= {"Pipeline": Pipeline, "FrozenEstimator": FrozenEstimator}
     if type(name) is not str or name not in classes:
         raise ValueError(f"the class must be a calibrator of this skcalib, got {name!r:.60}")
     kind: Any = classes[name]

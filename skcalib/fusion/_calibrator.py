@@ -12,25 +12,14 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import warn_of_groups
+from skcalib._input.arrays import column_names
+from skcalib._input.classes import ordered_categories, resolve_classes
+from skcalib._input.groups import check_groups
+from skcalib._input.labels import as_labels, distinct_labels, encode
+from skcalib._input.logits import as_floats, check_weights, warn_of_small_weights
+from skcalib._input.rows import check_fitted, check_not_swapped, logits_for
 from skcalib._rows import Array, ArrayLike, Floats, arrays
-from skcalib._rows.inputs import column_names
 from skcalib._splits import first_tests
-from skcalib._validation.groups import check_groups
-from skcalib._validation.inputs import (
-    as_floats,
-    check_fitted,
-    check_not_swapped,
-    check_weights,
-    logits_for,
-    warn_of_small_weights,
-)
-from skcalib._validation.labels import (
-    as_labels,
-    distinct_labels,
-    encode,
-    ordered_categories,
-    resolve_classes,
-)
 from skcalib._version import Versioned
 from skcalib._warnings import ProbabilitiesWarning, recorded
 from skcalib.base import labels_of

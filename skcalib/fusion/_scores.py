@@ -12,16 +12,12 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils import check_random_state
 
 from skcalib._inner.fits import fit_calibrator, log_probabilities
-from skcalib._rows import Array, Bools, Floats, Indices, as_array
-from skcalib._rows.inputs import check_in_memory
+from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.classes import check_column_names
+from skcalib._input.logits import check_finite, kinds_of_probabilities, warn_of_probabilities
+from skcalib._input.parameters import check_integer
+from skcalib._rows import Array, Bools, Floats, Indices
 from skcalib._splits import Split, checked_splits, first_tests
-from skcalib._validation.inputs import (
-    check_finite,
-    check_integer,
-    kinds_of_probabilities,
-    warn_of_probabilities,
-)
-from skcalib._validation.labels import check_column_names
 from skcalib._warnings import warn
 from skcalib.scaling import MatrixScaling, SplineCalibration, VectorScaling
 

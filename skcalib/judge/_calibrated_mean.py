@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, ndtri
 
+from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.labels import as_labels, not_among, shown
+from skcalib._input.logits import LARGEST, check_weights
+from skcalib._input.parameters import check_real
+from skcalib._input.rows import check_not_swapped
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import Array, ArrayLike, Floats, Rows, as_numpy, check_in_memory
-from skcalib._validation.inputs import LARGEST, check_not_swapped, check_real, check_weights
-from skcalib._validation.labels import as_labels, not_among, shown
+from skcalib._rows import Array, ArrayLike, Floats, Rows
 from skcalib.metrics._curve import clopper_pearson
 from skcalib.metrics._groups import (
     degrees_of_freedom,

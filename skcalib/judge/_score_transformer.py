@@ -10,8 +10,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from skcalib._rows import ArrayLike, Floats, as_numpy, check_in_memory
-from skcalib._validation.inputs import LARGEST, ROUNDING, as_floats, check_option
+from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.logits import LARGEST, ROUNDING, as_floats
+from skcalib._input.parameters import check_option
+from skcalib._rows import ArrayLike, Floats
 from skcalib._version import Versioned
 
 # Least total probability of options that were not returned: the rounding error of 1 in float32.
@@ -123,7 +125,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             ``missing="keep"``, if more than two different scores lie within one step, and if
             log-probabilities are above 0.
         """
-        scores, ends = self._checked(X)
+        scores, ends = self._checked(X, least_rows=1)
         distinct = np.unique(scores[~np.isnan(scores)])
         if ends and len(distinct) > 2 and distinct[-1] - distinct[0] <= self.step:
             raise ValueError(
@@ -162,12 +164,13 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         scores = np.minimum(scores, -LEAST_LEFT)
         return scores - np.log(-np.expm1(scores))
 
-    def _checked(self, X: Any) -> tuple[Floats, tuple[float, float] | None]:
+    def _checked(self, X: Any, least_rows: int = 0) -> tuple[Floats, tuple[float, float] | None]:
         """Scores that are on the scale, and its ends, or None for log-probabilities."""
         ends = _ends(self.scale, self.step)
         check_option("missing", self.missing, ["fill", "keep"])
         check_in_memory([X])
-        scores = as_floats(as_numpy(X, "X"), "X", estimator=type(self).__name__)
+        values, name = as_numpy(X, "X"), type(self).__name__
+        scores = as_floats(values, "X", estimator=name, least_rows=least_rows)
         options = ends is None and scores.shape[1] > 1
         takes_nan = options or self.missing == "keep"
         low, high = ends or (-np.inf if options else np.finfo(scores.dtype).min, 0)

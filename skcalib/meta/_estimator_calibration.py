@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from skcalib._inner.checks import check_classifier, may_have, weight_params
 from skcalib._inner.fits import with_unknown_classes
+from skcalib._input.parameters import fitted_smoothing
 from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, map_blocks, with_one_openmp_thread
@@ -25,7 +26,6 @@ from skcalib._rows.arrays import (
     namespace,
     smallest_normal,
 )
-from skcalib._validation.inputs import fitted_smoothing
 from skcalib.base import BaseCalibrator
 
 # Fits use several OpenMP threads if the features have more entries than this.

@@ -16,25 +16,26 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
-from skcalib._rows import Array, Floats, Rows, as_numpy, check_in_memory
-from skcalib._rows.arrays import following, on_host
-from skcalib._validation.groups import check_groups
-from skcalib._validation.inputs import (
-    FEW_LOG_ODDS,
-    FLOATS,
-    check_finite,
-    check_fitted,
-    check_weights,
-    warn_of_small_weights,
-    with_weight_only,
-)
-from skcalib._validation.labels import (
+from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.groups import check_groups
+from skcalib._input.indicators import (
     as_columns,
     as_indicator,
     check_labels_of_columns,
     names_of_labels,
-    shown,
 )
+from skcalib._input.labels import shown
+from skcalib._input.logits import (
+    FEW_LOG_ODDS,
+    FLOATS,
+    check_finite,
+    check_weights,
+    warn_of_small_weights,
+    with_weight_only,
+)
+from skcalib._input.rows import check_fitted
+from skcalib._rows import Array, Floats, Rows
+from skcalib._rows.arrays import following, on_host
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.base import accuracy

@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._rows import Array, Floats, Rows, as_array, checked_rows
+from skcalib._inner.fits import UntilFit
+from skcalib._input.arrays import as_array
+from skcalib._input.classes import check_column_names, in_class_order, resolve_classes
+from skcalib._input.labels import exact, shown
+from skcalib._input.logits import are_probabilities, check_total_weight, warn_of_probabilities
+from skcalib._input.rows import RowStatistics, check_fitted, check_unlabelled, checked_rows
+from skcalib._rows import Array, Bools, Floats, Rows
 from skcalib._rows.arrays import (
     astype,
     check_needs_no_gradients,
@@ -21,21 +27,6 @@ from skcalib._rows.arrays import (
     on_host,
     softmax,
     weighted_sum,
-)
-from skcalib._validation.inputs import (
-    RowStatistics,
-    check_fitted,
-    check_priors,
-    check_total_weight,
-    check_unlabelled,
-    warn_of_probabilities,
-)
-from skcalib._validation.labels import (
-    check_column_names,
-    exact,
-    in_class_order,
-    resolve_classes,
-    shown,
 )
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted
@@ -51,19 +42,15 @@ ROWS_PER_CLASS = 10
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
 
 
-class _OfRates:
-    """Attribute of a shift between rates, computed from its parameters until ``fit`` sets it."""
+def _of_rates(compute: Callable[[Any], Any]) -> Any:
+    """Return an attribute of a shift between rates, which needs no fit."""
 
-    def __init__(self, compute: Callable[[PriorShift], Any]) -> None:
-        self.compute = compute
+    def computed(shift: Any) -> Any:
+        if vars(shift).get("before") is None:
+            raise AttributeError("PriorShift without before must be fitted first.")
+        return compute(shift)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, shift: PriorShift | None, owner: type) -> Any:
-        if shift is None or vars(shift).get("before") is None:
-            raise AttributeError(f"{owner.__name__} has no {self.name} before fit.")
-        return self.compute(shift)
+    return UntilFit(computed)
 
 
 class PriorShift(BaseCalibrator):
@@ -185,9 +172,9 @@ class PriorShift(BaseCalibrator):
 
     _on_device = True
 
-    classes_: Any = _OfRates(lambda shift: shift._labels_of_rates())  # noqa: SLF001
-    n_features_in_: Any = _OfRates(lambda shift: len(shift.classes_))
-    log_ratios_: Any = _OfRates(
+    classes_: Any = _of_rates(lambda shift: shift._labels_of_rates())  # noqa: SLF001
+    n_features_in_: Any = _of_rates(lambda shift: len(shift.classes_))
+    log_ratios_: Any = _of_rates(
         lambda shift: shift._ratios_of_rates(shift.classes_)  # noqa: SLF001
     )
     priors_: Floats
@@ -225,7 +212,7 @@ class PriorShift(BaseCalibrator):
         }
 
     def _checked_priors(self, classes: Array, labels: Floats) -> Floats:
-        return check_priors(in_class_order(self.priors, classes, "priors"), labels > 0)
+        return _check_priors(in_class_order(self.priors, classes, "priors"), labels > 0)
 
     def _ratios_of_rates(self, classes: Array) -> Floats:
         """Return the additions to the logits by the rates before and after."""
@@ -379,6 +366,34 @@ def _checked_rates(name: str, rates: Any, classes: Array, *, above: bool) -> Flo
             f"got {len(values)}. Pass a rate for each column of logits."
         )
     return values.astype(np.float64)
+
+
+def _check_priors(priors: Any, present: Bools) -> Floats:
+    """Return priors (K,) that sum to one, or raise a ValueError for other numbers.
+
+    ``present`` (K,) says which classes have rows. The prior of other classes must be 0.
+    """
+    values = np.asarray(priors)
+    if values.shape != present.shape or values.dtype.kind not in "iuf":
+        raise ValueError(
+            f"priors must be a list of {len(present)} numbers, one for each of the classes in "
+            f"their order, or a Series or a dict by name, got {type(priors).__name__} of shape "
+            f"{values.shape}."
+        )
+    if not are_probabilities(values[None].astype(np.float64)):
+        raise ValueError(
+            f"priors must be probabilities that sum to one, got a minimum of {values.min():g} and "
+            f"a sum of {values.sum():g}. Pass numbers of rows divided by their sum."
+        )
+    absent = np.flatnonzero((values > 0) & ~present)
+    if len(absent):
+        raise ValueError(
+            "priors must be 0 for classes without rows in y, whose predictions are unknown, got "
+            f"positive ones in places [{shown(absent)}]. Set them to 0, or calibrate with rows of "
+            "these classes."
+        )
+    normalized: Floats = values / values.sum(dtype=np.float64)
+    return normalized
 
 
 def _log_ratios(before: Floats, priors: Floats) -> Floats:

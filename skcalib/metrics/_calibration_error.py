@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, check_in_memory
+from skcalib._input.arrays import check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, Indices
 from skcalib._scores.bins import Strategy
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 

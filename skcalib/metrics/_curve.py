@@ -10,7 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import betaincinv
 
-from skcalib._rows import Array, ArrayLike, Floats, Indices, check_in_memory
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.parameters import check_integer, check_option, check_real
+from skcalib._rows import Array, ArrayLike, Floats, Indices
 from skcalib._scores.bins import (
     BinSums,
     Strategy,
@@ -21,7 +23,6 @@ from skcalib._scores.bins import (
     uniform_edges,
 )
 from skcalib._scores.columns import ScoreColumns, Scored
-from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._groups import group_numbers, inflation
 from ._input import OF_EACH, Kind, columns_of

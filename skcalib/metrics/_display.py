@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._input.parameters import check_option
 from skcalib._output import drawing
 from skcalib._output.drawing import MARKERS, ScoreMethod
 from skcalib._rows import ArrayLike, Floats
-from skcalib._validation.inputs import check_option
 
 from ._input import Kind
 from ._proper_scores import Score, ScoreDecomposition, score_decomposition

@@ -9,26 +9,27 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._rows import Floats, Indices, Rows
-from skcalib._rows.inputs import as_array, check_in_memory, checked_rows
-from skcalib._scores.columns import ScoreColumns, Scored
-from skcalib._validation import inputs
-from skcalib._validation.labels import (
-    SEVERAL_LABELS,
-    as_columns,
-    as_indicator,
+from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.classes import (
     check_column_names,
     check_column_order,
-    check_labels_of_columns,
     columns_in_order,
-    encode,
     event_index,
-    exact,
-    names_of_labels,
     position,
     resolve_classes,
-    shown,
 )
+from skcalib._input.indicators import (
+    as_columns,
+    as_indicator,
+    check_labels_of_columns,
+    names_of_labels,
+)
+from skcalib._input.labels import SEVERAL_LABELS, encode, exact, shown
+from skcalib._input.logits import as_floats, check_probabilities, check_weights, with_weight_only
+from skcalib._input.parameters import check_option
+from skcalib._input.rows import check_not_swapped, check_rows, checked_rows
+from skcalib._rows import Floats, Indices, Rows
+from skcalib._scores.columns import ScoreColumns, Scored
 
 Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel", "cumulative"]
 
@@ -55,10 +56,10 @@ def columns_of(
     With ``average="micro"`` all labels are one column. ``order`` is the order of the classes for
     cumulative events.
     """
-    inputs.check_option("kind", kind, Kind)
+    check_option("kind", kind, Kind)
     if average != "macro":
         if average is not None:
-            inputs.check_option("average", average, ["macro", "micro"])
+            check_option("average", average, ["macro", "micro"])
         known = OF_EACH if average is None else ("multilabel",)
         if kind not in known:
             raise ValueError(
@@ -99,7 +100,7 @@ def check_kind(kind: Any, known: Any) -> None:
     if kind == "multilabel":
         names = ", ".join(map(repr, get_args(known) or known))
         raise ValueError(f"kind must be one of {names}, got 'multilabel'. {SEVERAL_LABELS}")
-    inputs.check_option("kind", kind, known)
+    check_option("kind", kind, known)
 
 
 def check_draws_labels(kind: Kind, function: str) -> None:
@@ -150,7 +151,7 @@ def check_input(
     """
     if isinstance(y_proba, Rows):
         return y_proba if order is None else y_proba.replace(order=order)
-    inputs.check_not_swapped(y_true=y_true, y_proba=y_proba)
+    check_not_swapped(y_true=y_true, y_proba=y_proba)
     if kind == "multilabel":
         if pos_label is not None:
             raise ValueError(
@@ -159,7 +160,7 @@ def check_input(
             )
         return _check_indicator_input(y_true, y_proba, sample_weight, labels)
     y_proba = as_array(y_proba, "y_proba", flat=True)
-    check = partial(inputs.check_rows, proba=True)
+    check = partial(check_rows, proba=True)
     rows, statistics = checked_rows(
         check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
@@ -172,7 +173,7 @@ def check_input(
     is_fact = labels is not None or statistics.categories is not None or rows.X.ndim == 2
     if event_index(classes, pos_label, named=is_fact) == 0 and rows.X.ndim == 1:
         if keep_classes:
-            rows = rows.replace(X=1 - rows.X)
+            rows = rows.map(lambda P, y, w: 1 - P)
         else:
             classes = classes[::-1]
     as_indices = partial(encode, classes=classes)
@@ -195,14 +196,14 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
     """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
     check_in_memory((y_true, y_proba, sample_weight))
     P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, w = inputs.as_floats(P, "y_proba", flat=True), inputs.check_weights(sample_weight, len(P))
+    P, w = as_floats(P, "y_proba", flat=True), check_weights(sample_weight, len(P))
     E = as_indicator(y_true, "y_true", unknown=None if w is None else w[:, None] == 0)
     if P.shape != E.shape:
         raise ValueError(
             "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
             f"{E.shape} and {P.shape}."
         )
-    inputs.check_probabilities(P.ravel())
+    check_probabilities(P.ravel())
     check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
     names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
@@ -212,7 +213,7 @@ def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels
                 f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
             )
     check_column_names(y_proba, names, "y_proba", param="labels")
-    E, P, w = inputs.with_weight_only(E, P, w)
+    E, P, w = with_weight_only(E, P, w)
     return Rows(P, E, w, classes=names)
 
 

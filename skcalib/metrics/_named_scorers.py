@@ -10,8 +10,9 @@ import numpy as np
 import sklearn.metrics
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skcalib._rows import Array, Floats, Indices, check_in_memory
-from skcalib._validation.features import taken
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.features import taken
+from skcalib._rows import Array, Floats, Indices
 
 from ._input import Kind, check_input, check_kind
 from ._names import measure_name

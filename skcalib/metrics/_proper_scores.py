@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import xlogy
 
+from skcalib._input.parameters import check_option
 from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._validation.inputs import check_option
 
 from ._input import OF_EACH, Kind, check_input, columns_of
 

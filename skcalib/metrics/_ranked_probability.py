@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skcalib._input.parameters import check_flag
 from skcalib._rows import ArrayLike, Bools, Floats
-from skcalib._validation.inputs import check_flag
 
 from ._input import columns_of
 

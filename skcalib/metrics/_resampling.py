@@ -12,19 +12,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skcalib._rows import (
-    ArrayLike,
-    Bools,
-    Floats,
-    Indices,
-    Ranked,
-    Rows,
-    check_in_memory,
-)
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.parameters import check_option
+from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.bins import BinSums, Strategy, bin_index, closed
 from skcalib._scores.columns import Scored
-from skcalib._validation.inputs import check_option
 from skcalib._warnings import ColumnOrderWarning
 
 from ._calibration_error import (

@@ -12,9 +12,10 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
-from skcalib._rows import ArrayLike, Floats, Indices, as_numpy
+from skcalib._input.arrays import as_numpy
+from skcalib._input.parameters import check_integer, check_option, check_real
+from skcalib._rows import ArrayLike, Floats, Indices
 from skcalib._scores.bins import Strategy
-from skcalib._validation.inputs import check_integer, check_option, check_real
 
 from ._curve import NBins
 from ._groups import (

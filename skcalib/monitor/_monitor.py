@@ -8,11 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from skcalib._input.classes import resolve_classes
+from skcalib._input.groups import check_groups
+from skcalib._input.labels import exact
+from skcalib._input.logits import check_weights
+from skcalib._input.parameters import check_option, check_real
 from skcalib._rows import Array, ArrayLike, Floats, on_host
 from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
-from skcalib._validation.groups import check_groups
-from skcalib._validation.inputs import check_option, check_real, check_weights
-from skcalib._validation.labels import exact, resolve_classes
 from skcalib._version import Versioned
 from skcalib._warnings import ColumnOrderWarning, warn
 from skcalib.metrics import ReliabilityCurve, reliability_curve

@@ -1,31 +1,48 @@
-"""Weights of fitted calibrators that follow a stream of labelled rows."""
+"""Mixture of fitted calibrators and online maps that follows a stream of labelled rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._rows import Array, ArrayLike, Floats
-from skcalib._validation.inputs import check_real, check_weights
-from skcalib._validation.labels import as_labels, encode, shown
+from skcalib._inner.fits import UntilFit, log_probabilities
+from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.classes import check_column_names
+from skcalib._input.labels import as_labels, encode, exact, not_among, shown
+from skcalib._input.logits import check_finite, check_weights, with_weight_only
+from skcalib._input.parameters import check_real
+from skcalib._input.rows import logits_for
+from skcalib._optimize.mixture import mixture
+from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays
+from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.selection._candidates import by_name
 
+from ._newton import Stream, updated
 
-class OnlineCalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
-    r"""Mixture of fitted calibrators with weights that are updated by labelled rows.
+# Names of the maps in the weights.
+MAPS = ("online", "online, fast")
+
+
+class OnlineCalibrator(BaseCalibrator):
+    r"""Mixture of fitted calibrators and online maps, updated by labelled rows.
 
     Calibrator e gives the label of a row the probability :math:`p_e`. After the row, its weight
     :math:`v_e` becomes
 
     .. math:: v_e \leftarrow (1 - \alpha) \frac{v_e p_e}{\sum_j v_j p_j} + \frac{\alpha}{E}
 
-    with E calibrators and :math:`\alpha` = ``forget``. The weights start at :math:`1 / E`, and the
-    calibrators do not change.
+    with :math:`\alpha` = ``forget`` and E members: the calibrators and two maps. The weights start
+    at :math:`1 / E`, and the calibrators do not change. A map has a slope and intercepts for the
+    log-probabilities z of the calibrators together, :math:`\mathrm{softmax}(a z + b)`, as in Platt
+    scaling. It starts at :math:`a = 1, b = 0`, and makes an online Newton step after each row. The
+    map "online" forgets old rows at the rate ``forget``, and the map "online, fast" at ten times
+    this rate, at least 0.01.
 
     Parameters
     ----------
@@ -33,17 +50,27 @@ class OnlineCalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         Fitted calibrators with equal ``classes_``. If the estimator is to be cloned, wrap each in
         :class:`~sklearn.frozen.FrozenEstimator`, which stays fitted.
     forget : float, default=0.0
-        Share of the weight that is spread evenly over all calibrators after each row, at least 0
-        and below 1. One divided by the number of rows between two changes is a good choice.
+        Share of the weight that is spread evenly over all members after each row, at least 0 and
+        below 1. One divided by the number of rows between two changes is a good choice.
+    classes : array-like of shape (n_classes,), default=None
+        The labels of the calibrators in the order of the columns. They need not be passed.
 
     Attributes
     ----------
     weights_ : dict of str to float
-        The weight of each calibrator.
+        The weight of each member, with the maps "online" and "online, fast".
+    slope_ : ndarray of shape (2,)
+        Slope of each map.
+    intercept_ : ndarray of shape (2, n_classes)
+        Intercepts of each map; 0 for more than 30 classes.
+    precision_ : ndarray of shape (2, n_parameters, n_parameters)
+        Sums of the curvature of the log loss, which make steps smaller.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
         Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns, if ``X`` had string names.
 
     See Also
     --------
@@ -53,16 +80,18 @@ class OnlineCalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     Let each row be predicted before its label is known. For T rows in any order, the total log
-    loss exceeds the loss of any sequence of calibrators with S changes by at most
+    loss exceeds the loss of any sequence of members with S changes by at most
 
     .. math:: \ln E + S \ln \frac{E}{\alpha}
         + (T - 1 - S) \ln \frac{1}{1 - \alpha + \alpha / E} ,
 
-    and with ``forget=0`` the loss of the best calibrator by at most :math:`\ln E`.
+    and with ``forget=0`` the loss of the best member by at most :math:`\ln E`.
 
     References
     ----------
     .. [1] Herbster, Warmuth, "Tracking the Best Expert", Machine Learning 32, 1998.
+    .. [2] Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Convex Optimization",
+       Machine Learning 69, 2007.
 
     Examples
     --------
@@ -72,38 +101,73 @@ class OnlineCalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
     >>> logits, y = make_logits(1000, 3, temperature=2.0, random_state=0)
     >>> fitted = [c.fit(logits[:500], y[:500]) for c in (Uncalibrated(), TemperatureScaling())]
     >>> calibrator = OnlineCalibrator(fitted).partial_fit(logits[500:], y[500:])
-    >>> {name: round(weight, 2) for name, weight in calibrator.weights_.items()}
-    {'Uncalibrated': 0.0, 'TemperatureScaling': 1.0}
+    >>> max(calibrator.weights_, key=calibrator.weights_.get)
+    'TemperatureScaling'
     """
 
+    __metadata_request__partial_fit: ClassVar = {"groups": True}
+
+    classes_: Any = UntilFit(lambda online: online._classes())  # noqa: SLF001
+    n_features_in_: Any = UntilFit(lambda online: _first(online._experts()).n_features_in_)  # noqa: SLF001
     weights_: dict[str, float]
+    slope_: Floats
+    intercept_: Floats
+    precision_: Floats
 
     def __init__(
-        self, calibrators: Mapping[str, Any] | Sequence[Any], *, forget: float = 0.0
+        self,
+        calibrators: Mapping[str, Any] | Sequence[Any],
+        *,
+        forget: float = 0.0,
+        classes: ArrayLike | None = None,
     ) -> None:
+        super().__init__(classes=classes)
         self.calibrators = calibrators
         self.forget = forget
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,  # noqa: ARG002
+    ) -> Self:
         """Restart with equal weights, and update these by labelled rows, in their order.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits, in memory.
+        y : array-like of shape (n_samples,)
+            Labels, which may all be equal.
+        sample_weight : array-like of shape (n_samples,), optional
             As for :meth:`partial_fit`.
+        groups : array-like of shape (n_samples,), optional
+            Ignored: there are no folds.
 
         Returns
         -------
         self : object
             The calibrator.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`partial_fit`. The calibrator is then unchanged.
         """
-        self.weights_ = self._updated(X, y, sample_weight, dict.fromkeys(self._experts(), 1.0))
-        return self
+        return self._update(X, y, sample_weight, restarts=True)
 
     def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        groups: ArrayLike | None = None,  # noqa: ARG002
     ) -> Self:
-        """Update the weights by labelled rows, in their order.
+        """Update the weights and the maps by labelled rows, in their order.
 
         Parameters
         ----------
@@ -113,11 +177,15 @@ class OnlineCalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
             Labels, which may all be equal.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 is the row twice, up to 1000 times. A weight of 0 is the row absent.
+        classes : array-like of shape (n_labels,), optional
+            Labels that may occur, as scikit-learn passes them: only checked.
+        groups : array-like of shape (n_samples,), optional
+            Ignored: there are no folds.
 
         Returns
         -------
         self : object
-            The calibrator. One batch and its rows one by one give the same weights.
+            The calibrator. One batch and its rows one by one give the same result.
 
         Raises
         ------
@@ -125,34 +193,60 @@ class OnlineCalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
             For calibrators that are not fitted or have different classes, unknown labels, and
             invalid ``forget`` or weights. The calibrator is then unchanged.
         """
-        self.weights_ = self._updated(X, y, sample_weight, self._current_weights())
-        return self
+        if classes is not None:
+            unknown = not_among(np.ravel(exact(classes, "classes")), self._classes())
+            if len(unknown):
+                raise self._unknown("classes", unknown)
+        return self._update(X, y, sample_weight, restarts=False)
 
-    def _updated(
-        self, X: Any, y: Any, sample_weight: Any, weights: dict[str, float]
-    ) -> dict[str, float]:
-        """Weights of the calibrators by name, after rows."""
+    def _update(self, X: Any, y: Any, sample_weight: Any, *, restarts: bool) -> Self:
+        """Update the state by rows, from the start or from the current state."""
         check_real("forget", self.forget, high=1, closed=True)
+        check_in_memory([X, y])
         labels = column_or_1d(as_labels(y))
+        X, classes = as_array(X), self._classes()
         check_consistent_length(X, labels)
         w = check_weights(sample_weight, len(labels))
-        codes = encode(labels, self.classes_)
+        codes = encode(labels, classes)
         if (codes < 0).any():
-            raise ValueError(
-                f"y must hold only classes of the calibrators, [{shown(self.classes_)}], got "
-                f"{shown(labels[codes < 0][:1])}. Fit the calibrators with classes=."
-            )
-        P = np.stack([c.predict_proba(X) for c in self._experts().values()], axis=1)
-        # A probability of zero must not make all weights zero.
-        P = np.maximum(P[np.arange(len(labels)), :, codes], np.finfo(np.float64).tiny)
-        v = np.array([*weights.values()])
-        v = update_weights(v / v.sum(), P, np.ones(len(P)) if w is None else w, self.forget)
-        return dict(zip(weights, v.tolist(), strict=True))
+            raise self._unknown("y", labels[codes < 0][:1])
+        check_column_names(X, classes)
+        # The columns of the earlier rows, or of the calibrators.
+        Z = logits_for(self if self._has_state() else _first(self._experts()), X)
+        codes, Z, w = with_weight_only(codes, Z, w)
+        if len(Z):
+            check_finite(Z)
+        stream = self._start() if restarts else self._stream()
+        return set_fitted(self, X, classes, self._state(stream, Z, codes, w))
+
+    def _state(self, stream: Stream, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
+        """Return fitted attributes after rows."""
+        if len(Z):
+            L = np.stack(self._logs(Z), axis=1).astype(np.float64)
+            stream = updated(stream, L, y, np.ones(len(Z)) if w is None else w, self.forget)
+        names, n_classes = [*self._experts(), *MAPS], len(self._classes())
+        intercept = np.zeros((2, n_classes))
+        if stream.maps.shape[1] > 1:
+            intercept[:] = stream.maps[:, 1:]
+        return {
+            "weights_": dict(zip(names, stream.weights.tolist(), strict=True)),
+            "slope_": stream.maps[:, 0].copy(),
+            "intercept_": intercept,
+            "precision_": stream.precisions,
+        }
+
+    def _unknown(self, name: str, unknown: Array) -> ValueError:
+        return ValueError(
+            f"{name} must hold only classes of the calibrators, [{shown(self._classes())}], got "
+            f"{shown(unknown)}. Fit the calibrators with classes=."
+        )
 
     def _experts(self) -> dict[str, Any]:
-        """The calibrators by name, checked."""
+        """The calibrators by name, checked, without FrozenEstimator."""
         experts = by_name(self.calibrators)
-        first = next(iter(experts.values()))
+        if set(MAPS) & experts.keys():
+            raise ValueError(f"calibrators must have other names than {MAPS}, got {[*experts]}.")
+        first = _first(experts)
         for name, expert in experts.items():
             check_is_fitted(expert)
             if list(expert.classes_) != list(first.classes_):
@@ -160,91 +254,66 @@ class OnlineCalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
                     f"calibrators must have equal classes, got [{shown(expert.classes_)}] for "
                     f"{name!r} and [{shown(first.classes_)}]. Fit them with the same classes=."
                 )
-        return experts
+        return {
+            name: expert.estimator if isinstance(expert, FrozenEstimator) else expert
+            for name, expert in experts.items()
+        }
 
-    def _current_weights(self) -> dict[str, float]:
-        """The weights by name; equal ones before the first row."""
+    def _classes(self) -> Array:
+        classes = np.asarray(_first(self._experts()).classes_)
+        if self.classes is not None and list(exact(self.classes, "classes")) != list(classes):
+            raise ValueError(
+                f"classes must be the classes of the calibrators, [{shown(classes)}], got "
+                f"{self.classes!r:.80}. Leave it out."
+            )
+        return classes
+
+    def _has_state(self) -> bool:
+        """Return whether there is a state of the calibrators; others may have replaced them."""
+        return [*vars(self).get("weights_", {})] == [*by_name(self.calibrators), *MAPS]
+
+    def _start(self) -> Stream:
         experts = self._experts()
-        weights = getattr(self, "weights_", {})
-        equal = dict.fromkeys(experts, 1 / len(experts))
-        return weights if weights.keys() == experts.keys() else equal
+        return Stream.start(len(experts), len(_first(experts).classes_))
 
-    @property
-    def classes_(self) -> Array:
-        """Labels in the order of the columns."""
-        return np.asarray(next(iter(self._experts().values())).classes_)
+    def _stream(self) -> Stream:
+        """Return the current state, or the start."""
+        start = self._start()
+        if not self._has_state():
+            return start
+        maps = np.hstack([self.slope_[:, None], self.intercept_])[:, : start.maps.shape[1]]
+        return Stream(np.array([*self.weights_.values()]), maps, self.precision_)
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of ``X``."""
-        return int(next(iter(self._experts().values())).n_features_in_)
+    def _logs(self, Z: Floats) -> list[Floats]:
+        """Return log-probabilities (n, K) of checked logits by each calibrator."""
+        experts, classes = self._experts().values(), self._classes()
+        logs = [log_probabilities(expert, Z, classes) for expert in experts]
+        return [arrays.astype(log, Z.dtype) for log in logs]
 
     def __sklearn_is_fitted__(self) -> bool:
         return True  # as soon as the calibrators are fitted
 
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probabilities of the mixture.
+    def _fitted_for(self, X: Any) -> Self:
+        if self._has_state():
+            return super()._fitted_for(X)
+        n_columns = _first(self._experts()).n_features_in_
+        return set_fitted(copy(self), as_array(X, n_columns=n_columns), self._classes(), {})
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits.
+    def _calibrate(self, Z: Floats) -> Floats:
+        Z = arrays.masked_logits(Z)
+        stream, xp = self._stream(), arrays.namespace(Z)
+        logs = self._logs(Z)
+        together = mixture(xp.stack(logs), stream.weights[:-2] / stream.weights[:-2].sum())
+        for of_map in stream.maps:
+            intercept = of_map[1:] if len(of_map) > 1 else np.zeros(1)
+            S = float(of_map[0]) * together + arrays.like(intercept, together, together.dtype)
+            logs.append(arrays.log_softmax(xp.where(-np.inf == together, -np.inf, S)))
+        return arrays.in_columns_of(Z, mixture(xp.stack(logs), stream.weights))
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            One column per class in the order of ``classes_``.
-        """
-        weights = self._current_weights()
-        P: Floats = sum(weights[name] * c.predict_proba(X) for name, c in self._experts().items())
-        return P
-
-    def transform(self, X: ArrayLike) -> Floats:
-        """Logarithms of the probabilities, as calibrated logits.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            ``-inf`` for masked classes.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: ArrayLike) -> Array:
-        """Most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Members of ``classes_``.
-        """
-        predicted: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return predicted
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        held = rows.in_memory()
+        return self._state(self._start(), held.X, held.y, held.w)
 
 
-def update_weights(v: Floats, P: Floats, w: Floats, forget: float) -> Floats:
-    """Weights (E,) after rows with weights ``w`` and probabilities ``P`` (n, E) of the labels.
-
-    A row of weight 2.5 counts as three rows of weight 2.5 / 3, since ``forget`` acts after each.
-    """
-    for p, weight in zip(P / P.max(axis=1, keepdims=True), w, strict=True):
-        if weight == 0:
-            continue
-        times = int(np.clip(np.ceil(weight), 1, 1000))
-        part = weight / times
-        spread = 1 - (1 - forget) ** part
-        for _ in range(times):
-            v = v * p**part
-            v = np.maximum(v / v.sum(), 1e-300)  # every calibrator can come back
-            v = (1 - spread) * v + spread / len(v)
-    return v
+def _first(experts: Mapping[str, Any]) -> Any:
+    return next(iter(experts.values()))

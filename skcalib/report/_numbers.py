@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from skcalib import clinical, metrics
+from skcalib._input.labels import encode
 from skcalib._rows import Array, Floats, Indices
-from skcalib._validation.labels import encode
 from skcalib.metrics import CalibrationDifference, IntervalEstimate
 from skcalib.metrics._groups import degrees_of_freedom, skewed_interval, sums_by_group
 from skcalib.metrics._input import Kind

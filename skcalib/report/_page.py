@@ -10,9 +10,9 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from skcalib._input.labels import shown
 from skcalib._output import written
 from skcalib._output.html import Child, Number, definitions, element, page, resource, styled, table
-from skcalib._validation.labels import shown
 from skcalib._version import versions
 from skcalib.comparison._comparison import comparison_elements
 from skcalib.metrics import CalibrationDifference, IntervalEstimate

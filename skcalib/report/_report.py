@@ -17,16 +17,17 @@ from sklearn.utils import check_array, check_random_state, column_or_1d
 
 from skcalib import metrics
 from skcalib._inner.checks import check_takes_logits, features_argument
+from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.labels import as_labels
+from skcalib._input.logits import check_weights
+from skcalib._input.rows import check_not_swapped
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows import ArrayLike, Floats, both_columns, check_in_memory, on_host
-from skcalib._rows.inputs import as_array
-from skcalib._validation.features import fitted_columns
-from skcalib._validation.inputs import check_not_swapped, check_weights
-from skcalib._validation.labels import as_labels
+from skcalib._rows import ArrayLike, Floats, both_columns, on_host
 from skcalib._warnings import ColumnOrderWarning, give, ignored, recorded
 from skcalib.comparison import CalibratorComparison
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
+from skcalib.conditional._columns import fitted_columns
 from skcalib.metrics import CalibrationTestResult
 from skcalib.metrics._input import Kind, check_kind, resolved
 

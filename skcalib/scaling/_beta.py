@@ -139,13 +139,13 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
 
 
 def _bend(temperature: float, U: Floats) -> Floats:
-    r""":math:`\frac1T \log \cosh(T u / 2)`, which is :math:`-\frac1{2T} \log 4 p (1 - p)`."""
+    r"""Return :math:`\frac1T \log \cosh(T u / 2)`, or :math:`-\frac1{2T} \log 4 p (1 - p)`."""
     xp = arrays.namespace(U)
     distance = xp.abs(arrays.double(U))
     return xp.log1p(xp.expm1(-temperature * distance) / 2) / temperature + distance / 2
 
 
 def _beta_features(temperature: float, U: Floats) -> list[Floats]:
-    """Features with the parameters a and b, times T."""
+    """Return the features (m, n_maps) of the parameters a and b, times T."""
     bend = _bend(temperature, U)
     return [U / 2 - bend, U / 2 + bend]

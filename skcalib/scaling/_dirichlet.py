@@ -41,8 +41,8 @@ class DirichletCalibration(_LinearScaling):
     ----------
     alpha : "loo", "auto" or float, default="loo"
         Regularization strength :math:`\lambda` of the entries off the diagonal. "auto" is
-        :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" chooses one of nine
-        multiples of the rule by leave-one-out log losses, estimated without refits [3]_, and a
+        :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" chooses a
+        multiple of the rule by leave-one-out log losses, estimated without refits [3]_, and a
         prior, as :class:`MatrixScaling` does. 0 is no regularization.
     alpha_intercept : "auto", "loo" or float, default="auto"
         Regularization strength :math:`\mu` of the intercepts. "auto" is :math:`K^2 / N`, and "loo"
@@ -168,7 +168,7 @@ class DirichletCalibration(_LinearScaling):
         self.tol = tol
 
     def _regularization(self, K: int, weight: float, alpha: float = 1.0) -> Regularization:
-        """Penalty for a multiple of the rule, for the strengths that are chosen."""
+        """Return the penalty with a multiple of the rule for the strengths that are chosen."""
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}
         off, intercept = self.alpha, self.alpha_intercept

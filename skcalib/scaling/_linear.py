@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from skcalib._input.parameters import check_flag, check_integer, check_real, fitted_smoothing
 from skcalib._optimize import temperature
-from skcalib._optimize.linear import (
-    LOWEST_FEATURE,
-    Choice,
-    Objective,
-    choose_strength,
-    log_features,
-)
+from skcalib._optimize.linear import LOWEST_FEATURE, LinearLoss, log_features
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
+from skcalib._optimize.strength import Fit, choose_strength
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
-from skcalib._validation import inputs
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 
@@ -57,66 +51,74 @@ class _LinearScaling(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         strengths = self._checked_strengths()
-        plain = not any(strengths)
-        smoothing = inputs.fitted_smoothing(self.smoothing, rows)
+        is_plain = not any(strengths)
+        smoothing = fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
-        temperature.warn_of_no_minimum(scale, penalized=not plain)
+        temperature.warn_of_no_minimum(scale, penalized=not is_plain)
         b = scale.value
-        if plain and scale.outcome == "no_better_than_chance":
+        if is_plain and scale.outcome == "no_better_than_chance":
             b /= temperature.SMALLEST_SCALE  # the map may reverse logits: gradients must not vanish
-        map_ = self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
-        objective = _objective(map_, rows, b, smoothing, normalize=self.normalize)
-        if plain and scale.outcome == "separable":
+        loss = _linear_loss(self._map, rows, b, smoothing, normalize=self.normalize)
+        curve: dict[str, Floats]
+        alpha, curve = 0.0, {"alphas_": np.empty(0), "loo_losses_": np.empty(0)}
+        if is_plain and scale.outcome == "separable":
             # Slopes, or offsets that break ties, would diverge.
-            x, choice = objective.identity, Choice(0.0)
-            solution = OptimizeResult(x=x, fun=objective.value_gradient(x)[0], nit=0)
+            x = loss.identity
+            solution = OptimizeResult(x=x, fun=loss.value_gradient(x)[0], nit=0)
         else:
-            fit = partial(self._fit_map, objective, strengths)
-            objective, choice, solution = with_one_blas_thread(fit)
-        coef, intercept = map_.coefficients(solution.x, objective.n_classes)
-        penalty = objective.ridge @ (solution.x - objective.identity) ** 2
+            alpha, curve, loss, solution = with_one_blas_thread(self._fit_map, loss, strengths)
+        coef, intercept = self._map.coefficients(solution.x, loss.n_classes)
+        penalty = loss.ridge @ (solution.x - loss.identity) ** 2
         return {
             "coef_": coef * (1.0 if self.normalize else b),
             "intercept_": intercept,
             "temperature_": 1 / b if self.normalize else 1.0,
             "normalize_": bool(self.normalize),
-            "alpha_": choice.alpha,
-            "alphas_": choice.alphas,
-            "loo_losses_": choice.losses,
+            "alpha_": alpha,
+            **curve,
             "smoothing_": smoothing,
             "loss_": solution.fun - float(penalty),
-            "n_iter_": int(choice.nit + solution.nit),
+            "n_iter_": int(solution.nit),
         }
 
+    @property
+    def _map(self) -> VectorMap | MatrixMap:
+        return self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
+
     def _checked_strengths(self) -> list[Any]:
-        """The values of the strengths, after a check of all parameters."""
+        """Check all parameters, and return the values of the strengths."""
         for name, options in self._strengths.items():
-            inputs.check_real(name, getattr(self, name), closed=True, option=options)
-        inputs.check_integer("max_iter", self.max_iter)
-        inputs.check_real("tol", self.tol)
-        inputs.check_flag("normalize", self.normalize)
-        inputs.check_flag("fit_intercept", self.fit_intercept)
+            check_real(name, getattr(self, name), closed=True, option=options)
+        check_integer("max_iter", self.max_iter)
+        check_real("tol", self.tol)
+        check_flag("normalize", self.normalize)
+        check_flag("fit_intercept", self.fit_intercept)
         return [getattr(self, name) for name in self._strengths]
 
     def _fit_map(
-        self, objective: Objective, strengths: list[Any]
-    ) -> tuple[Objective, Choice, OptimizeResult]:
-        """The objective of the given or chosen strength, the choice, and the solution."""
-        rule = partial(self._regularization, objective.n_classes, objective.rows.weight)
-        tol, start, blocks = self.tol, None, None
+        self, loss: LinearLoss, strengths: list[Any]
+    ) -> tuple[float, dict[str, Floats], LinearLoss, OptimizeResult]:
+        """Return the strength, the strengths compared, the objective and its solution."""
+        rule = partial(self._regularization, loss.n_classes, loss.rows.weight)
+        alpha = 1.0 if strengths[0] == "auto" else strengths[0]
+        tol, start, moments = self.tol, None, None
+        fits: list[Fit] = []
         if "loo" in strengths:
-            choice = choose_strength(objective, rule, tol, self.max_iter)
-            start, blocks = choice.fit.x, choice.fit.blocks
+            best, fits = choose_strength(loss, rule, tol, self.max_iter)
+            alpha, start, moments = best.alpha, best.theta, best.moments
             # On few rows the result is exact: a weight of 2 is the row twice to seven digits.
-            tol = min(tol, 1e-9) if objective.few else tol
-        else:
-            choice = Choice(1.0 if strengths[0] == "auto" else float(strengths[0]))
-        objective = replace(objective, regularization=rule(choice.alpha))
-        solution = objective.minimize(tol, self.max_iter, start, blocks)
+            tol = min(tol, 1e-9) if loss.is_small else tol
+        loss = loss.penalized_with(rule(alpha))
+        solution = loss.minimize(tol, self.max_iter, start, moments)
         solution.success = bool(np.linalg.norm(solution.jac) <= self.tol)
-        if not (solution.success and objective.ridge.all()):
-            _warn_unless_optimal(solution, objective, self.tol, self.max_iter)
-        return objective, choice, solution
+        if not (solution.success and loss.ridge.all()):
+            _warn_unless_optimal(solution, loss, self.tol, self.max_iter)
+        solution.nit += sum(fit.n_iter for fit in fits)
+        curve = {
+            "alphas_": np.array([fit.alpha for fit in fits]),
+            "loo_losses_": np.array([fit.estimate for fit in fits]),
+        }
+        return float(alpha), curve, loss, solution
 
     def _calibrate(self, Z: Floats) -> Floats:
         F = arrays.both_columns(Z)
@@ -150,10 +152,11 @@ class VectorScaling(_LinearScaling):
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" walks from 3 along nine
-        strengths between 30 and 0.003, as long as the sum falls of the leave-one-out log losses,
-        estimated without refits [3]_, minus the logarithm of a log-normal prior about 1 with a
-        factor of 3 as standard deviation. A number takes a third to a half of the time.
+        Regularization strength, as a multiple of the rule above. "loo" tries 3, 1, 0.3
+        and so on to 0.003, until the leave-one-out log loss of all rows, estimated without refits
+        [3]_, minus the logarithm of a prior rises; and 10 if 1 is no better than 3. The prior is
+        log-normal about 1 with a factor of 3 as standard deviation. A fixed number is two to three
+        times as fast.
         0 is the plain form of [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
@@ -213,11 +216,10 @@ class VectorScaling(_LinearScaling):
     Notes
     -----
     :func:`scipy.optimize.minimize` finds the minimum of the convex objective by a preconditioned
-    L-BFGS, which is a ``method`` of it, or by Newton's method for two classes. The fit ends where
-    the gradient norm, in double precision, is at most ``tol``. A fit of up to four million logits
-    stores their log-probabilities; with more logits each pass computes them. Masked classes stay
-    masked. With ``normalize=False`` the map acts on the raw logits, and only the final
-    probabilities are mixed.
+    L-BFGS, which is a ``method`` of it. The fit ends where the gradient norm is at most ``tol``. A
+    fit of up to four million logits stores their log-probabilities; with more logits each pass
+    computes them. Masked classes stay masked. With ``normalize=False`` the map acts on the raw
+    logits, and only the final probabilities are mixed.
 
     References
     ----------
@@ -264,10 +266,10 @@ class VectorScaling(_LinearScaling):
         self.tol = tol
 
 
-def _objective(
+def _linear_loss(
     map_: VectorMap | MatrixMap, rows: Rows, b: float, smoothing: float, *, normalize: bool
-) -> Objective:
-    """Log loss of a map of the log-probabilities of temperature scaling, or of scaled logits."""
+) -> LinearLoss:
+    """Return the loss of a map of log-probabilities of temperature scaling, or of scaled logits."""
 
     def scaled(Z: Floats, *_: Any) -> Floats:
         F = arrays.both_columns(Z) * b
@@ -275,17 +277,17 @@ def _objective(
         return np.where(np.isneginf(F), lowest, F)
 
     features = partial(log_features, 1 / b, smoothing) if normalize else scaled
-    return Objective(map_, rows.map(features), masks=rows.masked and normalize)
+    return LinearLoss(map_, rows.map(features), masked=rows.masked and normalize)
 
 
 def _warn_unless_optimal(
-    solution: OptimizeResult, objective: Objective, tol: float, max_iter: int
+    solution: OptimizeResult, loss: LinearLoss, tol: float, max_iter: int
 ) -> None:
     """Warn of parameters that are not at a minimum, and say why."""
     # Intercepts alone, the last parameters, separate no rows.
-    K = objective.n_classes
-    plain = not objective.ridge[: max(K, len(objective.ridge) - K)].all()
-    if plain and objective.all_correct(solution.x):
+    K = loss.n_classes
+    is_plain = not loss.ridge[: max(K, len(loss.ridge) - K)].all()
+    if is_plain and loss.has_no_errors(solution.x):
         warn(
             "The log loss has no minimum: a map was found that classifies every row correctly "
             f"(separable rows), and the loss, {solution.fun:.1e} so far, tends to zero as it "
@@ -297,7 +299,7 @@ def _warn_unless_optimal(
         length = np.linalg.norm(solution.jac)
         limited = solution.nit >= max_iter
         where = "" if limited else ", where no step lowers the objective"
-        why = ": with alpha=0 there is no optimum if some rows are separable" if plain else ""
+        why = ": with alpha=0 there is no optimum if some rows are separable" if is_plain else ""
         warn(
             f"The fit stopped after {solution.nit} iterations at a gradient of norm {length:.1e}, "
             f"above tol={tol:g}{where}. "

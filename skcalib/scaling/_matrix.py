@@ -32,10 +32,11 @@ class MatrixScaling(_LinearScaling):
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" walks from 3 along nine
-        strengths between 30 and 0.003, as long as the sum falls of the leave-one-out log losses,
-        estimated without refits [3]_, minus the logarithm of a log-normal prior about 1 with a
-        factor of 3 as standard deviation. A number takes a third to a half of the time.
+        Regularization strength, as a multiple of the rule above. "loo" tries 3, 1, 0.3
+        and so on to 0.003, until the leave-one-out log loss of all rows, estimated without refits
+        [3]_, minus the logarithm of a prior rises; and 10 if 1 is no better than 3. The prior is
+        log-normal about 1 with a factor of 3 as standard deviation. A fixed number is two to three
+        times as fast.
         0 is the plain form of [1]_, which has no optimum if a linear map can classify all rows
         correctly, and overfits if it nearly can.
     smoothing : float or "auto", default="auto"
@@ -95,12 +96,12 @@ class MatrixScaling(_LinearScaling):
     Notes
     -----
     :func:`scipy.optimize.minimize` finds the minimum of the convex objective by a preconditioned
-    L-BFGS, which is a ``method`` of it, or by Newton's method for two classes. The fit ends where
-    the gradient norm, in double precision, is at most ``tol``. It takes time :math:`O(n K^2)` and
-    holds some fifty arrays of the size of ``coef_``; a fit of up to four million logits also stores
-    their log-probabilities. Rows with masked classes, logits of -inf, are refused, since the matrix
-    mixes the logits of all classes. With ``normalize=False`` the map acts on the raw logits, and
-    only the final probabilities are mixed. Log-probabilities below -1000 count as -1000.
+    L-BFGS, which is a ``method`` of it. The fit ends where the gradient norm is at most ``tol``. It
+    takes time :math:`O(n K^2)` and some fifty arrays of the size of ``coef_``; a fit of up to four
+    million logits also stores their log-probabilities. Rows with masked classes, logits of -inf,
+    are refused, since the matrix mixes the logits of all classes. With ``normalize=False`` the map
+    acts on the raw logits, and only the final probabilities are mixed. Log-probabilities below
+    -1000 count as -1000.
 
     References
     ----------

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from skcalib._input.labels import shown
+from skcalib._input.parameters import check_real, fitted_smoothing
 from skcalib._optimize.logistic import Prior, RowSigmoids, fit_sigmoids
 from skcalib._optimize.temperature import (
     SMALLEST_SCALE,
@@ -19,8 +21,6 @@ from skcalib._optimize.temperature import (
 )
 from skcalib._rows import ArrayLike, Bools, Floats, Rows, arrays, thin
 from skcalib._scores.columns import joined, margins
-from skcalib._validation.inputs import check_real, fitted_smoothing
-from skcalib._validation.labels import shown
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 
@@ -62,14 +62,14 @@ class _OneVsRestScaling(BaseCalibrator):
 
     @abstractmethod
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
-        """Fitted attributes, from rows of log-odds (n_rows, n_maps), class indices and weights.
+        """Return fitted attributes from rows of log-odds (n_rows, n_maps), class indices and weights.
 
         Log-odds are infinite if the class, or each other class, is masked.
         """
 
     @abstractmethod
     def _scores(self, U: Floats) -> Floats:
-        """Calibrated log-odds (m, n_maps) of finite log-odds."""
+        """Return calibrated log-odds (m, n_maps) of finite log-odds ``M`` (m, n_maps)."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_real("alpha", self.alpha, closed=True, option=self._options)
@@ -91,7 +91,7 @@ class _OneVsRestScaling(BaseCalibrator):
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Log-odds (m, n_maps) of the mixture that temperature scaling gives, infinite if masked."""
+    """Return log-odds (m, n_maps) of smoothed temperature scaling, infinite if masked."""
     if Z.shape[1] > 2:
         U = M = margins(mixed_logits(temperature, smoothing, Z))
     else:
@@ -103,7 +103,7 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
 
 
 def finite_range(U: Floats, *_: Any) -> Floats:
-    """The largest finite log-odds and the largest of their negatives: (2, n_maps)."""
+    """Return the largest finite log-odds, and the largest of their negatives: (2, n_maps)."""
     finite = np.isfinite(U)
     return np.stack([np.where(finite, V, -np.inf).max(axis=0) for V in (U, -U)]).astype(float)
 
@@ -118,7 +118,7 @@ def fit_maps(
     separator: str = "a map",
     remedy: str = "alpha=1.0 or another alpha above 0",
 ) -> tuple[RowSigmoids, OptimizeResult]:
-    """Logistic regressions of the classes on functions of log-odds, and their parameters (K, d).
+    """Fit logistic regressions of the classes to functions of log-odds.
 
     ``low`` (d,) are lower bounds. The search starts from the parameters of a sample of the rows, or
     from the means of the prior, or without a prior from the rates of the classes.
@@ -144,7 +144,7 @@ def fit_maps(
 
 
 def _features(expand: Expand, U: Floats) -> tuple[list[Floats], Bools | None]:
-    """Features of a block, and which rows count for each class, or None if all do.
+    """Return features (m, K), and which rows count for each class, or None if all do.
 
     Double precision separates log-odds that vary little from the constant feature.
     """

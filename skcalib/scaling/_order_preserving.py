@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from skcalib._input.parameters import check_integer, check_real, fitted_smoothing
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, thin, with_one_blas_thread
-from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 
@@ -189,7 +189,7 @@ class OrderPreservingScaling(BaseCalibrator):
 
 
 def _knots(rows: Rows, n_knots: int) -> Floats:
-    """Equally spaced knots within the range of the log-probabilities of labels.
+    """Return equally spaced knots within the range of the log-probabilities of labels.
 
     Each log-probability counts with its probability, as if the probabilities drew the labels.
     """
@@ -200,7 +200,7 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
 
 
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
-    """Weight of the log-probabilities in equal cells between the lowest knot and 0."""
+    """Return the weight of the log-probabilities in equal cells from the lowest knot to 0."""
     L = L.astype(np.float64, copy=False)
     cells = N_LOG_CELLS - L * (N_LOG_CELLS / LOWEST_KNOT)
     cells = np.clip(cells, 0, N_LOG_CELLS - 1).astype(np.intp)
@@ -209,7 +209,7 @@ def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
 
 
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
-    """The best slopes. The search starts from the slopes of a sample."""
+    """Fit the slopes. The search starts from the slopes of a sample."""
     p = len(knots) + 1
     sample = thin(rows, ROWS_PER_SLOPE * p)
     start = np.ones(p) if sample is None else _fit_slopes(knots, strength, sample).x

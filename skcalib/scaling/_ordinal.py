@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._input.classes import columns_in_order
+from skcalib._input.parameters import check_integer, check_real, fitted_smoothing
 from skcalib._optimize.ordinal import LOWEST_LOGIT, fit_ordinal
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
-from skcalib._validation.inputs import check_integer, check_real, fitted_smoothing
-from skcalib._validation.labels import columns_in_order
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 
@@ -199,7 +199,7 @@ def _take_columns(Z: Floats, columns: Indices) -> Floats:
 
 
 def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
-    """Sums of each row over the columns before each column, and after it."""
+    """Return sums of each row over the columns before each column, and after it: (m, K)."""
     n_classes = E.shape[1]
     if isinstance(E, np.ndarray):
         before, after = np.zeros_like(E), np.zeros_like(E)
@@ -211,6 +211,6 @@ def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_expit(x: Floats) -> Floats:
-    """Logarithm of the logistic function."""
+    """Return the logarithm of the logistic function."""
     xp = arrays.namespace(x)
     return xp.clip(x, None, 0.0) - xp.log1p(xp.exp(-xp.abs(x)))

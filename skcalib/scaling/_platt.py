@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._input.parameters import check_flag
 from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._scores.columns import joined, margins
-from skcalib._validation.inputs import check_flag
 from skcalib._warnings import ReversedOrderWarning, warn
 from skcalib.base import BaseCalibrator, IncreasingMap
 
@@ -139,19 +139,19 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
 
 
 def _finite_sums(M: Floats, _: Indices, w: Floats | None) -> Floats:
-    """Sum of the finite margins of each class, and their weight: (2, n_maps)."""
+    """Return the sum of the finite margins of each class, and their weight: (2, n_maps)."""
     finite, w = np.isfinite(M), np.ones(len(M)) if w is None else w
     return np.stack([w @ np.where(finite, M, 0), w @ finite])
 
 
 def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:
-    """Margins, infinite if they are beyond a limit on the side of the label."""
+    """Return margins, infinite if they are beyond a limit on the side of the label."""
     wrong = (M > 0) != arrays.is_event(y, M.shape[1])
     return np.where((np.abs(M) <= np.float64(limit)) | wrong, M, np.inf)
 
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
-    """Calibrated log-odds of margins, in the precision of the margins."""
+    """Return calibrated log-odds of margins, in the precision of the margins."""
     dtype, xp = M.dtype, arrays.namespace(coef)
     # Large terms may cancel: double precision.
     if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in (coef, intercept)):

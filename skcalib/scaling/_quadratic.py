@@ -152,7 +152,7 @@ class QuadraticScaling(_OneVsRestScaling):
 
 
 def _square(limits: Floats, U: Floats) -> Floats:
-    """Squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
+    """Return squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
     limits = arrays.like(limits, U)
     C = arrays.namespace(U).clip(U, limits[0, ...], limits[1, ...])
     return (2 * U - C) * C
@@ -161,13 +161,13 @@ def _square(limits: Floats, U: Floats) -> Floats:
 def _quadratic_features(
     limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats
 ) -> list[Floats]:
-    """Features in units that give all parameters the same prior precision."""
+    """Return features in units that give all parameters the same prior precision."""
     V = (U - centre) / spread
     return [V, _square((limits - centre) / spread, V) / unit]
 
 
 def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
-    """Sums of ``p (1 - p)``, and of its products with log-odds and their squares: (3, n_maps)."""
+    """Return sums of ``q = p (1 - p)``, ``q x`` and ``q x^2`` over the rows: (3, n_maps)."""
     U = U.astype(np.float64, copy=False)
     U = np.where(np.isfinite(U), U, FARTHEST)  # without information
     E = np.exp(-np.abs(U))

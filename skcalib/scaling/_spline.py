@@ -6,15 +6,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._optimize.linear import ALPHAS, log_prior
+from skcalib._input.parameters import check_flag, check_integer
 from skcalib._optimize.spline import Splines, evaluate, value_powers
+from skcalib._optimize.strength import log_prior
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
-from skcalib._validation.inputs import check_flag, check_integer
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import IncreasingMap
 
 from ._one_vs_rest import _OneVsRestScaling
 from ._order_preserving import PRIOR_STRENGTH
+
+# Strengths that are compared, as multiples of the rule.
+ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
 
 # Targets are mixed with the uniform distribution by this share of 1 / (N + 1): enough for rows that
 # a threshold separates, and too little to matter elsewhere.

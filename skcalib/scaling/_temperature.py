@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._input.parameters import check_option, fitted_smoothing
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
 from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
-from skcalib._validation.inputs import check_option, fitted_smoothing
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, IncreasingMap
 
@@ -270,7 +270,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
 
 
 def _mixture_terms(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Scores (m, K) of scaled and uncalibrated logits, their exponentials, and the sums of these.
+    """Yield scores (m, K), exponentials and their sums, for scaled and uncalibrated logits.
 
     The largest score of a row is 0, so that scores can overflow to -inf only.
     """
@@ -284,12 +284,12 @@ def _mixture_terms(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floa
 
 
 def _uniform(Z: Floats) -> Floats:
-    """Probability (m,) of each class that is not masked, if all are equally probable."""
+    """Return the uniform probability (m,) over the classes that are not masked."""
     return 1 / np.count_nonzero(~np.isneginf(arrays.both_columns(Z)), axis=1)
 
 
 def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
-    """Weights of the least log loss, with a warning if the search did not converge."""
+    """Return the weights that minimize the log loss. Warn if the search does not converge."""
     labels = rows.map(partial(_label_probabilities, temperature))
     solution = mixture.mixture_weights(mixture.MixtureLoss(labels, np.zeros(3)), np.full(3, 1 / 3))
     if not solution.success:
@@ -302,15 +302,15 @@ def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
 
 
 def _label_probabilities(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
-    """Probabilities (m, 3) of the labels under the members, divided by the largest of them."""
-    each = np.arange(len(y))
-    logs = [S[each, y] - np.log(total) for S, _, total in _mixture_terms(temperature, Z)]
+    """Return label probabilities (m, 3) of the members, divided by the largest of the three."""
+    i = np.arange(len(y))
+    logs = [S[i, y] - np.log(total) for S, _, total in _mixture_terms(temperature, Z)]
     L = np.stack([*logs, np.log(_uniform(Z))], axis=1)
     return np.exp(L - L.max(axis=1, keepdims=True))
 
 
 def _fit_brier_score(rows: Rows, temperature: float) -> Floats:
-    """Weights of the least Brier score."""
+    """Return the weights (3,) that minimize the Brier score."""
     sums = rows.sum(partial(_products, temperature)) / rows.weight
     # Scalar products of the differences between probabilities and one-hot labels.
     sizes, vectors = np.linalg.eigh(sums[:3] - sums[3] - sums[3][:, None] + 1)
@@ -319,17 +319,17 @@ def _fit_brier_score(rows: Rows, temperature: float) -> Floats:
 
 
 def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Sums of products of the members' probabilities, and of their probabilities of the label.
+    """Return summed scalar products of the probabilities of members, and label probabilities.
 
-    The result is (4, 3): for each pair of members the scalar product of their probabilities, and in
-    the last row the probabilities of the labels.
+    The result is (4, 3): a row of scalar products for each member, and a last row with the label
+    probabilities. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
     """
     P, Q = (
         (E / total[:, None]).astype(np.float64, copy=False)
         for _, E, total in _mixture_terms(temperature, Z)
     )
-    each = np.arange(len(y))
+    i = np.arange(len(y))
     products = [np.einsum("ij,ij->i", *pair) for pair in ((P, P), (P, Q), (Q, Q))]
-    values = np.stack([*products, P[each, y], Q[each, y], _uniform(Z)])
+    values = np.stack([*products, P[i, y], Q[i, y], _uniform(Z)])
     pp, pq, qq, p, q, u = arrays.weighted_sum(values.T, w)
     return np.array([[pp, pq, u], [pq, qq, u], [u, u, u], [p, q, u]])

@@ -59,6 +59,6 @@ class Uncalibrated(BaseCalibrator):
 
 
 def unless_passthrough(calibrator: Any) -> Any:
-    """The calibrator, or ``Uncalibrated()`` for "passthrough", as in pipelines."""
+    """Return the calibrator, or ``Uncalibrated()`` for "passthrough", as in pipelines."""
     is_passthrough = isinstance(calibrator, str) and calibrator == "passthrough"
     return Uncalibrated() if is_passthrough else calibrator

@@ -12,12 +12,16 @@ from sklearn.utils import column_or_1d
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import log_probabilities
+from skcalib._input.arrays import check_in_memory
+from skcalib._input.classes import columns_in_order
+from skcalib._input.groups import in_groups
+from skcalib._input.labels import as_labels
+from skcalib._input.logits import check_weights
+from skcalib._input.parameters import check_integer, check_option
+from skcalib._input.rows import check_fit
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import ArrayLike, Floats, Rows, arrays, as_array, check_in_memory
+from skcalib._rows import ArrayLike, Floats, Rows, arrays
 from skcalib._splits import Split, checked_splits, forward_splits, random_splits
-from skcalib._validation.groups import in_groups
-from skcalib._validation.inputs import check_integer, check_option, check_weights
-from skcalib._validation.labels import as_labels, columns_in_order
 from skcalib.base import BaseCalibrator, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
@@ -207,8 +211,7 @@ class AutoCalibrator(BaseCalibrator):
             check_integer("cv", self.cv, least=2)
         if is_time:
             check_option("cv", self.cv, ["time"])
-        X = as_array(X)
-        rows = self._validate_rows(X, y, sample_weight)
+        X, rows = check_fit(self, X, y, sample_weight)
         if groups is not None or not is_number:
             check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
+from skcalib._input.logits import refuse_masked
 from skcalib._rows import Floats, Rows, namespace
 from skcalib._warnings import warn
 from skcalib.base import BaseCalibrator
@@ -121,7 +122,7 @@ def taking_masked(calibrators: dict[str, Any]) -> dict[str, Any]:
     """Calibrators that take masked classes; a warning names the others."""
     taking = {name: c for name, c in calibrators.items() if getattr(c, "_takes_masked", True)}
     if not taking:
-        next(iter(calibrators.values()))._check_takes_masked(masked=True)  # noqa: SLF001
+        refuse_masked(next(iter(calibrators.values())))
     if len(taking) < len(calibrators):
         warn(
             "Calibrators that take no masked classes, logits of -inf, are left out: "

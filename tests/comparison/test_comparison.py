@@ -20,7 +20,14 @@ from sklearn.metrics import get_scorer, log_loss
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skcalib import BBQ, HistogramBinning, PlattScaling, TemperatureScaling, compare_calibrators
+from skcalib import (
+    BBQ,
+    HistogramBinning,
+    PlattScaling,
+    TemperatureScaling,
+    Uncalibrated,
+    compare_calibrators,
+)
 from skcalib._warnings import NoMinimumWarning
 from skcalib.comparison._comparison import CalibratorComparison
 from skcalib.conditional import ConditionalCalibrator
@@ -493,3 +500,22 @@ def test_errors_on_a_test_set_are_errors_of_paired_rows_or_groups():
     by_groups = compare_calibrators(X[:500], y[:500], test=(*test, None, None, three), **given)
     wider = by_groups.standard_error("log loss") / by_rows.standard_error("log loss")
     assert (wider > 1.2).all()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [Uncalibrated(), TemperatureScaling()],
+        ["passthrough", TemperatureScaling()],
+        {"uncalibrated": Uncalibrated(), "T": TemperatureScaling()},
+        {"raw": "passthrough", "T": TemperatureScaling()},
+    ],
+)
+def test_no_calibration_has_one_row(members):
+    logits, y = make_logits(200, 3, random_state=0)
+    comparison = compare_calibrators(logits, y, calibrators=members, cv=2)
+    assert sorted(comparison.names)[-1] == "uncalibrated"
+    assert len(comparison.names) == 2
+    if "raw" in members:
+        comparison = compare_calibrators(logits, y, calibrators=members, cv=2, reference="raw")
+        assert comparison.reference == "uncalibrated"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax, rel_entr
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -28,9 +28,9 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._validation.features import fitted_columns
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.conditional._calibrator import _warn_of_features_alone
+from skcalib.conditional._columns import fitted_columns
 from skcalib.conditional._effects import effect_scores, fit_effects
 from skcalib.datasets import make_logits
 
@@ -104,6 +104,20 @@ def test_features_lower_the_loss(fitted):
     assert report["with features"] < report["without features"] < report["features alone"]
     assert report["with features"] == pytest.approx(given, abs=0.06)
     assert "features alone" in str(c)
+
+
+def test_few_categories_have_maps_of_their_own():
+    """Scores of three sources mean different things, so shrinkage to a common map costs much."""
+    rng = np.random.default_rng(0)
+    source, truth = rng.choice(3, 4000, p=[0.5, 0.3, 0.2]), rng.normal(0.5, 1.2, 4000)
+    y = rng.random(4000) < expit(truth)
+    z = np.choose(source, [0.3 * truth + 2.5, 0.8 * truth, 2 * truth])[:, None]
+    fit, new = slice(1000), slice(1000, None)
+    features = np.array(["stated", "agreement", "legacy"])[source]
+    c = ConditionalCalibrator(random_state=0).fit(z[fit], y[fit], features=features[fit])
+    p = c.predict_proba(z[new], features=features[new])[:, 1]
+    true_p = expit(truth[new])
+    assert np.mean(rel_entr(true_p, p) + rel_entr(1 - true_p, 1 - p)) < 0.008
 
 
 def test_rows_of_unknown_categories_are_as_without_features():
@@ -416,5 +430,5 @@ def test_features_and_groups_are_used_together():
     with_features = log_loss(y[new], c.predict_proba(Z[new], features=F[new]))
     assert with_features < log_loss(y[new], without.predict_proba(Z[new])) - 0.02
     splits = list(GroupKFold(5).split(Z[fit], y[fit], groups[fit]))
-    by_splits = of_few(cv=splits).fit(Z[fit], y[fit], features=F[fit])
+    by_splits = of_few(cv=splits).fit(Z[fit], y[fit], features=F[fit], groups=groups[fit])
     assert c.loss_report_ == pytest.approx(by_splits.loss_report_)

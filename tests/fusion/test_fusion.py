@@ -80,7 +80,7 @@ def test_weights_minimize_the_documented_loss():
         b, c = theta[:2], theta[2:]
         L = log_softmax(base + c + np.einsum("nmk,m->nk", E, b), axis=1)
         deviations = b - b.mean()
-        ridge = 2 * 2 * deviations @ deviations + (b.sum() - 1) ** 2 + 100 * c @ c
+        ridge = 2 * 2 * deviations @ deviations + (b.sum() - 1) ** 2 / 4 + 100 * c @ c
         return ridge - w @ L[np.arange(100), y]
 
     pool = fit_pool(Evidence(E, np.zeros((100, 2), bool), base), y, w, 2.0)

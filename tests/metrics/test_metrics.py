@@ -146,7 +146,7 @@ def test_every_measure_shows_its_parameters_and_its_formula():
         assert ".. math::" in measure.__doc__
     assert list(names) == [
         "y_true", "y_proba", "n_bins", "strategy", "kind", "sample_weight", "labels", "pos_label",
-        "average",
+        "average", "order",
     ]  # fmt: skip
 
 

@@ -1,20 +1,31 @@
 """Weights of fitted calibrators in a stream: regret bounds, and laws of partial_fit."""
 
+import pickle
 from copy import deepcopy
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GroupKFold, cross_validate, learning_curve
 from sklearn.pipeline import make_pipeline
 
-from skcalib import IsotonicCalibration, TemperatureScaling, Uncalibrated, VectorScaling
+from skcalib import (
+    IsotonicCalibration,
+    PlattScaling,
+    TemperatureScaling,
+    Uncalibrated,
+    VectorScaling,
+)
 from skcalib.base import BaseCalibrator
 from skcalib.datasets import make_logits
+from skcalib.export import from_json, to_json
 from skcalib.monitor import OnlineCalibrator
 
 T = 40
@@ -68,18 +79,20 @@ def log_of(P, y):
     return np.log(P[np.arange(len(y)), y])
 
 
-def expert_logs(Z, y):
-    """Log-probabilities (T, E) of the labels by the calibrators."""
-    return np.stack([log_of(c.predict_proba(Z), y) for c in fitted().values()], axis=1)
-
-
 def stream_loss(c, Z, y):
-    """Total log loss of probabilities that are given before each label is known."""
-    total = 0.0
+    """Total log loss of the mixture, and log-probabilities of its members, before each label."""
+    total, members = 0.0, []
     for i in range(len(y)):
-        total -= log_of(c.predict_proba(Z[i : i + 1]), y[i : i + 1])[0]
-        c.partial_fit(Z[i : i + 1], y[i : i + 1])
-    return total
+        row = Z[i : i + 1]
+        total -= log_of(c.predict_proba(row), y[i : i + 1])[0]
+        experts = [e.predict_proba(row) for e in fitted().values()]
+        v = np.array(list(c.weights_.values())[: len(experts)]) if i else np.ones(len(experts))
+        together = np.log(np.average(experts, axis=0, weights=v))
+        maps = zip(c.slope_, c.intercept_, strict=True) if i else [(1, 0), (1, 0)]
+        mapped = [softmax(a * together + b, axis=1) for a, b in maps]
+        members.append([log_of(P, y[i : i + 1])[0] for P in experts + mapped])
+        c.partial_fit(row, y[i : i + 1])
+    return total, np.array(members)
 
 
 def best_sequence(L, n_switches):
@@ -94,24 +107,24 @@ def best_sequence(L, n_switches):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_loss_exceeds_the_best_calibrator_by_at_most_the_logarithm_of_their_number(name, rng):
+def test_loss_exceeds_the_best_member_by_at_most_the_logarithm_of_their_number(name, rng):
     Z, y = streams(rng)[name]
     c = OnlineCalibrator(fitted())
-    L = expert_logs(Z, y)
-    assert stream_loss(c, Z, y) <= -L.sum(axis=0).max() + np.log(len(fitted())) + 1e-9
-    assert list(c.weights_) == list(fitted())
+    total, L = stream_loss(c, Z, y)
+    assert total <= -L.sum(axis=0).max() + np.log(L.shape[1]) + 1e-9
+    assert list(c.weights_) == [*fitted(), "online", "online, fast"]
     assert_allclose([*c.weights_.values()], softmax(L.sum(axis=0)), rtol=1e-6, atol=1e-30)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("forget", [0.003, pytest.param(0.1, marks=pytest.mark.slow)])
-def test_loss_is_within_the_bound_of_sequences_of_calibrators(name, forget, rng):
+def test_loss_is_within_the_bound_of_sequences_of_members(name, forget, rng):
     Z, y = streams(rng)[name]
     c = OnlineCalibrator(fitted(), forget=forget)
-    E, S = len(fitted()), np.arange(8)
-    best = best_sequence(expert_logs(Z, y), 7)
+    total, L = stream_loss(c, Z, y)
+    E, S = L.shape[1], np.arange(8)
     bound = np.log(E) + S * np.log(E / forget) - (T - 1 - S) * np.log1p(forget / E - forget)
-    assert stream_loss(c, Z, y) <= (bound - best).min() + 1e-9
+    assert total <= (bound - best_sequence(L, 7)).min() + 1e-9
     assert min(c.weights_.values()) >= forget / E * (1 - 1e-9)
 
 
@@ -129,7 +142,9 @@ def test_impossible_labels_leave_finite_weights():
     steps = IsotonicCalibration(pseudo_rows=0).fit(Z, y)
     c = OnlineCalibrator({"steps": steps, "again": deepcopy(steps)})
     c.partial_fit(Z, 2 - steps.predict_proba(Z)[:, ::-1].argmin(axis=1))
-    assert_allclose([*c.weights_.values()], 0.5)
+    first, again, *maps = c.weights_.values()
+    assert first == again
+    assert sum(maps) == pytest.approx(1)
 
 
 # --------------------------------------------------------------------------------------
@@ -202,3 +217,120 @@ def test_calibrators_must_be_fitted_to_the_same_classes():
         OnlineCalibrator({**fitted(), "other": other}).predict_proba(Z)
     with pytest.raises(ValueError, match="forget must be a number of at least 0 and below 1"):
         OnlineCalibrator(fitted(), forget=1).partial_fit(Z, Y)
+
+
+# --------------------------------------------------------------------------------------
+# A calibrator like the others.
+
+
+def shifted_stream(n, n_classes, seed, slope=0.5, offset=1.0):
+    """Logits that are calibrated in the first half, and their labels and true logits."""
+    rng = np.random.default_rng(seed)
+    Z = 2 * rng.normal(size=(n, n_classes))
+    true = Z.copy()
+    true[n // 2 :] = slope * Z[n // 2 :] + offset * np.eye(n_classes)[1]
+    u = rng.uniform(size=(n, 1))
+    return Z, (softmax(true, axis=1).cumsum(axis=1) < u).sum(axis=1), true
+
+
+@pytest.mark.parametrize("forget", [0.0, 0.001, 0.005])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_maps_follow_a_shift_of_slope_and_intercept(n_classes, forget):
+    """The true probabilities are at least as good as the best fixed map."""
+    Z, y, true = shifted_stream(4000, n_classes, 0)
+    experts = [c.fit(Z[:500], y[:500]) for c in (Uncalibrated(), TemperatureScaling())]
+    c = OnlineCalibrator(experts, forget=forget)
+    losses = []
+    for start in range(500, 4000, 50):
+        rows = slice(start, start + 50)
+        q, P = c.predict_log_proba(Z[rows]), softmax(true[rows], axis=1)
+        losses.append(np.mean(log_of(P, y[rows]) - q[np.arange(50), y[rows]]))
+        c.partial_fit(Z[rows], y[rows])
+    assert np.mean(losses[:30]) < 0.01
+    assert np.mean(losses[30:]) < 0.02
+    assert abs(c.slope_[1] - 0.5) < 0.2
+
+
+def test_partial_fit_takes_classes_and_groups():
+    frozen = {name: FrozenEstimator(e) for name, e in fitted().items()}
+    plain = OnlineCalibrator(frozen).partial_fit(Z, Y)
+    for classes in ([0, 1, 2], [2, 0], np.unique(Y)):
+        same = OnlineCalibrator(frozen).partial_fit(Z, Y, classes=classes, groups=Y)
+        assert same.weights_ == plain.weights_
+    assert OnlineCalibrator(frozen, classes=range(3)).fit(Z, Y, groups=Y).weights_ == plain.weights_
+    with pytest.raises(ValueError, match="got 7"):
+        plain.partial_fit(Z, Y, classes=[0, 7])
+    with pytest.raises(ValueError, match="classes must be the classes"):
+        OnlineCalibrator(frozen, classes=[0, 1, 5]).predict(Z)
+    learning_curve(
+        OnlineCalibrator(frozen), Z, Y, cv=3, exploit_incremental_learning=True,
+        scoring="neg_log_loss", error_score="raise", train_sizes=[0.5, 1.0],
+    )  # fmt: skip
+    with sklearn.config_context(enable_metadata_routing=True):
+        params = {"groups": np.arange(60) // 2}
+        cross_validate(
+            OnlineCalibrator(frozen), Z, Y, cv=GroupKFold(2), params=params, error_score="raise"
+        )
+
+
+def test_names_of_columns():
+    names = ["logit_0", "logit_1", "logit_2"]
+    frame = pd.DataFrame(Z, columns=names)
+    experts = [TemperatureScaling().fit(frame, Y), Uncalibrated().fit(frame, Y)]
+    c = OnlineCalibrator(experts)
+    assert c.predict_proba(frame).shape == (60, 3)
+    c = c.partial_fit(frame, Y).set_output(transform="pandas")
+    assert list(c.get_feature_names_out()) == list(c.feature_names_in_) == names
+    assert list(c.transform(frame).columns) == names
+    with pytest.raises(ValueError, match="order"):
+        c.partial_fit(frame[names[::-1]], Y)
+
+
+def test_outputs_agree():
+    c = OnlineCalibrator(fitted(), forget=0.01).partial_fit(Z, Y)
+    P = c.predict_proba(Z)
+    assert_allclose(P.sum(axis=1), 1)
+    assert_allclose(c.predict_log_proba(Z), np.log(P), atol=1e-12)
+    assert_allclose(softmax(c.transform(Z), axis=1), P)
+    assert c.predict_proba(Z.astype(np.float32)).dtype == np.float32
+    assert c.predict_proba(Z[:0]).shape == (0, 3)
+    before = c.weights_
+    assert c.partial_fit(Z[:0], Y[:0]).weights_ == before  # a quiet hour
+
+
+def test_one_column_of_log_odds():
+    margin, y = Z[:, :1], (Y == 1).astype(int)
+    experts = [PlattScaling().fit(margin, y), Uncalibrated().fit(margin, y)]
+    c = OnlineCalibrator(experts).partial_fit(margin, y)
+    assert c.transform(margin).shape == (60, 1)
+    assert_allclose(expit(c.transform(margin))[:, 0], c.predict_proba(margin)[:, 1])
+
+
+@pytest.mark.parametrize("form", ["dict", "list", "frozen"])
+def test_text_and_pickles_go_on(form):
+    some = {name: fitted()[name] for name in ("temperature", "vector")}
+    calibrators = {
+        "dict": some,
+        "list": [*some.values()],
+        "frozen": {name: FrozenEstimator(e) for name, e in some.items()},
+    }[form]
+    c = OnlineCalibrator(calibrators, forget=0.01)
+    for _ in range(2):
+        for same in (from_json(to_json(c)), pickle.loads(pickle.dumps(c)), deepcopy(c)):
+            assert_array_equal(same.predict_proba(Z), c.predict_proba(Z))
+            wanted = deepcopy(c).partial_fit(Z, Y).predict_proba(Z)
+            assert_array_equal(same.partial_fit(Z, Y).predict_proba(Z), wanted)
+        c.partial_fit(Z, Y)
+
+
+def test_many_classes_have_a_slope_only():
+    logits, y = make_logits(300, 40, temperature=2.0, random_state=0)
+    c = OnlineCalibrator([Uncalibrated().fit(logits, np.arange(300) % 40)]).partial_fit(logits, y)
+    assert c.precision_.shape == (2, 1, 1)
+    assert not c.intercept_.any()
+    assert 0.2 < c.slope_[0] < 0.9
+
+
+def test_names_of_the_maps_are_reserved():
+    with pytest.raises(ValueError, match="other names"):
+        OnlineCalibrator({"online": fitted()["vector"]}).predict(Z)

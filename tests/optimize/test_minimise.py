@@ -1,7 +1,5 @@
 """Laws of the joint family: linear maps of logits, softmax, log loss."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from families import features_of
@@ -9,9 +7,9 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 
 from skcalib import VectorScaling
-from skcalib._optimize.linear import Objective
+from skcalib._optimize.linear import LinearLoss, loss_gradient
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
-from skcalib._optimize.minimize import PreconditionedLBFGS
+from skcalib._optimize.minimize import preconditioned_lbfgs
 from skcalib._optimize.temperature import scale_derivatives
 from skcalib.datasets import make_logits
 
@@ -32,20 +30,53 @@ def literal(map_, theta, Z, y, w, ridge=0.0, identity=0.0):
     return -np.average(logs, weights=w) + np.sum(ridge * (theta - identity) ** 2)
 
 
-@pytest.mark.parametrize("map_", [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()])
+MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
 def test_derivatives_match_the_literal_objective(map_, rows, rng):
+    Z, y, w = rows
+    theta = rng.normal(size=len(map_.identity(K)))
+    weight = len(y) if w is None else w.sum()
+    loss, *gradient = loss_gradient(theta, Z, y, w, map_) / weight
+    assert loss == pytest.approx(literal(map_, theta, *rows))
+    numeric = approx_fprime(theta, lambda t: literal(map_, t, *rows), 1e-6)
+    np.testing.assert_allclose(gradient, numeric, atol=1e-5)
     strengths = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
-    objective = Objective(map_, features_of(*rows), strengths)
-    identity, ridge = map_.prior(strengths, K)
-    theta = rng.normal(size=identity.shape)
-    value, gradient, hessian = objective.second_order(theta)
+    identity, ridge = map_.identity(K), map_.ridge(strengths, K)
+    value, gradient = LinearLoss(map_, features_of(*rows), strengths).value_gradient(theta)
     assert value == pytest.approx(literal(map_, theta, *rows, ridge, identity))
-    assert objective.value_gradient(theta)[0] == pytest.approx(value)
-    np.testing.assert_allclose(objective.value_gradient(theta)[1], gradient, atol=1e-14)
     numeric = approx_fprime(theta, lambda t: literal(map_, t, *rows, ridge, identity), 1e-6)
     np.testing.assert_allclose(gradient, numeric, atol=1e-5)
-    numeric = approx_fprime(theta, lambda t: objective.value_gradient(t)[1], 1e-6)
-    np.testing.assert_allclose(hessian, numeric, atol=1e-5)
+
+
+@pytest.mark.parametrize("map_", MAPS, ids=repr)
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_blocks_are_inverses_of_the_blocks_of_the_hessian(map_, n_classes, rng):
+    """Features are the same for all rows, so that the common covariance is exact."""
+    f, q = rng.normal(size=n_classes), rng.uniform(0.1, 0.2, size=n_classes)
+    strengths = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
+    blocks = map_.blocks(map_.moments(f[None], q[None]), strengths)
+    ridge = 2 * map_.ridge(strengths, n_classes)
+    leverages = blocks.leverages(f[None])[0]
+    caution = 1 if isinstance(map_, MatrixMap) else 1.1
+    for k in range(n_classes):
+        x = np.append(f, 1) if isinstance(map_, MatrixMap) else np.array([f[k], 1])
+        own = [*(n_classes * k + np.arange(n_classes)), n_classes**2 + k]
+        if isinstance(map_, VectorMap):
+            x, own = (x, [k, n_classes + k]) if map_.fit_intercept else (x[:1], [k])
+        hessian = q[k] * np.outer(x, x) + np.diag(ridge[own])
+        wanted = caution * x @ np.linalg.solve(hessian, x)
+        assert leverages[k] == pytest.approx(wanted, rel=1e-4)
+    # A gradient without a common part is solved block by block, up to a common part.
+    gradient = np.zeros(len(ridge))
+    gradient[[0, 1]] = [1, -1] if isinstance(map_, VectorMap) else [1, 0]
+    if isinstance(map_, MatrixMap):
+        gradient[n_classes] = -1
+    step = blocks.solve(gradient)
+    assert step @ gradient > 0
+    scores = map_.scores(step, rng.normal(size=(3, n_classes)))
+    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()])
@@ -57,7 +88,7 @@ def test_steps_are_bounded_if_the_loss_is_nearly_linear(map_):
     y = np.arange(60) % 3
     Z = np.eye(3)[y]
     y[:12] = (y[:12] + 1) % 3
-    losses = [Objective(map_, features_of(c * Z, y)).minimize(1e-6, 100) for c in (1, 25)]
+    losses = [LinearLoss(map_, features_of(c * Z, y)).minimize(1e-6, 100) for c in (1, 25)]
     assert [found.success for found in losses] == [True, True]
     assert losses[1].fun == pytest.approx(losses[0].fun, rel=1e-4)
 
@@ -74,27 +105,36 @@ def test_few_rows_of_most_classes_converge_fast():
 
 def test_a_search_that_only_gets_worse_keeps_its_start():
     """The gradient promises a descent that the function does not have."""
-    method = PreconditionedLBFGS(lambda _: SimpleNamespace(solve=np.asarray))
     found = minimize(
-        lambda x: (2.0 if x.any() else 1.0, np.ones(2)), np.zeros(2), jac=True, method=method
+        lambda x: (2.0 if x.any() else 1.0, np.ones(2)),
+        np.zeros(2),
+        jac=True,
+        method=preconditioned_lbfgs,
+        options={"preconditioner": lambda _: np.asarray},
     )
     assert (found.fun, found.success) == (1.0, False)
     assert found.x.tolist() == [0, 0]
 
 
-def test_search_ends_if_all_rows_are_right(rng):
+@pytest.mark.parametrize("weight", [None, 1, 0.1])
+def test_search_ends_if_all_rows_are_right(weight, rng):
     """Without a ridge it could only go on for ever."""
     Z = rng.normal(size=(30, 3))
     y, w = Z.argmax(axis=1), rng.integers(0, 3, size=30).astype(float)
-    for weights, lightest in ((None, 1), (w, 1), (0.1 * w, 0.1)):
-        objective = Objective(MatrixMap(), features_of(Z, y, weights))
-        found = objective.minimize(1e-12, 1000)
-        total = 30 if weights is None else weights.sum()
-        assert objective.separated == pytest.approx(lightest * np.log(2) / total)
-        assert 0 < found.fun < objective.separated
-        assert not found.success
-        assert found.nit < 50
-    assert Objective(MatrixMap(), features_of(Z, y), Regularization(0.1)).separated == -np.inf
+    loss = LinearLoss(MatrixMap(), features_of(Z, y, None if weight is None else weight * w))
+    found = loss.minimize(1e-12, 1000)
+    assert loss.has_no_errors(found.x)
+    assert 0 < found.fun < np.log(2) / (30 if weight is None else w.sum())
+    assert not found.success
+    assert found.nit < 50
+
+
+def test_ties_are_errors(rng):
+    Z = rng.normal(size=(30, 3))
+    y = Z.argmax(axis=1)
+    loss = LinearLoss(MatrixMap(), features_of(Z, y))
+    assert loss.has_no_errors(loss.identity)
+    assert not loss.has_no_errors(0 * loss.identity)
 
 
 # --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Linear maps of two classes: Newton's method with the whole Hessian."""
+"""Linear maps of two classes: the minimum, masked classes, and limits of the search."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling, VectorScaling
-from skcalib._optimize.linear import MASKED_FEATURE, Objective
+from skcalib._optimize.linear import MASKED_FEATURE, LinearLoss
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib.datasets import make_logits
 
@@ -34,13 +34,13 @@ def oracle(objective, tol=1e-10):
 @pytest.mark.parametrize("map_", MAPS, ids=repr)
 @pytest.mark.parametrize("ridge", RIDGES, ids=["none", "all", "part"])
 def test_the_minimum_is_the_one_that_scipy_finds(map_, ridge, features):
-    objective = Objective(map_, features, ridge)
-    found = objective.minimize(1e-10, 50)
+    objective = LinearLoss(map_, features, ridge)
+    found = objective.minimize(1e-10, 200)
     assert found.success
     value, jac = objective.value_gradient(found.x)
     assert np.linalg.norm(jac) <= 1e-10
     np.testing.assert_allclose(found.jac, jac, atol=1e-13)
-    assert found.fun == pytest.approx(value, rel=1e-13)
+    assert found.fun == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(found.x, oracle(objective).x, atol=1e-6)
 
 
@@ -53,20 +53,20 @@ def test_rows_with_a_masked_class_are_certain(map_):
     # Slopes of reversed labels are negative, and would take the masked class for certain.
     y = np.where(masked, 1, 1 - features.y)
     rows = features.replace(X=F, y=y)
-    found = Objective(map_, rows, RIDGES[1], masks=True).minimize(1e-10, 50)
+    found = LinearLoss(map_, rows, RIDGES[1], masked=True).minimize(1e-10, 200)
     # The masked rows add nothing to the sum of the losses.
     share = 1 - masked.mean()
-    alone = Objective(map_, rows.take(~masked), Regularization(*(r / share for r in RIDGES[1])))
-    np.testing.assert_allclose(found.x, alone.minimize(1e-10, 50).x, atol=1e-8)
+    alone = LinearLoss(map_, rows.take(~masked), Regularization(*(r / share for r in RIDGES[1])))
+    np.testing.assert_allclose(found.x, alone.minimize(1e-10, 200).x, atol=1e-8)
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
 def test_the_search_ends_by_its_limits(map_, features):
-    objective = Objective(map_, features, RIDGES[1])
+    objective = LinearLoss(map_, features, RIDGES[1])
     found = objective.minimize(1e-10, 1)
     assert found.nit == 1
     assert not found.success
-    assert objective.minimize(1e-13, 50).success
+    assert objective.minimize(1e-10, 200).success
 
 
 def test_separable_rows_without_a_ridge_end_the_search():

@@ -23,8 +23,8 @@ from skcalib import (
     VennAbersCalibration,
     metrics,
 )
-from skcalib._rows import checked_rows, dask as _dask
-from skcalib._validation.inputs import check_rows
+from skcalib._input.rows import check_rows, checked_rows
+from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
 from skcalib.experimental import TopLabelCalibration
 

@@ -24,7 +24,7 @@ from skcalib import (
     calibration_report,
     compare_calibrators,
 )
-from skcalib._validation.column_order import numeric_order, suspect_columns
+from skcalib._input.column_order import numeric_order, suspect_columns
 from skcalib._warnings import ColumnOrderWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error

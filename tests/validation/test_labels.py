@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import skcalib
-from skcalib._validation.labels import encode
+from skcalib._input.labels import encode
 from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_scorer, expected_calibration_error

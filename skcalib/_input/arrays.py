@@ -1,0 +1,164 @@
+"""Conversion of input to arrays, except data frames and Dask collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from skcalib._rows.arrays import check_tensor, is_dask, is_tensor, on_host
+
+
+def as_array(
+    x: Any,
+    name: str = "X",
+    *,
+    n_columns: int | None = None,
+    flat: bool = False,
+    tensors: bool = False,
+) -> Any:
+    """Logits or probabilities as an array; data frames and Dask collections stay as they are.
+
+    Parameters
+    ----------
+    x : array-like
+        Input of the user.
+    name : str
+        Name of the argument, for messages.
+    n_columns : int or None
+        Required number of columns, if it is known.
+    flat : bool
+        Whether one dimension is allowed.
+    tensors : bool
+        Whether tensors stay tensors while scikit-learn's ``array_api_dispatch`` is on.
+
+    Returns
+    -------
+    object
+        Lists and tensors as arrays of the same dtype; other objects unchanged.
+
+    Raises
+    ------
+    ValueError
+        For arrays that cannot be converted to NumPy, and for an invalid number of dimensions.
+    """
+    if type(x) is np.ndarray and x.ndim == 2:
+        return x
+    if isinstance(x, list | tuple):
+        _check_not_batches(x, name)
+    names = column_names(x)
+    if len(set(names)) < len(names):
+        raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
+    is_series = hasattr(x, "to_frame")
+    if type(x) is not np.ndarray:
+        kept = tensors and not is_dask(x) and is_tensor(x)
+        x = check_tensor(x, name) if kept else as_numpy(x, name)
+    _check_not_ragged(x, name)
+    has_rows = isinstance(x, Sequence) or hasattr(x, "shape") or is_dask(x)
+    n_dimensions = getattr(x, "ndim", 2 if has_rows else 0)
+    if n_dimensions > 2:
+        raise ValueError(
+            f"{name} must have two dimensions, one row for each label and one column for each "
+            f"class, got shape {tuple(x.shape)}. Move the K classes to the last axis, by moveaxis, "
+            f"and pass {name}.reshape(-1, K) and y.ravel()."
+        )
+    if n_dimensions == 0:
+        raise ValueError(
+            f"{name} must be an array, a data frame or a list of rows, got {type(x).__name__} "
+            "without rows. Pass a list, also for one row."
+        )
+    if n_dimensions == 1 and x.dtype == object and len(x) and np.ndim(x[0]) == 1:
+        raise ValueError(
+            f"{name} must hold a number in each place, got {len(x)} rows that hold a "
+            f"{type(x[0]).__name__} each. Pass np.stack({name})."
+        )
+    if n_dimensions == 1 and not flat:
+        if n_columns in {None, 1}:  # log-odds of two classes
+            return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
+        row = f"{name}.to_frame().T" if is_series else f"{name}.reshape(1, -1)"
+        raise ValueError(
+            f"{name} must have two dimensions, got one. Reshape your data: a single row of logits "
+            f"is {row}."
+        )
+    return x
+
+
+def _check_not_ragged(x: Any, name: str) -> None:
+    """Raise a ValueError for rows of different lengths, such as candidates of a search engine."""
+    is_list = isinstance(x, list | tuple)  # NumPy could not convert it
+    if not is_list and not (isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1):
+        return
+    lengths = {len(row) for row in x if hasattr(row, "__len__") and not isinstance(row, str)}
+    if len(lengths) > 1:
+        empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
+        raise ValueError(
+            f"{name} must have the same number of columns in each row, got rows of {min(lengths)} "
+            f"to {max(lengths)} numbers. Pad them to the longest row with {empty}."
+        )
+
+
+def column_names(x: Any) -> list[Any]:
+    """Names of the columns of a data frame or a pyarrow table; an empty list for other objects."""
+    names = getattr(x, "column_names", None)
+    return list(getattr(x, "columns", ()) if names is None else names)
+
+
+def _check_not_batches(x: Any, name: str) -> None:
+    """Raise a ValueError for a list of batches, or a tuple of logits and labels."""
+    shapes = [tuple(getattr(part, "shape", ())) for part in x]
+    if not any(len(shape) > 1 for shape in shapes):
+        return
+    remedy = f"Concatenate batches, as in np.concatenate({name}) or torch.cat({name})"
+    if isinstance(x, tuple):
+        remedy = f"Pass its logits alone, such as {name}[0]"
+    raise ValueError(
+        f"{name} must be one array of all rows, got a {type(x).__name__} of {len(x)} arrays of "
+        f"shapes {', '.join(map(str, shapes[:3]))}. {remedy}."
+    )
+
+
+def as_numpy(x: Any, name: str) -> Any:
+    """Lists and tensors as arrays of the same dtype, other objects unchanged.
+
+    scikit-learn would convert objects without a NumPy dtype, such as tensors, to float64.
+    """
+    if isinstance(x, list | tuple):
+        try:
+            return np.asarray(x)
+        except ValueError:  # scikit-learn raises an error for ragged lists
+            return x
+    if isinstance(x, np.ma.MaskedArray):
+        if np.ma.is_masked(x):
+            n_masked = int(np.ma.getmaskarray(x).sum())
+            fill = ", or call X.filled(-np.inf) if they are impossible classes" * (name == "X")
+            raise ValueError(
+                f"{name} must have no masked entries, got {n_masked}. Leave out their rows{fill}."
+            )
+        return x.data
+    if isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns"):
+        return x
+    try:
+        x = on_host(x)
+        return np.asarray(x) if hasattr(x, "__array__") else x
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"{name} must be convertible to a NumPy array, got {type(x).__name__} of type "
+            f"{getattr(x, 'dtype', 'unknown')}: {str(error).rstrip('.')}. Pass "
+            f"it as a NumPy array, as {name}.detach().float().cpu().numpy() of torch."
+        ) from error
+
+
+def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
+    """Raise a ValueError for a Dask collection where all rows are needed in memory."""
+    if any(map(is_dask, inputs)):
+        raise ValueError(
+            message
+            or "All rows must be in memory for this, got a Dask collection. Call compute() on a "
+            "part of it that fits into memory."
+        )
+
+
+def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
+    """Result of ``f(*inputs)``, or the inputs if one is a Dask collection."""
+    return inputs if any(map(is_dask, inputs)) else f(*inputs)

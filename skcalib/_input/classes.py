@@ -1,0 +1,372 @@
+"""Classes of columns, and evidence that columns are in another order than the classes.
+
+Wrong columns are the most harmful mistake, and no shape reveals them: names of columns, ordered
+categories, text with numbers, and the rows themselves are checked.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skcalib._rows import ArrayLike, Indices, Rows
+from skcalib._warnings import ColumnOrderWarning, MissingClassesWarning, warn
+
+from .arrays import column_names
+from .column_order import (
+    agreement_below_chance,
+    largest_columns,
+    numeric_order,
+    suspect_columns,
+    without_shared_ends,
+)
+from .labels import Labels, encode, exact, is_text, not_among, shown
+
+# Columns are compared with the labels of at most this many rows, and for at most this many classes:
+# more rows add nothing, and the assignment of more classes takes a second.
+COMPARED_ROWS, COMPARED_CLASSES = 20_000, 2000
+
+
+def ordered_categories(y: Any) -> Labels | None:
+    """Categories in their order, if ``y`` is an ordered column of pandas or polars."""
+    columns = column_names(y)
+    dtype = getattr(y[columns[0]] if len(columns) == 1 else y, "dtype", None)
+    if getattr(dtype, "ordered", False):  # pandas
+        return exact(dtype.categories, "categories")  # type: ignore[union-attr]
+    if type(dtype).__name__ == "Enum" and hasattr(dtype, "categories"):  # polars
+        return exact(dtype.categories.to_list(), "categories")  # type: ignore[union-attr]
+    return None
+
+
+def resolve_classes(
+    present: Labels,
+    n_columns: int,
+    classes: ArrayLike | None,
+    X: Any = None,
+    *,
+    categories: Labels | None = None,
+    proba: bool = False,
+) -> Labels:
+    """Labels in the order of the columns.
+
+    Parameters
+    ----------
+    present : ndarray
+        Sorted distinct labels of the rows of positive weight.
+    n_columns : int
+        Width of the logits or probabilities; 1 stands for two classes.
+    classes : array-like or None
+        All labels in the order of the columns, if the user named them.
+    X : array-like, optional
+        Logits or probabilities: a data frame may have names of columns.
+    categories : ndarray, optional
+        Ordered categories of the labels, from :func:`ordered_categories`.
+    proba : bool
+        Whether ``X`` is ``y_proba`` of a measure, and ``classes`` are its ``labels``.
+
+    Returns
+    -------
+    ndarray of shape (max(n_columns, 2),)
+        ``classes`` if they are not None; else the ordered categories, all or those present, if
+        they are as many as columns; else the labels that are present if they are as many; else the
+        column numbers if the labels are integers among them, with a MissingClassesWarning.
+    """
+    name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
+    columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
+    if not len(present):
+        raise ValueError("sample_weight must not be all zero, got no row of positive weight.")
+    if classes is not None:
+        resolved = _check_classes(exact(classes, name), present, n_classes, columns, name)
+    elif categories is not None and len(categories) == n_classes:
+        resolved = categories
+    elif len(present) == n_classes:
+        resolved = present
+        if categories is not None:
+            resolved = categories[np.isin(categories, present)]
+    elif present.dtype.kind == "b" and n_classes == 2:
+        resolved = np.array([False, True])
+    elif present.dtype.kind in "iuf" and present[0] >= 0 and present[-1] < n_classes:
+        resolved = np.arange(n_classes)
+        missing = not_among(resolved, present)
+        hint = "Name" if proba else "Features and row numbers are no logits; name"
+        warn(
+            f"No row has label {shown(missing)}: the labels are taken as column numbers. {hint} "
+            f"all labels in column order with {name}= to avoid this warning.",
+            MissingClassesWarning,
+            missing.tolist(),
+            n_columns,
+        )
+    else:
+        raise ValueError(
+            f"There must be one column for each of the {len(present)} classes in y, got {columns}. "
+            f"If y lacks some, name all in column order with {name}=; leave out rows with labels "
+            f"that mean no class, such as -100 or 255. The labels are [{shown(present)}]."
+        )
+    if hasattr(X, "columns"):
+        check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
+    return resolved
+
+
+def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
+    """Return the index of the event, the class that one column of probabilities belongs to.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    pos_label : label or None
+        The label of the probabilities, if the user named it.
+    named : bool
+        Whether the order of the labels is a fact: because there is a column for each of them, the
+        user named them, or they are ordered categories.
+
+    Returns
+    -------
+    int
+        The index of ``pos_label``, or 1: the second label, which is the larger of two numbers.
+
+    Raises
+    ------
+    ValueError
+        If ``pos_label`` is not one of the labels, or the event is not named and the labels are
+        text, whose alphabetical order does not say which of them is the event.
+    """
+    if pos_label is not None:
+        return position(pos_label, classes)
+    if not named and is_text(classes):
+        raise ValueError(
+            f"pos_label is not specified: y_true holds the text labels [{shown(classes)}] and "
+            "y_proba one column, the probabilities of one of them. Pass this label as pos_label=, "
+            "or both labels as labels= with this label as the second, or one column per class."
+        )
+    return 1
+
+
+def position(pos_label: Any, classes: Labels) -> int:
+    """Return the index of the column of a class that the user named."""
+    known = classes.tolist()
+    if pos_label not in known:
+        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
+    return known.index(pos_label)
+
+
+def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
+    """Return the columns of ordered classes, from the lowest class to the highest.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels in the order of the columns, which says nothing about the order of the classes.
+    order : array-like or None
+        The labels from the lowest to the highest. Labels that are no class are left out.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Numbers of the columns. Without ``order``, numbers ascend, and two classes keep their order,
+        which has no effect.
+
+    Raises
+    ------
+    ValueError
+        If ``order`` lacks a class, or is None and the classes are text.
+    """
+    if order is None:
+        if len(classes) == 2:
+            return np.arange(2)
+        if is_text(classes):
+            raise ValueError(
+                f"order is not specified: the classes are text, [{shown(classes)}], whose "
+                "alphabetical order means nothing. Pass all labels from the lowest to the highest "
+                "as order=, or y as ordered categories."
+            )
+        return np.argsort(classes)
+    ordered = exact(order, "order")
+    if ordered.ndim > 1 or len(set(ordered.tolist())) < len(ordered):
+        raise ValueError(
+            "order must be a list of distinct labels, from the lowest to the highest, got "
+            f"[{shown(ordered.ravel())}]."
+        )
+    lacking = not_among(classes, ordered)
+    if len(lacking):
+        raise ValueError(
+            f"order must name all classes, from the lowest to the highest, got [{shown(ordered)}], "
+            f"which lacks {shown(lacking)}."
+        )
+    return encode(ordered[encode(ordered, classes) >= 0], classes)
+
+
+def _check_classes(
+    classes: Labels, present: Labels, n_classes: int, columns: str, name: str
+) -> Labels:
+    """The classes that the user named; a ValueError unless each column has one of its own."""
+    if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
+        raise ValueError(
+            f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
+            f"labels and {columns}: [{shown(classes.ravel())}]."
+        )
+    unknown = not_among(present, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not one "
+            f"of [{shown(classes)}]."
+        )
+    return classes
+
+
+def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
+    """Raise a ValueError for a data frame with columns named by the labels in another order.
+
+    Names may share a prefix and a suffix, as "logit_a" and "logit_b", or the first levels of a
+    MultiIndex. Names without the labels are ignored, and so are the numbers 0, 1, 2, ... of data
+    frames without names.
+    """
+    names = [
+        "_".join(map(_as_name, name)) if isinstance(name, tuple) else name
+        for name in column_names(X)
+    ]
+    if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
+        return
+    numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))
+    first = None if numbered else _first_moved(names, classes.tolist())
+    if first is None:
+        return
+    raise ValueError(
+        f"Columns of {name} must be in the order of the classes, got columns "
+        f"{shown(names[first:])} for classes {shown(classes[first:])}"
+        f"{f' from column {first} on' * bool(first)}. Reorder the columns, as in "
+        f"{name}[classes], or name the labels in their order with {param}=."
+    )
+
+
+def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
+    """Place of the first name that differs if names are the labels in another order, else None."""
+    names, labels = list(map(_as_name, names)), list(map(_as_name, labels))
+    if set(names) != set(labels):
+        names, labels = without_shared_ends(names), without_shared_ends(labels)
+    if names == labels or set(names) != set(labels):
+        return None
+    pairs = enumerate(zip(names, labels, strict=True))
+    return next(k for k, (name, label) in pairs if name != label)
+
+
+def _as_name(label: Any) -> str:
+    """Label as text; a whole float without its decimal point."""
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def in_class_order(values: Any, classes: Labels, name: str) -> Any:
+    """Return numbers of classes in their order, if they are a Series or a dict with names.
+
+    Other values are returned unchanged. Raise a ValueError if a class has no name, or two names.
+    """
+    if not hasattr(values, "items") or np.ndim(values) > 1:
+        return values
+    pairs, labels = list(values.items()), classes.tolist()
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs) or not all(label in by_name for label in labels):
+        raise ValueError(
+            f"{name} must name each class once, got the names {shown([key for key, _ in pairs])} "
+            f"for the classes {shown(labels)}. Name the classes as in y or in classes=, or pass a "
+            "list in their order."
+        )
+    return [by_name[label] for label in labels]
+
+
+def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str = "classes") -> None:
+    """Warn if labels or rows show that the columns may belong to other classes.
+
+    Parameters
+    ----------
+    rows : Rows
+        Logits or probabilities with class indices, and with the classes of the columns.
+    named : bool
+        Whether the user named the classes in the order of the columns. If not, labels of text with
+        numbers and ordered categories have two plausible orders, and a warning is given unless the
+        rows agree better with the chosen order.
+    name, param : str
+        Names of the columns and of the parameter that names the classes, for messages.
+    """
+    classes = rows.classes
+    y = top = np.zeros(0, np.intp)
+    if rows.is_local and len(classes) <= COMPARED_CLASSES:
+        step = -(-rows.n_rows // COMPARED_ROWS)
+        compared = rows.take(slice(None, None, step)) if step > 1 else rows
+        y, top = compared.y, largest_columns(compared.X)
+    message, certainty = "", "may"
+    if not named:
+        message = _ignored_label(classes) or _other_order(classes, y, top, rows.order)
+    columns = None if message else suspect_columns(y, top, len(classes))
+    if columns is not None:
+        certainty = "probably"
+        moved = np.flatnonzero(columns != np.arange(len(classes)))
+        k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
+        own, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
+        message = (
+            f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
+            f"{other:.0%}, and its own column {k} in {own:.0%}; {len(moved)} columns seem to be "
+            "exchanged."
+        )
+    elif not message and (shares := agreement_below_chance(y, top, len(classes))):
+        certainty = "probably"
+        message = (
+            f"the column of the label is the largest in {shares[0]:.1%} of the rows, and would be "
+            f"in {shares[1]:.1%} by chance."
+        )
+    if message:
+        warn(
+            f"Columns of {name} {certainty} belong to other classes: {message} Reorder the "
+            f"columns, or name the labels in their order with {param}=.",
+            ColumnOrderWarning,
+            "columns",
+        )
+
+
+def _ignored_label(classes: Labels) -> str:
+    """Message for integers that are column numbers except one, which may mark rows to ignore.
+
+    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1, nor are two labels, such as 0
+    and 255 of black and white pixels, unless one is -100, which torch ignores.
+    """
+    if classes.dtype.kind not in "iu":
+        return ""
+    n, values = len(classes), classes.tolist()
+    outside = [label for label in values if not 0 <= label < n]
+    if len(outside) != 1 or max(values) - min(values) == n - 1 or (n == 2 and outside != [-100]):
+        return ""
+    (absent,) = set(range(n)) - set(values)
+    return (
+        f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
+        f"{outside[0]} marks rows without a class, leave these rows out."
+    )
+
+
+def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
+    """Return a message if the rows do not agree best with the order of the columns, else "".
+
+    Another plausible order is the sorted order, or for text the order of the numbers in it, or the
+    ``order`` of ordered classes, for which the rows must agree with it better.
+    """
+    names = classes.tolist()
+    other, is_order = sorted(names), False
+    if other == names and all(isinstance(name, str) for name in names):
+        other = numeric_order(names)
+    if other == names and order is not None:
+        other, is_order = [one for one in exact(order, "order").tolist() if one in names], True
+    if other == names or len(other) != len(names):
+        return ""
+    place = np.array([other.index(name) for name in names])
+    agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(place[y] == top)
+    if agree > agree_other - is_order:
+        return ""
+    message = (
+        f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]"
+    )
+    if not len(y):  # of Dask
+        return f"{message}."
+    return (
+        f"{message}; {agree} of {len(y)} rows agree with the first order, {agree_other} with the "
+        "second."
+    )

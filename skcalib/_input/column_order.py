@@ -1,0 +1,156 @@
+"""Evidence that columns are in another order than the classes: from names, text and rows.
+
+Wrong columns are the most harmful mistake, and no shape reveals them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from skcalib._rows import Array, Floats, Indices
+
+# How much classes must agree less than by chance with their own columns, and more with others, in
+# standard deviations. Agreement less than by chance is bounded: among 100 classes it is rare.
+LEAST_BELOW, LEAST_ABOVE = 2.0, 4.0
+
+# How much all rows must agree less than by chance, in standard deviations, if no columns are found.
+LEAST_BELOW_IN_ALL = 6.0
+
+FEW_CLASSES, FEW_ROWS = 4, 5
+
+
+def without_shared_ends(names: list[str]) -> list[str]:
+    """Names without their common prefix and suffix, as "a" and "b" for "p(a)" and "p(b)"."""
+    start = _shared_start(names)
+    names = [name[start:] for name in names]
+    end = _shared_start([name[::-1] for name in names])
+    return [name[: len(name) - end] for name in names]
+
+
+def _shared_start(names: list[str]) -> int:
+    """Length of the common prefix."""
+    letters = enumerate(zip(*names, strict=False))
+    return next((k for k, ones in letters if len(set(ones)) > 1), min(map(len, names)))
+
+
+def numeric_order(names: list[str]) -> list[str]:
+    """Names in the order of the numbers in them; unchanged if some have no number.
+
+    The order of text puts "10" before "2", and "class 10" before "class 2". Names with different
+    letters are unchanged.
+    """
+    are_integers = all(re.fullmatch(r"\s*[+-]?\d+\s*", name) for name in names)
+    pattern = r"[+-]?\d+" if are_integers else r"\d+"
+    numbers = {name: [int(n) for n in re.findall(pattern, name)] for name in names}
+    letters = {re.sub(r"[\W\d_]", "", name) for name in names}
+    if not all(numbers.values()) or len(letters) > 1:
+        return names
+    return sorted(names, key=lambda name: (numbers[name], name))
+
+
+def largest_columns(X: Floats) -> Indices:
+    """Column of the largest value of each row; of two for log-odds (n, 1), probabilities (n,)."""
+    if X.ndim == 1:
+        return (X > 0.5).astype(np.intp)
+    if X.shape[1] > 2:
+        return X.argmax(axis=1)
+    # Several times faster than argmax.
+    return (X[:, -1] > (X[:, 0] if X.shape[1] == 2 else 0)).astype(np.intp)
+
+
+def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
+    """Columns that the classes have in the order that agrees best with the rows, or None.
+
+    The best assignment of columns to classes is found in every second row and tested in the other
+    rows, each cycle of exchanged columns by itself. For up to four classes, all rows serve both.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Class indices.
+    top : ndarray of shape (n_samples,)
+        Columns with the largest logit.
+    n_classes : int
+        Number of classes and columns.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,) or None
+        None unless the classes of some cycle agree less than by chance with their own columns, by
+        2 standard deviations, and more with the assigned columns, by 4 standard deviations. Each
+        class of the cycle with 5 rows must agree more with its assigned column.
+    """
+    # Most fits end here, so this costs a few microseconds.
+    is_wrong = y != top
+    in_class = np.bincount(y, minlength=n_classes)
+    agree = in_class - np.bincount(y[is_wrong], minlength=n_classes)
+    if (2 * agree > in_class).all():
+        return None  # most rows of each class agree with its own column
+    if (agree * len(y) >= in_class * np.bincount(top, minlength=n_classes)).all():
+        return None  # each class agrees with its own column more than by chance
+    cells = y * n_classes + top
+    wrong = np.sort(cells[is_wrong])
+    repeated = wrong[1:][wrong[1:] == wrong[:-1]] // n_classes
+    if (np.bincount(repeated, minlength=n_classes) < np.maximum(agree, 1)).all():
+        return None  # no class agrees more with another column than with its own
+    # In another order, since labels may alternate.
+    cells = np.random.default_rng(0).permutation(cells)
+    # The best of few assignments is seldom significant by chance, so all rows find and test it.
+    halves = (cells, cells) if n_classes <= FEW_CLASSES else (cells[::2], cells[1::2])
+    first, second = (
+        np.bincount(half, minlength=n_classes**2).reshape(n_classes, n_classes) for half in halves
+    )
+    # Counts are whole, and this adds less than one: ties keep the present order.
+    bonus = np.eye(n_classes) / (n_classes + 1)
+    assigned = linear_sum_assignment(first + bonus, maximize=True)[1]
+    columns = np.arange(n_classes)
+    exchanges = coo_array((np.ones(n_classes), (columns, assigned)))
+    _, cycle_of = connected_components(exchanges)
+    for number in np.flatnonzero(np.bincount(cycle_of) > 1):
+        cycle = np.flatnonzero(cycle_of == number)
+        table = second[np.ix_(cycle, cycle)]
+        own, other = np.arange(len(cycle)), np.searchsorted(cycle, assigned[cycle])
+        # A model that predicts one class too high has no rows in the column of the lowest class.
+        frequent = second[cycle].sum(axis=1) >= FEW_ROWS
+        if not (table[own, other] > table[own, own])[frequent].all():
+            continue
+        if -_excess(table, own) > LEAST_BELOW and _excess(table, other) > LEAST_ABOVE:
+            columns[cycle] = assigned[cycle]
+    return columns if (columns != np.arange(n_classes)).any() else None
+
+
+def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[float, float] | None:
+    """Return the share of rows that agree with their labels, and the share expected by chance.
+
+    The result is None unless the shares differ by 6 standard deviations. This finds columns in
+    another order also if a class has rows but is never predicted.
+    """
+    in_class, in_column = (np.bincount(values, minlength=n_classes) for values in (y, top))
+    chance = float(in_class @ in_column) / len(y) ** 2 if len(y) else 0.0
+    agreeing = float(np.mean(y == top)) if chance else 0.0
+    if agreeing >= chance:
+        return None
+    table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
+    if _excess(table, np.arange(n_classes)) > -LEAST_BELOW_IN_ALL:
+        return None
+    return agreeing, chance
+
+
+def _excess(table: Array, columns: Indices) -> float:
+    """Excess of the count of each row in its column over chance, in standard deviations.
+
+    Chance is a random permutation of the labels, so a bias towards a class has no excess. The
+    variance is increased by one, so a few rows are not significant.
+    """
+    n, r, c = table.sum(), table.sum(axis=1), table.sum(axis=0)[columns]
+    expected = r * c / max(n, 1)
+    single = (expected * (n - r) * (n - c)).sum() / max(n, 1)
+    pairs = expected.sum() ** 2 - (expected**2).sum()
+    variance = (single + pairs) / max(n - 1, 1)
+    excess = table[np.arange(len(table)), columns].sum() - expected.sum()
+    return float(excess / np.sqrt(variance + 1))

@@ -1,0 +1,183 @@
+"""Adapter of Dask collections at the gate: chunks are checked on the workers, outputs are lazy.
+
+Dask is imported only when a Dask collection is passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skcalib._rows import Array, Rows
+from skcalib._rows.arrays import is_dask
+from skcalib._rows.dask import DaskRows, calls, compute, persisted
+
+
+class _Report(NamedTuple):
+    """Result of checking a chunk, which is sent to the client."""
+
+    statistics: Any  #: statistics of the rows, or None for a chunk without rows
+    n_rows: int
+    empty: Rows | None  #: none of the rows, with the dtypes and the columns
+
+
+def checked_chunks(
+    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
+) -> tuple[DaskRows, Any]:
+    """Check and convert every chunk of rows, in one pass over the data.
+
+    Parameters
+    ----------
+    check : callable
+        Called with a block of each input; returns arrays of equal length and statistics of the
+        block, which are added up. It raises ValueError or TypeError for invalid blocks.
+    **inputs : Dask array, series or data frame, or None
+        By the names of the user's arguments. Messages refer to the chunks of the first.
+
+    Returns
+    -------
+    rows : DaskRows
+        Persisted in the memory of the workers if there is a cluster, else recomputed in each pass.
+    statistics : object
+        Sum of the statistics.
+
+    Raises
+    ------
+    ValueError
+        For an invalid chunk, which the message names, and for chunks that do not match.
+    """
+    columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
+    first, *others = columns
+    for name in others:
+        if len(columns[name]) != len(columns[first]):
+            raise ValueError(
+                f"{first} and {name} must have the same chunks of rows, got "
+                f"{len(columns[first])} and {len(columns[name])} chunks. Use "
+                f"{name}.rechunk(({first}.chunks[0],)), or take both from one data frame."
+            )
+    part = "partitions" if is_frame(inputs[first]) else "blocks"
+    blocks = enumerate(zip(*columns.values(), strict=True))
+    check_chunk = partial(_checked, check, list(inputs), list(columns))
+    chunks = persisted(
+        calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *chunk) for k, chunk in blocks))
+    )
+    reports = compute([chunk[0] for chunk in chunks])  # the arrays stay on the workers
+    if all(report.statistics is None for report in reports):
+        raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
+    statistics = reduce(
+        add, (report.statistics for report in reports if report.statistics is not None)
+    )
+    filled = [(c[1], r) for c, r in zip(chunks, reports, strict=True) if r.n_rows]
+    empty = (filled[0][1] if filled else reports[0]).empty
+    n_rows = sum(report.n_rows for _, report in filled)
+    rows = DaskRows(persisted([chunk for chunk, _ in filled]), n_rows, empty.X, empty.y, empty.w)
+    rows.weight = statistics.weight
+    return rows, statistics
+
+
+def _checked(
+    check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
+) -> tuple[_Report, Rows | None]:
+    """Return the report of the check of a chunk, and its rows."""
+    lengths = list(map(len, blocks))
+    if max(lengths) == 0:  # as after filtering a data frame
+        return _Report(None, 0, None), None
+    if min(lengths) < max(lengths):
+        raise ValueError(
+            f"{where}{' and '.join(names)} must have the same number of rows, got "
+            f"{' and '.join(map(str, lengths))}. Use the chunks of {names[0]} for all, or filter "
+            "them together, in one data frame."
+        )
+    arrays_by_name = dict(zip(names, blocks, strict=True))
+    try:
+        arrays, statistics = check(*(arrays_by_name.get(name) for name in inputs))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{where}{error}") from error
+    rows = Rows(*arrays)  # without rows of zero weight
+    return _Report(statistics, rows.n_rows, rows.take(slice(0))), rows
+
+
+def _tasks_of(name: str, x: Any) -> list[Any]:
+    """Return a task for each chunk of rows, or raise a ValueError for other objects."""
+    if not is_dask(x):
+        raise ValueError(
+            "Logits or probabilities, labels and weights must all be Dask collections or none of "
+            f"them, got {name} of type {type(x).__name__}. Use dask.array.from_array with the row "
+            "chunks of the others."
+        )
+    _check_whole_rows(name, x)
+    return _partitions(x) if is_frame(x) else list(np.ravel(x.to_delayed()))
+
+
+def is_frame(x: Any) -> bool:
+    """Return whether ``x`` is a Dask data frame or series."""
+    return hasattr(type(x), "map_partitions")
+
+
+def _partitions(x: Any) -> list[Any]:
+    """Return a task for each partition of a data frame or series."""
+    # Dask's further optimization fuses files when few columns are read: labels would then have
+    # other partitions than logits from the same files.
+    return list(x.simplify().to_delayed(optimize_graph=False))
+
+
+def _check_whole_rows(name: str, x: Any) -> None:
+    """Raise a ValueError for another kind of collection, or one with chunks along its columns."""
+    if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
+        raise ValueError(
+            f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
+        )
+    blocks = getattr(x, "numblocks", ())
+    if len(blocks) > 1 and max(blocks[1:]) > 1:
+        raise ValueError(
+            f"{name} must hold whole rows in each chunk, got chunks along its columns, "
+            f"{x.chunks[1:]}. Use {name}.rechunk({{1: -1}})."
+        )
+
+
+def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
+    """Return a lazy Dask array of ``f`` of every chunk of a Dask array or data frame."""
+    _check_whole_rows("X", x)
+    empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
+    if not is_frame(x):
+        return x.map_blocks(
+            partial(_mapped, f, empty, "blocks"),
+            dtype=empty.dtype,
+            chunks=(x.chunks[0], *((n,) for n in empty.shape[1:])),
+            drop_axis=1 if empty.ndim == 1 else None,
+            new_axis=2 if empty.ndim == 3 else None,
+            meta=empty,
+        )
+    import dask.array as da
+
+    parts = ((part, (k,)) for k, part in enumerate(_partitions(x)))
+    tasks = calls(partial(_mapped, f, empty, "partitions"), parts)
+    shape = (np.nan, *empty.shape[1:])
+    blocks = [da.from_delayed(task, shape, meta=empty) for task in tasks]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _mapped(
+    f: Callable[[Any], Array], empty: Array, name: str, block: Any, block_id: Any = None
+) -> Array:
+    """Return ``f`` of a block, which may have no rows; errors name the block."""
+    if len(block) == 0:
+        return empty
+    try:
+        return f(block)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"In X.{name}[{block_id[0]}]: {error}") from error
+
+
+def collection_row(x: Any) -> Any:
+    """Return a row with the width, dtypes and column names of a Dask array or data frame."""
+    if not is_frame(x):
+        return np.zeros((1, *x.shape[1:]), x.dtype)
+    from dask.dataframe.utils import make_meta, meta_nonempty
+
+    # The second of the two rows that Dask generates has missing values in nullable columns.
+    return meta_nonempty(make_meta(x)).iloc[:1]

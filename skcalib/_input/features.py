@@ -1,0 +1,58 @@
+"""Features of rows: their columns, and some of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skcalib._rows import Array, Indices
+
+from .arrays import as_numpy, column_names
+from .labels import shown
+
+
+def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
+    """Return the names of the columns, numbered if they have none, and their values, each (n,)."""
+    if columns := column_names(features):
+        names = [str(name) for name in columns]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Columns of features must have distinct names, got {shown(names)}.")
+        values = [np.asarray(features[name]) for name in columns]
+    else:
+        # Lists of rows of text and numbers become arrays of objects, so numbers stay numbers.
+        is_list = isinstance(features, list | tuple) and len(features) > 0
+        if is_list and np.ndim(features[0]) == 1:
+            array = np.array(features, object)
+        else:
+            array = np.asarray(as_numpy(features, "features"))
+        array = array[:, None] if array.ndim == 1 else array
+        if array.ndim != 2:
+            raise ValueError(
+                "features must have a row for each row of X and a column for each feature, got an "
+                f"array of shape {array.shape}. Pass a data frame, or an array in two dimensions."
+            )
+        values = list(array.T)
+        names = numbered(values)
+    if not values or len(values[0]) != n_rows:
+        raise ValueError(
+            f"features must have one row for each of the {n_rows} rows of X, got "
+            f"{len(values[0]) if values else 'no columns'}. Pass features of the same rows, in the "
+            "same order."
+        )
+    return names, values
+
+
+def numbered(names: Sequence[Any]) -> list[str]:
+    """Return names for columns without names: "0", "1", ..."""
+    return [str(j) for j in range(len(names))]
+
+
+def taken(features: Any, rows: Indices) -> Any:
+    """Return features of some rows, in a data frame, an array or a list."""
+    if isinstance(features, list | tuple):
+        return [features[k] for k in rows]
+    if hasattr(features, "column_names"):  # pyarrow
+        return features.take(rows)
+    return features.iloc[rows] if hasattr(features, "iloc") else features[rows]

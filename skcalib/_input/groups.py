@@ -1,0 +1,77 @@
+"""Groups of rows that depend on one another, and rows that seem to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skcalib._rows import Array, Floats, Rows
+from skcalib._warnings import warn
+
+from .arrays import check_in_memory
+from .labels import as_labels
+from .logits import check_weights
+
+
+def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
+    """Return the rows of ``X`` of positive weight with the group of each row, if given."""
+    if groups is None:
+        return rows
+    labels = check_groups(X, groups)
+    w = check_weights(sample_weight, len(labels))
+    return rows.in_memory().replace(groups=labels if w is None else labels[w > 0])
+
+
+def check_groups(X: Any, groups: Any) -> Array:
+    """Return the group of each row (n,), or raise a ValueError if the rows have not one each."""
+    check_in_memory([X, groups])
+    if isinstance(groups, str):
+        raise ValueError(
+            f"groups must have one entry per row, got the text {groups!r}. Pass the column of this "
+            f"name, such as X[{groups!r}]."
+        )
+    if np.ndim(groups) == 0:
+        raise ValueError(
+            f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "
+            f"[{groups!r}] * len(X)."
+        )
+    labels = as_labels(groups, "groups")
+    if len(labels) != X.shape[0]:
+        raise ValueError(
+            f"groups must have one entry per row, {X.shape[0]}, got {len(labels)}. Pass the groups "
+            "of the same rows, in their order."
+        )
+    return labels
+
+
+def warn_of_equal_rows(Z: Floats) -> None:
+    """Warn if more than 5 per cent of the rows have the logits of another row.
+
+    Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
+    classifiers clip probabilities. Scores of few values, as of nearest neighbors, do not count.
+    """
+    n_rows, n_columns = Z.shape
+    if n_columns < 3:
+        return
+    most = 10_000
+    if n_rows > most:
+        # The middle of the order of the first column, so that equal rows stay together.
+        start = (n_rows - most) // 2
+        Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
+    n_checked = len(Z)
+    lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
+    Z = Z[np.all(lowest != Z, axis=1)]
+    hashes = np.array([hash(row.tobytes()) for row in Z])
+    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    share = counts[counts > 1].sum() / n_checked
+    if share <= 0.05:
+        return
+    # Columns of few values have few combinations, which occur twice by chance.
+    n_values = max(len(np.unique(column)) for column in Z[first].T)
+    if (n_columns - 1) * np.log(n_values) > 2 * np.log(len(first)) - np.log(2):
+        warn(
+            f"{share:.0%} of the rows have logits equal to the logits of another row, so the rows "
+            "seem to be dependent and held-out losses too low: pass groups= to fit with one value "
+            "for all rows of the same origin, or remove repeated rows."
+        )

@@ -1,0 +1,204 @@
+"""Labels, one or several per row, and the order of the columns that belong to them.
+
+Labels are integers, strings, booleans, or other objects that can be sorted. Integers of any size
+are distinct labels, except where NumPy converts them to floats, which are exact up to 2^53: in
+lists with small integers and integers of 2^63 or more, and in comparisons with floats. Several
+labels per row are an indicator, a matrix of zeros and ones with a column for each label.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import assert_all_finite, column_or_1d
+
+from skcalib._rows import Array, Bools, Indices
+from skcalib._warnings import warn
+
+from .arrays import as_numpy
+
+Labels = Array
+
+# Upper bound of integer labels that are counted rather than sorted.
+MANY_LABELS = 1 << 16
+
+
+# Number of labels in messages.
+SHOWN_LABELS = 5
+
+# For functions of one label per row.
+SEVERAL_LABELS = (
+    "Several labels per row are calibrated by MultiLabelCalibrator, and measured by functions of "
+    "skcalib.metrics and ReliabilityDisplay with kind='multilabel'; all else takes one label at a "
+    "time: y[:, j], with logits[:, [j]] or y_proba[:, j]."
+)
+
+
+def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
+    """Labels of rows as an array in one dimension.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, 1)
+        Labels.
+    name : str
+        Name of the argument, for messages.
+    warns : bool
+        Whether to warn of a column (n_samples, 1), as in a fit.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Labels. Objects become integers or booleans if all of them are.
+
+    Raises
+    ------
+    ValueError
+        If a label is missing, if labels cannot be sorted, or if a row has several labels.
+    """
+    # scikit-learn looks for data frames of many kinds, which takes longer than some fits.
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
+        return np.ascontiguousarray(y)
+    if y is None:
+        raise ValueError(f"This requires {name} to be passed, but the target {name} is None.")
+    labels = exact(y.toarray() if issparse(y) else y, name)
+    if labels.ndim > 1 and labels.shape[1:] != (1,):
+        raise ValueError(
+            f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
+            f"column of it; of one-hot labels {name}.argmax(axis=1); {name}.ravel() if there is a "
+            f"row of logits for each entry. {SEVERAL_LABELS}"
+        )
+    if labels.ndim > 1 and warns:
+        warn(
+            "A column-vector y was passed when a 1d array was expected, a label per row. Its "
+            "entries are taken; pass y.ravel().",
+            DataConversionWarning,
+        )
+    assert_all_finite(labels, input_name=name)
+    flat: Labels = column_or_1d(labels)
+    return flat
+
+
+def exact(values: Any, name: str) -> Labels:
+    """Labels as an array of any shape, each unchanged; a ValueError for invalid labels."""
+    array = as_numpy(values, name)
+    if isinstance(array, list | tuple):  # parts of different lengths, which are no array
+        raise ValueError(
+            f"{name} must hold one label per row, got a {type(values).__name__} of {len(values)} "
+            f"parts of different lengths. Concatenate batches, as in np.concatenate({name})."
+        )
+    labels = np.asarray(array)
+    if labels.ndim == 0:
+        raise ValueError(f"{name} must be a list or an array of labels, got {values!s:.100}.")
+    # NumPy converts numbers and NaN in a list of strings to strings.
+    became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
+    if became_text and not all(isinstance(value, str) for value in values):
+        labels = np.array(values, dtype=object)
+    if labels.dtype.kind == "O":
+        return _exact_objects(labels, name)
+    if labels.dtype.kind in "fmM" and (missing := are_missing(labels)).any():
+        _refuse_missing(labels.ravel().tolist(), int(missing.argmax()), name)
+    return labels
+
+
+def _exact_objects(labels: Labels, name: str) -> Labels:
+    """Labels as integers or booleans if all are; a ValueError for labels that cannot be sorted."""
+    flat = labels.ravel().tolist()
+    try:
+        distinct = set(flat)
+        if any(map(_is_missing, distinct)):
+            _refuse_missing(flat, [_is_missing(label) for label in flat].index(True), name)
+        sorted(distinct)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} must hold labels of one type that can be sorted, got {shown(flat)}: {error}. "
+            f"Make them all strings, as in [str(label) for label in {name}]."
+        ) from error
+    plain = np.array(flat).reshape(labels.shape)
+    return plain if plain.dtype.kind in "biu" else labels
+
+
+def are_missing(x: Array) -> Bools:
+    """Which values are None, NaN, NaT or pandas.NA, for an array of any shape."""
+    if x.dtype.kind != "O":
+        return np.not_equal(x, x)  # only NaN and NaT are not themselves
+    return np.frompyfunc(_is_missing, 1, 1)(x).astype(bool)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 (NaN is not equal to itself)
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
+
+
+def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
+    content = "NaN" if isinstance(flat[place], float) else repr(flat[place])
+    noun = "group" if name.startswith("groups") else "label"
+    raise ValueError(
+        f"Input {name} contains {content}: each row must have a {noun}, got {content} at position "
+        f"{place}. Leave out rows without one."
+    )
+
+
+def shown(labels: Any) -> str:
+    """Text of the first labels and of the number of other labels, for messages."""
+    values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    first = [v.item() if isinstance(v, np.generic) else v for v in values[:SHOWN_LABELS]]
+    more = len(values) - len(first)
+    return ", ".join(map(repr, first)) + (f", ... ({more:,} more)" if more else "")
+
+
+def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
+    """Both arrays; as objects if NumPy would convert integers to floats, or numbers to strings."""
+    kinds = {a.dtype.kind, b.dtype.kind}
+    kind = np.result_type(a, b).kind
+    if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
+        return a.astype(object), b.astype(object)
+    return a, b
+
+
+def not_among(labels: Labels, classes: Labels) -> Labels:
+    """Sorted distinct labels that are not among the classes."""
+    known = set(classes.tolist())
+    distinct = np.unique(labels)
+    return distinct[[label not in known for label in distinct.tolist()]]
+
+
+def distinct_labels(labels: Labels) -> Labels:
+    """Sorted distinct labels."""
+    are_integers = labels.dtype.kind in "iu" and labels.size
+    if are_integers and labels.min() >= 0 and labels.max() < MANY_LABELS:
+        # Counting is several times faster than sorting.
+        counts = np.bincount(labels.astype(np.intp, copy=False))
+        return np.flatnonzero(counts).astype(labels.dtype)
+    present = np.unique(labels)
+    if present.dtype.kind == "f" and (present != np.floor(present)).any():
+        example = present[present != np.floor(present)][0]
+        raise ValueError(
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
+        )
+    return present
+
+
+def encode(labels: Labels, classes: Labels) -> Indices:
+    """Index of each label in ``classes``; -1 for other labels."""
+    last = len(classes) - 1
+    are_integers = labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and labels.size
+    inside = are_integers and labels.min() >= 0 and labels.max() <= last
+    if inside and (classes == np.arange(last + 1)).all():
+        return labels.astype(np.intp, copy=False)
+    labels, classes = in_one_type(labels, classes)
+    order = np.argsort(classes)
+    place = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
+    return np.where(classes[place] == labels, place, -1)
+
+
+def is_text(labels: Labels) -> bool:
+    """Return whether some label is text, whose alphabetical order means nothing."""
+    if labels.dtype.kind != "O":
+        return labels.dtype.kind in "US"
+    return any(isinstance(label, str | bytes) for label in labels.tolist())

@@ -1,0 +1,318 @@
+"""Checks of logits, probabilities and weights.
+
+scikit-learn's checks of arrays look for data frames of many kinds first, which takes longer than
+some fits. NumPy arrays of floats skip these checks, since they would change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from skcalib._rows import Array, ArrayLike, Floats, arrays
+from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
+
+from .arrays import as_numpy
+from .labels import distinct_labels
+
+# --------------------------------------------------------------------------------------
+# Logits and probabilities.
+
+FLOATS = [np.dtype(np.float64), np.dtype(np.float32)]
+
+# Sums of rows of probabilities may differ from one by this much. Networks often compute softmax in
+# bfloat16, which changes each number by up to 2^-8 of it.
+SUM_TOLERANCE = 5e-3
+
+# A probability may exceed one by the rounding error of normalization in float32.
+ROUNDING = 1e-6
+
+# Fewer log-odds may all be between 0 and 1 by chance, and so may log-odds below this rate.
+FEW_LOG_ODDS, SMALLEST_RATE = 10, 1e-3
+
+# Upper bound of the size of logits and of weights; the largest weight is at least its inverse.
+LARGEST = 1e100
+
+# Advice in messages about logits that are not finite.
+CLIP_FIRST = (
+    "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
+    "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+)
+
+
+def as_floats(
+    x: Any, name: str, *, flat: bool = False, estimator: str | None = None, least_rows: int = 1
+) -> Floats:
+    """Array in two dimensions, or also in one if ``flat``. Values may be invalid."""
+    dimensions = (1, 2) if flat else (2,)
+    if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
+        return x
+    check_no_dates(x, name)
+    try:
+        values: Floats = check_array(
+            x,
+            dtype=FLOATS,
+            ensure_2d=not flat,
+            ensure_all_finite=False,
+            ensure_min_samples=least_rows,
+            input_name=name,
+            estimator=estimator,
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} must hold numbers, got text: {str(error).rstrip('.')}. Leave out columns of "
+            "text, and pass predict_proba(X) rather than predicted labels."
+        ) from error
+    return values
+
+
+def check_no_dates(x: Any, name: str) -> None:
+    """Raise a ValueError for dates and durations, which scikit-learn converts to numbers."""
+    dtypes = [x.dtype] if hasattr(x, "dtype") else getattr(x, "dtypes", ())
+    wrong = [dtype for dtype in dtypes if getattr(dtype, "kind", None) in ("m", "M")]
+    if wrong:
+        raise ValueError(f"{name} must hold numbers, got {wrong[0]}. Leave out its columns.")
+
+
+def check_finite(Z: Floats) -> bool:
+    """Whether some class is masked; a ValueError for invalid logits.
+
+    Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, and
+    log-odds of -inf.
+    """
+    xp = arrays.namespace(Z)
+    largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
+    if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
+        return False
+    Z = arrays.on_host(Z)
+    masked, nan = np.isneginf(Z), np.isnan(Z)
+    counts = {
+        "NaN": np.count_nonzero(nan),
+        "larger": np.count_nonzero(~(masked | nan | (np.abs(Z) <= largest))),
+        "-inf": np.count_nonzero(masked) if Z.shape[1] == 1 else 0,
+    }
+    if any(counts.values()):
+        invalid = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+        raise ValueError(
+            f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
+            f"for masked classes, got {invalid}. {CLIP_FIRST}"
+        )
+    n_rows = np.count_nonzero(masked.all(axis=1))
+    if n_rows:
+        raise ValueError(
+            f"Each row of X must have a finite logit, got {n_rows} of {len(Z)} rows of nothing but "
+            f"-inf. {CLIP_FIRST}"
+        )
+    return True
+
+
+def check_not_tiny(Z: Floats) -> None:
+    """Raise a ValueError if all logits are so close to zero that their ratios underflow."""
+    xp, limits = arrays.namespace(Z), arrays.namespace(Z).finfo(Z.dtype)
+    smallest = float(limits.smallest_normal) / float(limits.eps)
+    largest = max(float(xp.max(Z)), -float(xp.min(Z)))
+    if 0 < largest < smallest:
+        raise ValueError(
+            f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"
+            f", got {largest:.1g}. Multiply X by the same large number."
+        )
+
+
+def are_probabilities(P: Floats) -> bool:
+    """Whether rows (n, K) are non-negative and sum to one, or one column is between 0 and 1."""
+    xp = arrays.namespace(P)
+    if _has_negative(P):
+        return False
+    if P.ndim == 1 or P.shape[1] == 1:
+        return bool(xp.max(P) <= 1 + ROUNDING)
+    sums = np.einsum("ij->i", P) if xp is np else xp.sum(P, axis=1)  # faster for few columns
+    return bool(xp.max(sums) <= 1 + SUM_TOLERANCE and xp.min(sums) >= 1 - SUM_TOLERANCE)
+
+
+def _has_negative(X: Floats) -> bool:
+    """Whether some number is negative, or NaN."""
+    xp = arrays.namespace(X)
+    # Logits are usually negative in some of the first rows, so few calls look at all rows.
+    return bool(xp.min(X[: min(100, X.shape[0]), ...]) < 0 or not xp.min(X) >= 0)
+
+
+def kinds_of_probabilities(X: Floats) -> frozenset[str]:
+    """Kinds that all rows of logits may be of: "probabilities", "percentages", "sigmoids"."""
+    xp = arrays.namespace(X)
+    if _has_negative(X):
+        return frozenset()
+    largest = float(xp.max(X))
+    if X.shape[1] == 1:
+        few = X.shape[0] < FEW_LOG_ODDS
+        are_likely = SMALLEST_RATE < largest <= 1 + ROUNDING and not few
+        return frozenset(["probabilities"] if are_likely else [])
+    kinds = {"probabilities": are_probabilities(X), "percentages": are_probabilities(X / 100)}
+    kinds["sigmoids"] = 0.5 < largest <= 1 + ROUNDING and X.shape[0] >= FEW_LOG_ODDS
+    return frozenset(kind for kind, may_be in kinds.items() if may_be)
+
+
+def check_probabilities(P: Floats, labels: Array | None = None) -> None:
+    """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities.
+
+    ``labels`` (n,) are the labels of the rows, to count the classes.
+    """
+    if are_probabilities(P):
+        return
+    P = arrays.on_host(P)
+    if P.ndim == 1:
+        worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
+        raise ValueError(
+            f"y_proba must hold probabilities between 0 and 1, got {worst:g}. {_remedy(P, worst)}."
+        )
+    improper = ~((np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0))
+    row = P[improper.argmax()]
+    n_classes = P.shape[1] if labels is None else len(distinct_labels(labels))
+    if P.shape[1] > max(n_classes, 2):
+        for k in range(P.shape[1]):
+            if are_probabilities(np.delete(P, k, axis=1)):
+                raise ValueError(
+                    f"y_proba must have one column per class, got {P.shape[1]} columns for "
+                    f"{n_classes} classes in y_true. Leave out column {k}, such as "
+                    f"np.delete(y_proba, {k}, axis=1): the other columns sum to one."
+                )
+    raise ValueError(
+        "Each row of y_proba must hold probabilities between 0 and 1 that sum to one within "
+        f"{SUM_TOLERANCE:g}, got {improper.sum()} of {len(P)} rows that do not, the first with "
+        f"minimum {row.min():g}, maximum {row.max():g} and sum {row.sum():g}, in {P.shape[1]} "
+        f"columns for {n_classes} classes. {_remedy(P, row.min())}."
+    )
+
+
+def _remedy(P: Floats, worst: float) -> str:
+    """Return what to pass in place of numbers that are no probabilities."""
+    low, high = P.min(), P.max()
+    if np.isnan(worst):
+        return "Leave out rows without one"
+    if low >= -ROUNDING and high <= 1 + ROUNDING:
+        if low < 0 and (P.ndim == 1 or are_probabilities(np.clip(P, 0, 1))):
+            return "These are rounding errors: pass np.clip(y_proba, 0, 1)"
+        return (
+            "If rows have several labels, pass an indicator matrix as y_true and "
+            "kind='multilabel'; if they have one label, p / p.sum(axis=1, keepdims=True)"
+        )
+    if low >= 0 and (are_probabilities(P / 100) if P.ndim == 2 else 10 < high <= 100):
+        return "Divide percentages by 100"
+    if P.ndim == 1 and (np.floor(P) == P).all():
+        return "Pass probabilities, such as predict_proba(X), not predicted labels"
+    return "Pass probabilities, not logits"
+
+
+def warn_of_probabilities(
+    n_columns: int, kinds: Collection[str] = ("probabilities",), method: str = "fit"
+) -> None:
+    """Warn of logits, or log-odds in a single column, that are like probabilities."""
+    expected, remedy = "logits", "np.log(p)"
+    if n_columns == 1:
+        expected, remedy = "log-odds", "scipy.special.logit(p)"
+        condition = "The column of X is between 0 and 1"
+    elif "probabilities" in kinds:
+        condition = "Every row of X is non-negative and sums to one"
+    elif "percentages" in kinds:
+        condition, remedy = "Every row of X is non-negative and sums to 100", "np.log(p / 100)"
+    else:
+        condition, remedy = "Every entry of X is between 0 and 1", "scipy.special.logit(p)"
+    warn(
+        f"{condition}: X probably holds probabilities where {expected} are expected by {method}. "
+        f"Pass {remedy} instead.",
+        ProbabilitiesWarning,
+    )
+
+
+def warn_of_new_probabilities(X: Floats) -> None:
+    """Warn of two or more rows to predict that are like probabilities or percentages."""
+    kinds = kinds_of_probabilities(X) - {"sigmoids"}
+    if kinds:
+        warn_of_probabilities(X.shape[1], kinds, "predictions")
+
+
+# --------------------------------------------------------------------------------------
+# Weights.
+
+# Weights with a smaller mean are probably relative.
+SMALL_SHARE = 0.02
+
+
+def check_weights(
+    sample_weight: ArrayLike | None, n_rows: int, *, part: bool = False
+) -> Floats | None:
+    """Weights as a float64 array of shape (n_rows,), or None if there are none.
+
+    Weights may all be zero if the rows are a ``part``.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, str | dict):
+        raise ValueError(
+            f"sample_weight must be an array of one number per row, got {sample_weight!r}. Pass "
+            f"sklearn.utils.class_weight.compute_sample_weight({sample_weight!r}, y)."
+        )
+    w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
+    if w.size and isinstance(w.flat[0], str):
+        raise ValueError(
+            f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
+            "in fit(X, y, groups=groups)."
+        )
+    w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    if w.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
+        )
+    largest = w.max()
+    if w.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got a weight of {w.min():g}.")
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise ValueError(
+            f"The largest of sample_weight must be between {1 / LARGEST:g} and {LARGEST:g}, got "
+            f"{largest:.3g}. Multiply all weights by the same number; a weight of 2 is the row "
+            "twice."
+        )
+    if not part:
+        check_total_weight(largest)
+    return np.asarray(w)
+
+
+def check_total_weight(weight: float) -> None:
+    """Raise a ValueError for a total weight of zero."""
+    if weight == 0:
+        raise ValueError("sample_weight must not be all zero, got only weights of zero.")
+
+
+def warn_of_small_weights(weight: float, n_rows: int) -> None:
+    """Warn if the weights sum to much less than the number of rows."""
+    if weight < SMALL_SHARE * n_rows:
+        warn(
+            f"The weights of {n_rows} rows sum to {weight:.3g}, and a weight of 2 is the row "
+            f"twice: smoothing and regularization are chosen for {weight:.3g} rows. If weights are "
+            "relative, multiply them by len(w) / sum(w).",
+            SmallWeightsWarning,
+        )
+
+
+def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
+    """Rows of positive weight. Logits of other rows must not matter: 0 times infinity is NaN."""
+    if w is None or w.all():
+        return y, X, w
+    kept = np.flatnonzero(w > 0)
+    return y[kept], arrays.namespace(X).take(X, arrays.like(kept, X), axis=0), w[kept]
+
+
+def refuse_masked(calibrator: Any) -> None:
+    """Raise a ValueError if the calibrator cannot leave masked classes out."""
+    if not getattr(calibrator, "_takes_masked", True):
+        raise ValueError(
+            f"{type(calibrator).__name__} mixes the logits of all classes, so X must hold finite "
+            "ones, got -inf. Use VectorScaling or another calibrator that maps each class "
+            "separately if -inf marks a masked class, that is, one that is impossible in a row; if "
+            "they are logarithms of zero probabilities, clip these before taking the log, as in "
+            "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+        )

@@ -1,0 +1,68 @@
+"""Checks of parameters.
+
+``sklearn.utils.check_scalar`` accepts booleans as integers and NaN as any number, and names no
+remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import inf
+from numbers import Integral, Real
+from typing import Any, get_args
+
+import numpy as np
+
+from skcalib._rows import Rows
+
+
+def check_integer(name: str, value: Any, *, least: int = 1) -> None:
+    """Raise a ValueError for a value that is not an integer, or less than ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+
+def check_real(
+    name: str,
+    value: Any,
+    *,
+    high: float = inf,
+    closed: bool = False,
+    option: str | tuple[str, ...] = (),
+    remedy: str = "",
+) -> None:
+    """Raise a ValueError for a value that is not a finite real number between 0 and ``high``.
+
+    ``closed`` allows 0. ``option`` names one string, or several strings, that are allowed too.
+    """
+    options = (option,) if isinstance(option, str) else option
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number and (0 < value < high or (closed and value == 0)):
+        return
+    if isinstance(value, str) and value in options:
+        return
+    wanted = f"a finite number {'of at least' if closed else 'above'} 0"
+    if high < inf:
+        wanted = f"a number {'of at least 0 and below' if closed else 'between 0 and'} {high}"
+    if options:
+        wanted = f"{', '.join(map(repr, options))} or {wanted}"
+    raise ValueError(f"{name} must be {wanted}, got {value!r}. {remedy}".rstrip())
+
+
+def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
+    """Raise a ValueError for a value that is not one of the strings, or not of a Literal type."""
+    known = get_args(options) or tuple(options)
+    if not (isinstance(value, str) and value in known):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError for a value that is not a boolean of Python or NumPy."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+
+
+def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
+    """Weight of the uniform distribution: the parameter, or the weight of one row for "auto"."""
+    check_real("smoothing", smoothing, high=1, closed=True, option="auto")
+    return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)

@@ -1,0 +1,267 @@
+"""The doors for input: checked rows of a fit, logits to predict, and rows of a measure.
+
+Each door asks all questions once, raises all errors, and returns NumPy arrays, or a tensor where a
+prediction stays on its device. Dask collections are checked chunk by chunk on the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skcalib._input.dask import checked_chunks
+from skcalib._rows import Array, Floats, Rows, arrays
+
+from .arrays import as_array, as_numpy
+from .classes import check_column_names, check_column_order, ordered_categories, resolve_classes
+from .labels import as_labels, distinct_labels, encode, in_one_type, shown
+from .logits import (
+    CLIP_FIRST,
+    FLOATS,
+    as_floats,
+    check_finite,
+    check_no_dates,
+    check_not_tiny,
+    check_probabilities,
+    check_weights,
+    kinds_of_probabilities,
+    refuse_masked,
+    warn_of_new_probabilities,
+    warn_of_probabilities,
+    warn_of_small_weights,
+    with_weight_only,
+)
+
+
+def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Rows]:
+    """Return the logits of a fit as they were passed, and checked rows.
+
+    The rows have logits (n, K), class indices (n,), positive weights (n,) or None, and the classes
+    of the columns. ``calibrator`` states its ``classes``, their ``order`` and whether it takes
+    masked classes.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2:
+        check_not_swapped(y=y, X=X)
+    X = as_array(X)
+    check = partial(check_rows, estimator=type(calibrator).__name__)
+    rows, statistics = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
+    if len(statistics.labels) == 1:
+        only = shown(statistics.labels)
+        raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
+    classes = resolve_classes(
+        statistics.labels, rows.n_columns, calibrator.classes, X, categories=statistics.categories
+    )
+    order = getattr(calibrator, "order", None)  # of ordered classes
+    rows = rows.relabel(
+        partial(encode, classes=classes),
+        classes=classes,
+        masked=statistics.masked,
+        order=statistics.categories if order is None else order,
+    )
+    check_column_order(rows, named=calibrator.classes is not None)
+    if statistics.masked:
+        refuse_masked(calibrator)
+        check_labels_are_not_masked(rows)
+    if statistics.like_probabilities:
+        warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
+    warn_of_small_weights(statistics.weight, statistics.n_rows)
+    return X, rows
+
+
+def check_new_logits(
+    calibrator: Any, X: Any, *, on_device: bool
+) -> tuple[Any, Callable[[Array], Any]]:
+    """Return logits to predict (n, K), and a function that returns outputs in the kind of ``X``.
+
+    A tensor stays on its device if ``on_device``. ``calibrator`` is fitted.
+    """
+    X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
+    is_array = isinstance(X, np.ndarray)
+    if not is_array and arrays.is_tensor(X):
+        Z = _tensor_for(calibrator, X, on_device=on_device)
+    else:
+        if not is_array:
+            check_column_names(X, calibrator.classes_)
+        Z = logits_for(calibrator, X)
+    n_rows = Z.shape[0]
+    if n_rows and check_finite(Z):
+        refuse_masked(calibrator)
+    if n_rows > 1:
+        warn_of_new_probabilities(Z)
+    return Z, lambda output: output if is_array else arrays.following(output, X)
+
+
+def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
+    """Return a tensor of logits on its device, or an array on the host."""
+    if 0 in X.shape:
+        check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
+    validate_data(calibrator, X, reset=False, skip_check_array=True)
+    if on_device:
+        return X
+    arrays.check_needs_no_gradients(X, "X")
+    return arrays.on_host(X)
+
+
+def check_fitted(estimator: Any) -> None:
+    """Raise a NotFittedError unless the estimator is fitted."""
+    if "classes_" not in vars(estimator):
+        check_is_fitted(estimator)
+
+
+def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
+    """Logits with the columns that the estimator was fitted to. Values may be invalid."""
+    same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
+    if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
+        return as_floats(X, "X", estimator=type(estimator).__name__)
+    check_no_dates(X, "X")
+    options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
+    Z: Floats = validate_data(estimator, X, reset=False, **options)
+    return Z
+
+
+def check_not_swapped(**labels_and_scores: Any) -> None:
+    """Raise a ValueError if the labels, the first argument, and the scores are exchanged.
+
+    Fractions are no labels, and scores without fractions are probably labels.
+    """
+    (y_name, y), (name, x) = labels_and_scores.items()
+    if _has_fractions(y, y_name) and not _has_fractions(x, name):
+        raise ValueError(
+            f"{y_name} and {name} are probably swapped: {y_name} holds fractions, which are "
+            f"no labels, and {name} holds none. Pass labels as {y_name}."
+        )
+
+
+def _has_fractions(x: Any, name: str) -> bool:
+    """Whether an array in memory holds a number that is not whole."""
+    values = as_numpy(x, name)
+    if arrays.is_dask(values) or issparse(values):
+        return False
+    values = np.asarray(values) if hasattr(values, "columns") else values
+    is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
+    return is_float and bool((values > np.floor(values)).any())
+
+
+def check_labels_are_not_masked(rows: Rows) -> None:
+    """Raise a ValueError if the class of some label is masked."""
+    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
+    if n:
+        raise ValueError(
+            f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
+            "which it is -inf: a masked class is impossible. Check that the columns of X are in "
+            f"the order of the classes. {CLIP_FIRST}"
+        )
+
+
+# --------------------------------------------------------------------------------------
+# Arrays of rows, in memory or in a chunk of Dask, and statistics of them.
+
+
+@dataclass(frozen=True)
+class RowStatistics:
+    """Statistics of rows; the sum of two is for all rows of both."""
+
+    labels: Array  #: distinct labels of rows of positive weight, sorted
+    weight: float  #: sum of the weights
+    n_rows: int = 0  #: number of rows of positive weight
+    like_probabilities: frozenset[str] = frozenset()  #: kinds that the rows of logits may be
+    masked: bool = False  #: whether some logit is -inf
+    categories: Array | None = None  #: ordered categories of the labels
+
+    def __add__(self, other: RowStatistics) -> RowStatistics:
+        return RowStatistics(
+            np.unique(np.concatenate(in_one_type(self.labels, other.labels))),
+            self.weight + other.weight,
+            self.n_rows + other.n_rows,
+            self.like_probabilities & other.like_probabilities,
+            self.masked or other.masked,
+            other.categories if self.categories is None else self.categories,
+        )
+
+
+def check_rows(
+    X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
+) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
+    """Logits, labels and weights of the rows of positive weight, and statistics of them.
+
+    With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure.
+    """
+    name, y_name = ("y_proba", "y_true") if proba else ("X", "y")
+    labels = as_labels(y, y_name, warns=not proba)
+    X = as_floats(X, name, flat=proba, estimator=estimator)
+    if proba and X.ndim == 2 and X.shape[1] == 1:
+        raise ValueError(
+            "y_proba must have one column per class, or one dimension for two classes, got "
+            f"shape {tuple(X.shape)}. If it has the probability of the second class, pass "
+            "y_proba[:, 0]."
+        )
+    if len(labels) != len(X):
+        names, lengths = [name, y_name], [len(X), len(labels)]
+        if proba:  # labels are the first argument of measures
+            names, lengths = names[::-1], lengths[::-1]
+        is_transposed = X.ndim == 2 and X.shape[1] == len(labels)
+        remedy = f"{name}.T, if it has a column for each row" if is_transposed else "the same rows"
+        raise ValueError(
+            f"{' and '.join(names)} must have the same rows, got inconsistent numbers of samples: "
+            f"{lengths}. Pass {remedy}."
+        )
+    masked, kinds = False, frozenset[str]()
+    if proba:
+        check_probabilities(X, labels)
+    else:
+        masked, kinds = check_finite(X), kinds_of_probabilities(X)
+        check_not_tiny(X)
+    w = None
+    if sample_weight is not None:
+        w = check_weights(sample_weight, len(labels), part=True)
+        labels, X, w = with_weight_only(labels, X, w)
+        masked = masked and bool(arrays.namespace(X).any(-np.inf == X))
+    statistics = RowStatistics(
+        labels=distinct_labels(labels),
+        weight=float(len(labels) if w is None else w.sum()),
+        n_rows=len(labels),
+        like_probabilities=kinds,
+        masked=masked,
+        categories=ordered_categories(y),
+    )
+    return (X, labels, w), statistics
+
+
+def check_unlabelled(
+    estimator: Any, X: Any, sample_weight: Any
+) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
+    """Logits and weights of rows for a fitted calibrator, and statistics of them."""
+    Z = logits_for(estimator, X, least_rows=1)
+    masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
+    w = check_weights(sample_weight, len(Z), part=True)
+    statistics = RowStatistics(
+        labels=np.zeros(0, np.intp),
+        weight=float(len(Z) if w is None else w.sum()),
+        n_rows=len(Z),
+        like_probabilities=kinds,
+        masked=masked,
+    )
+    return (Z, None, w), statistics
+
+
+def checked_rows(
+    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
+) -> tuple[Rows, Any]:
+    """Rows of the arrays, and the statistics, that ``check`` returns for the inputs.
+
+    Dask collections are checked chunk by chunk on the workers, and the statistics of the chunks are
+    added: see :func:`~.dask.checked_chunks`.
+    """
+    if any(map(arrays.is_dask, inputs.values())):
+        return checked_chunks(check, **inputs)
+    checked, statistics = check(*map(arrays.on_host, inputs.values()))
+    rows = Rows(*checked)
+    rows.weight = statistics.weight
+    return rows, statistics
