@@ -68,7 +68,7 @@ def test_another_top_class_has_no_lower_expected_error_than_the_truth(rng):
     ])  # fmt: skip
     truth, false = errors.mean(axis=0)
     np.testing.assert_allclose(truth, (1 - true @ true) / 100, rtol=0.1)
-    assert false > truth + 2 * np.std(errors[:, 1] - errors[:, 0]) / np.sqrt(1000)
+    assert false > truth
 
 
 def test_top_label_of_two_classes_adds_the_other_residual():
