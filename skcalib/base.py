@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._input.arrays import as_array, as_numpy
+from skcalib._input.arrays import as_array, as_kind_of, as_numpy, is_dask
 from skcalib._input.dask import collection_row, map_collection
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.rows import (
@@ -26,7 +26,7 @@ from skcalib._input.rows import (
     check_fitted,
     check_new_logits,
 )
-from skcalib._rows import Array, Floats, Rows, arrays, map_blocks
+from skcalib._rows import Array, Floats, Rows, arrays, map_blocks, on_host
 
 from ._version import Versioned
 
@@ -224,7 +224,7 @@ def set_fitted(
     if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
         calibrator.n_features_in_ = X.shape[1]
     else:
-        row = collection_row(X) if arrays.is_dask(X) else X
+        row = collection_row(X) if is_dask(X) else X
         validate_data(calibrator, row, skip_check_array=True)
     for name, value in {"classes_": classes, **fitted}.items():
         setattr(calibrator, name, value)
@@ -287,7 +287,7 @@ def predictions(
     """
     calibrator = calibrator._fitted_for(X)  # noqa: SLF001
     on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001
-    if arrays.is_dask(X):  # a copy, since the estimator may be fitted again before the outputs
+    if is_dask(X):  # a copy, since the estimator may be fitted again before the outputs
         f = partial(predictions, copy(calibrator), output=output)
         return map_collection(f, as_array(X, n_columns=calibrator.n_features_in_))
     Z, give_back = check_new_logits(calibrator, X, on_device=on_device)
@@ -304,7 +304,7 @@ def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
     moved = type(calibrator).__new__(type(calibrator))  # copy would convert attributes for pickles
     for name, value in vars(calibrator).items():
         is_array = isinstance(value, np.ndarray)
-        setattr(moved, name, arrays.following(value, X) if is_array else value)
+        setattr(moved, name, as_kind_of(value, X) if is_array else value)
     return moved
 
 
@@ -323,7 +323,7 @@ def labels_of(classes: Array, S: Floats) -> Any:
     """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
     best = arrays.namespace(S).argmax(S, axis=1)
     is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
-    return classes[arrays.on_host(best)] if is_text else arrays.take(classes, best)
+    return classes[on_host(best)] if is_text else arrays.take(classes, best)
 
 
 class IncreasingMap:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from skcalib._rows import Array, ArrayLike, Floats, arrays
+from skcalib._rows import Array, ArrayLike, Floats, arrays, on_host
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 from .arrays import as_numpy
@@ -89,7 +89,7 @@ def check_finite(Z: Floats) -> bool:
     largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
     if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
         return False
-    Z = arrays.on_host(Z)
+    Z = on_host(Z)
     masked, nan = np.isneginf(Z), np.isnan(Z)
     counts = {
         "NaN": np.count_nonzero(nan),
@@ -163,7 +163,7 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
     """
     if are_probabilities(P):
         return
-    P = arrays.on_host(P)
+    P = on_host(P)
     if P.ndim == 1:
         worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
         raise ValueError(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
-from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory
 from skcalib._input.groups import check_groups
 from skcalib._input.indicators import (
     as_columns,
@@ -34,8 +34,7 @@ from skcalib._input.logits import (
     with_weight_only,
 )
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Array, Floats, Rows
-from skcalib._rows.arrays import following, on_host
+from skcalib._rows import Array, Floats, Rows, on_host
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.base import accuracy
@@ -322,7 +321,7 @@ class MultiLabelCalibrator(
             Indicator matrix of zeros and ones.
         """
         P = on_host(self.predict_proba(X))
-        return following((P > 0.5).astype(np.intp), X)
+        return as_kind_of((P > 0.5).astype(np.intp), X)
 
     def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Subset accuracy: a row counts if all of its labels are right.
@@ -350,12 +349,12 @@ class MultiLabelCalibrator(
         # Only looks at the number and the names of the columns.
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         if not len(Z):
-            return following(Z, X)
+            return as_kind_of(Z, X)
         columns = []
         for calibrator, z in zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True):
             lacks, has = log_probabilities(calibrator, z[:, None], CLASSES).T
             columns.append(output(has, lacks))
-        return following(np.stack(columns, axis=1), X)
+        return as_kind_of(np.stack(columns, axis=1), X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
