@@ -370,7 +370,7 @@ def _checked_test(
 
 def _parts(test: Sample, given: Any) -> list[Any]:
     """Return the rows that remain without each of 20 parts of the rows or groups, for errors."""
-    if arrays.is_dask(test.Z) or test.Z.size > MOST_ENTRIES:
+    if is_dask(test.Z) or test.Z.size > MOST_ENTRIES:
         return []
     logits, _, sample_weight, _, groups = (*given, None, None, None)[:5]
     numbers = group_numbers(groups, logits, sample_weight)
