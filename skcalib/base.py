@@ -21,6 +21,7 @@ from sklearn.utils.validation import validate_data
 from skcalib._input.arrays import as_array, as_kind_of, as_numpy, is_dask
 from skcalib._input.dask import collection_row, map_collection
 from skcalib._input.labels import as_labels, encode
+from skcalib._input.logits import with_nan
 from skcalib._input.rows import (
     check_fit,
     check_fitted,
@@ -48,6 +49,8 @@ class BaseCalibrator(
     _keeps_order: ClassVar[bool] = False
     # Whether ``predict`` returns the class of the largest logit even if another is more probable.
     _keeps_predictions: ClassVar[bool] = False
+    # Whether some parameters belong to single classes, whose rows determine them.
+    _has_class_parameters: ClassVar[bool] = True
     # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
     # host.
     _on_device: ClassVar[bool] = False
@@ -368,7 +371,7 @@ class IncreasingMap:
             ``X``, and inf where none have.
         """
         check_fitted(self)
-        target = np.asarray(as_numpy(X, "X"), dtype=np.float64)
+        target = np.asarray(with_nan(as_numpy(X, "X")), dtype=np.float64)
         if target.ndim != 2 or target.shape[1] != 1 or np.isnan(target).any():
             raise ValueError(
                 "X must be one column of calibrated log-odds without NaN, of shape (n_samples, 1), "

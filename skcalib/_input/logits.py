@@ -16,7 +16,7 @@ from skcalib._rows import Array, ArrayLike, Floats, arrays, on_host
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 from .arrays import as_numpy
-from .labels import distinct_labels
+from .labels import are_missing, distinct_labels
 
 # --------------------------------------------------------------------------------------
 # Logits and probabilities.
@@ -53,7 +53,7 @@ def as_floats(
     check_no_dates(x, name)
     try:
         values: Floats = check_array(
-            x,
+            with_nan(x),
             dtype=FLOATS,
             ensure_2d=not flat,
             ensure_all_finite=False,
@@ -69,6 +69,14 @@ def as_floats(
             "text, and pass predict_proba(X) rather than predicted labels."
         ) from error
     return values
+
+
+def with_nan(x: Any) -> Any:
+    """Return an array of objects with NaN in place of pandas.NA, which is no float."""
+    if getattr(getattr(x, "dtype", None), "kind", "") != "O":
+        return x
+    values = np.asarray(x, dtype=object)
+    return np.where(are_missing(values), np.nan, values)
 
 
 def check_no_dates(x: Any, name: str) -> None:
@@ -262,7 +270,7 @@ def check_weights(
             f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
             "in fit(X, y, groups=groups)."
         )
-    w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    w = check_array(with_nan(w), dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."

@@ -20,7 +20,13 @@ from skcalib._input.dask import checked_chunks
 from skcalib._rows import Array, Floats, Rows, arrays, on_host
 
 from .arrays import as_array, as_kind_of, as_numpy, check_needs_no_gradients, is_dask, is_tensor
-from .classes import check_column_names, check_column_order, ordered_categories, resolve_classes
+from .classes import (
+    check_column_names,
+    check_column_order,
+    ordered_categories,
+    resolve_classes,
+    warn_of_absent_classes,
+)
 from .labels import as_labels, distinct_labels, encode, in_one_type, shown
 from .logits import (
     CLIP_FIRST,
@@ -36,6 +42,7 @@ from .logits import (
     warn_of_new_probabilities,
     warn_of_probabilities,
     warn_of_small_weights,
+    with_nan,
     with_weight_only,
 )
 
@@ -72,6 +79,10 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     if statistics.like_probabilities:
         warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
     warn_of_small_weights(statistics.weight, statistics.n_rows)
+    # Labels that are column numbers have a warning of their own.
+    is_named = calibrator.classes is not None or statistics.categories is not None
+    if is_named and calibrator._has_class_parameters:  # noqa: SLF001
+        warn_of_absent_classes(rows, statistics.labels)
     return X, rows
 
 
@@ -122,7 +133,7 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
         return as_floats(X, "X", estimator=type(estimator).__name__)
     check_no_dates(X, "X")
     options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
-    Z: Floats = validate_data(estimator, X, reset=False, **options)
+    Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
     return Z
 
 

@@ -132,6 +132,7 @@ class TopLabelCalibration(BaseCalibrator):
     shares_: Floats
 
     _keeps_predictions = True
+    _has_class_parameters = False
 
     def __init__(
         self,

@@ -31,6 +31,7 @@ from skcalib._input.logits import (
     check_finite,
     check_weights,
     warn_of_small_weights,
+    with_nan,
     with_weight_only,
 )
 from skcalib._input.rows import check_fitted
@@ -374,7 +375,7 @@ def _checked_log_odds(X: Any, name: str, *, predicts: bool = False) -> Floats:
     )
     X = as_columns(X, "X", remedy)
     options = {"input_name": "X", "estimator": name, "ensure_min_samples": int(not predicts)}
-    Z = check_array(X, dtype=FLOATS, ensure_all_finite=False, **options)
+    Z = check_array(with_nan(X), dtype=FLOATS, ensure_all_finite=False, **options)
     if len(Z):
         check_finite(np.reshape(Z, (-1, 1)))
         _warn_about_probabilities(Z, "predictions" if predicts else "fit")

@@ -110,6 +110,7 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
     """
 
     _keeps_order = True
+    _has_class_parameters = False
     _on_device = True
 
     temperature_: float
@@ -223,6 +224,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     """
 
     _keeps_order = True
+    _has_class_parameters = False
     _on_device = True
     _is_smoothed = False  # the weights include the share of the uniform distribution
 
