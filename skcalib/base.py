@@ -225,11 +225,11 @@ def set_fitted(
 
     Attributes of an earlier fit that the class declares by annotations are deleted.
     """
-    vars(calibrator).pop("feature_names_in_", None)
+    calibrator.__dict__.pop("feature_names_in_", None)
     for kind in type(calibrator).__mro__:
         for name in vars(kind).get("__annotations__", ()):
             if name.endswith("_"):
-                vars(calibrator).pop(name, None)
+                calibrator.__dict__.pop(name, None)
     if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
         calibrator.n_features_in_ = X.shape[1]
     else:

@@ -323,6 +323,15 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """The fitted calibrator, unless there are several."""
         return self._only("calibrators_")
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("calibrated_classifiers_", "feature_importances_", "coef_", "intercept_"):
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: the fitted classifiers are in estimators_, "
+                "and the calibrators in calibrators_. Take the mean over classifiers, as in "
+                "np.mean([e.feature_importances_ for e in model.estimators_], axis=0)."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _only(self, name: str) -> Any:
         several = vars(self).get(name, [])
         if len(several) != 1:

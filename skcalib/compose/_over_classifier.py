@@ -20,6 +20,7 @@ from skcalib._input.arrays import as_numpy, is_tensor
 from skcalib._input.groups import check_groups
 from skcalib._input.indicators import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
+from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
 from skcalib._rows import Array, Floats, on_host
 from skcalib._version import Versioned
@@ -209,6 +210,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        if isinstance(params.get("sample_weight"), str | dict):
+            check_weights(params["sample_weight"], len(y))  # raises an error that says how
         check_classifier(self.estimator, type(self).__name__)
         check_real("min_proba", self.min_proba, high=1, option="auto")
         check_option("response_method", self.response_method, ResponseMethod)
