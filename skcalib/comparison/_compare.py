@@ -18,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
 from skcalib._inner import checks, fits
-from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory
+from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory, is_dask
 from skcalib._input.classes import check_column_names
 from skcalib._input.features import named_columns, taken
 from skcalib._input.groups import check_groups
@@ -26,7 +26,7 @@ from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
 from skcalib._input.rows import check_rows, checked_rows
-from skcalib._rows import Array, ArrayLike, Rows, arrays
+from skcalib._rows import Array, ArrayLike, Rows
 from skcalib._splits import Split, checked_splits
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
@@ -223,7 +223,7 @@ class _CheckedInput(Uncalibrated):
 
 def _base_rate_log_loss(rows: Sample) -> float:
     """Log loss of the base rates of the labels, NaN for labels of a Dask collection."""
-    if arrays.is_dask(rows.y):
+    if is_dask(rows.y):
         return np.nan
     index = np.unique(rows.y, return_inverse=True)[1]
     return float(entropy(np.bincount(index, rows.w)))

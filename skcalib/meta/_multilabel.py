@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
-from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory
 from skcalib._input.groups import check_groups
 from skcalib._input.indicators import (
     as_columns,
@@ -31,12 +31,12 @@ from skcalib._input.logits import (
     check_finite,
     check_weights,
     warn_of_small_weights,
+    with_nan,
     with_weight_only,
 )
 from skcalib._input.parameters import check_flag
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Array, Floats, Rows
-from skcalib._rows.arrays import following, on_host
+from skcalib._rows import Array, Floats, Rows, on_host
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.base import accuracy
@@ -362,7 +362,7 @@ class MultiLabelCalibrator(
             Indicator matrix of zeros and ones.
         """
         P = on_host(self.predict_proba(X))
-        return following((P > 0.5).astype(np.intp), X)
+        return as_kind_of((P > 0.5).astype(np.intp), X)
 
     def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Subset accuracy: a row counts if all of its labels are right.
@@ -390,7 +390,7 @@ class MultiLabelCalibrator(
         # Only looks at the number and the names of the columns.
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         if not len(Z):
-            return following(Z, X)
+            return as_kind_of(Z, X)
         pairs = [
             log_probabilities(calibrator, z[:, None], CLASSES).T
             for calibrator, z in zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True)
@@ -400,7 +400,7 @@ class MultiLabelCalibrator(
             falls = (np.diff(has, axis=1) < 0).any(axis=1)
             P = closest_increasing(np.exp(has[falls].astype(np.float64)))
             has[falls], lacks[falls] = np.log(P), np.log1p(-P)
-        return following(output(has, lacks), X)
+        return as_kind_of(output(has, lacks), X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -420,7 +420,7 @@ def _checked_log_odds(X: Any, name: str, *, predicts: bool = False) -> Floats:
     )
     X = as_columns(X, "X", remedy)
     options = {"input_name": "X", "estimator": name, "ensure_min_samples": int(not predicts)}
-    Z = check_array(X, dtype=FLOATS, ensure_all_finite=False, **options)
+    Z = check_array(with_nan(X), dtype=FLOATS, ensure_all_finite=False, **options)
     if len(Z):
         check_finite(np.reshape(Z, (-1, 1)))
         _warn_about_probabilities(Z, "predictions" if predicts else "fit")

@@ -50,6 +50,7 @@ class Uncalibrated(BaseCalibrator):
 
     _on_device = True
     _keeps_order = True
+    _has_class_parameters = False
 
     def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
         return {}

@@ -14,7 +14,14 @@ from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixtu
 from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split
-from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
+from skcalib._warnings import (
+    AbsentClassesWarning,
+    Messages,
+    ProbabilitiesWarning,
+    give,
+    recorded,
+    warn,
+)
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out. With more than two classes the limit is larger,
@@ -160,7 +167,7 @@ def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
     fits = Fits({}, {}, {})
     for name, candidate in candidates.items():
         try:
-            with recorded(ProbabilitiesWarning) as fits.messages[name]:
+            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as fits.messages[name]:
                 fits.fitted[name] = fit_to_rows(candidate, rows)
         except Exception as error:  # calibrators of users may raise anything
             fits.errors[name] = error
