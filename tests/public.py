@@ -154,6 +154,7 @@ def _online():
 
 # Objects whose classes need arguments, or stand-ins of slow ones.
 OBJECTS = {
+    "BaseCalibrator": skcalib.Uncalibrated,  # the abstract class has no objects
     "CalibratedClassifier": lambda: skcalib.CalibratedClassifier(LogisticRegression(), cv=2),
     "CalibrationMonitor": lambda: skcalib.monitor.CalibrationMonitor([0, 1]),
     "CalibratorComparison": lambda: skcalib.compare_calibrators(
