@@ -25,8 +25,8 @@ from skcalib._warnings import (
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out. With more than two classes the limit is larger,
-# because each candidate takes a pass over the logits of all classes, except the uniform
-# distribution, which protects against probabilities of zero.
+# because each candidate takes a pass over the logits of all classes. Simple candidates and the
+# uniform distribution take little time, and protect against overconfident flexible ones.
 NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
 
 # Pseudo-rows of each candidate in the prior of the weights.
@@ -102,7 +102,8 @@ def stack(
     else:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
         prior = pseudo_rows(Q, w, names, simple or names[:1], len(rows.classes))
-        is_cheap = np.array([len(rows.classes) == 2 or name == "uniform" for name in names])
+        protects = np.isin(names, [*(simple or names[:1]), "uniform"])
+        is_cheap = protects | (len(rows.classes) == 2)
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
         best_weights = without_negligible(lowest_loss(Q, w, prior), smallest)
         weights = dict.fromkeys(losses, 0.0) | dict(zip(names, best_weights.tolist(), strict=True))
