@@ -62,7 +62,7 @@ class _OneVsRestScaling(BaseCalibrator):
 
     @abstractmethod
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
-        """Return fitted attributes from rows of log-odds (n_rows, n_maps), class indices and weights.
+        """Return fitted attributes from rows with log-odds (n_rows, n_maps) and class indices.
 
         Log-odds are infinite if the class, or each other class, is masked.
         """
