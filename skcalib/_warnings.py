@@ -64,6 +64,10 @@ class ColumnOrderWarning(FitWarning):
     """The columns may be in another order than the classes."""
 
 
+class AbsentClassesWarning(FitWarning):
+    """No row has a class that several rows should have by the uncalibrated probabilities."""
+
+
 class NoMinimumWarning(FitWarning, ConvergenceWarning):
     """The log loss has no minimum."""
 

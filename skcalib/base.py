@@ -18,15 +18,16 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._input.arrays import as_array, as_numpy
+from skcalib._input.arrays import as_array, as_kind_of, as_numpy, is_dask
 from skcalib._input.dask import collection_row, map_collection
 from skcalib._input.labels import as_labels, encode
+from skcalib._input.logits import with_nan
 from skcalib._input.rows import (
     check_fit,
     check_fitted,
     check_new_logits,
 )
-from skcalib._rows import Array, Floats, Rows, arrays, map_blocks
+from skcalib._rows import Array, Floats, Rows, arrays, map_blocks, on_host
 
 from ._version import Versioned
 
@@ -48,6 +49,8 @@ class BaseCalibrator(
     _keeps_order: ClassVar[bool] = False
     # Whether ``predict`` returns the class of the largest logit even if another is more probable.
     _keeps_predictions: ClassVar[bool] = False
+    # Whether some parameters belong to single classes, whose rows determine them.
+    _has_class_parameters: ClassVar[bool] = True
     # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
     # host.
     _on_device: ClassVar[bool] = False
@@ -224,7 +227,7 @@ def set_fitted(
     if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
         calibrator.n_features_in_ = X.shape[1]
     else:
-        row = collection_row(X) if arrays.is_dask(X) else X
+        row = collection_row(X) if is_dask(X) else X
         validate_data(calibrator, row, skip_check_array=True)
     for name, value in {"classes_": classes, **fitted}.items():
         setattr(calibrator, name, value)
@@ -287,7 +290,7 @@ def predictions(
     """
     calibrator = calibrator._fitted_for(X)  # noqa: SLF001
     on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001
-    if arrays.is_dask(X):  # a copy, since the estimator may be fitted again before the outputs
+    if is_dask(X):  # a copy, since the estimator may be fitted again before the outputs
         f = partial(predictions, copy(calibrator), output=output)
         return map_collection(f, as_array(X, n_columns=calibrator.n_features_in_))
     Z, give_back = check_new_logits(calibrator, X, on_device=on_device)
@@ -304,7 +307,7 @@ def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
     moved = type(calibrator).__new__(type(calibrator))  # copy would convert attributes for pickles
     for name, value in vars(calibrator).items():
         is_array = isinstance(value, np.ndarray)
-        setattr(moved, name, arrays.following(value, X) if is_array else value)
+        setattr(moved, name, as_kind_of(value, X) if is_array else value)
     return moved
 
 
@@ -323,7 +326,7 @@ def labels_of(classes: Array, S: Floats) -> Any:
     """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
     best = arrays.namespace(S).argmax(S, axis=1)
     is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
-    return classes[arrays.on_host(best)] if is_text else arrays.take(classes, best)
+    return classes[on_host(best)] if is_text else arrays.take(classes, best)
 
 
 class IncreasingMap:
@@ -368,7 +371,7 @@ class IncreasingMap:
             ``X``, and inf where none have.
         """
         check_fitted(self)
-        target = np.asarray(as_numpy(X, "X"), dtype=np.float64)
+        target = np.asarray(with_nan(as_numpy(X, "X")), dtype=np.float64)
         if target.ndim != 2 or target.shape[1] != 1 or np.isnan(target).any():
             raise ValueError(
                 "X must be one column of calibrated log-odds without NaN, of shape (n_samples, 1), "

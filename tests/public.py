@@ -154,6 +154,7 @@ def _online():
 
 # Objects whose classes need arguments, or stand-ins of slow ones.
 OBJECTS = {
+    "BaseCalibrator": skcalib.Uncalibrated,  # the abstract class has no objects
     "CalibratedClassifier": lambda: skcalib.CalibratedClassifier(LogisticRegression(), cv=2),
     "CalibrationMonitor": lambda: skcalib.monitor.CalibrationMonitor([0, 1]),
     "CalibratorComparison": lambda: skcalib.compare_calibrators(
@@ -258,7 +259,8 @@ def _registry():
     """All public functions, classes and methods, by the name of the call."""
     found, seen = {}, set()
     for member in (getattr(module, name) for module in _modules() for name in module.__all__):
-        if member in seen or not (inspect.isfunction(member) or inspect.isclass(member)):
+        is_call = inspect.isfunction(member) or inspect.isclass(member)
+        if member in seen or not is_call or inspect.isabstract(member):
             continue
         seen.add(member)
         name = member.__name__

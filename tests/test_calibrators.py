@@ -286,6 +286,7 @@ def test_labels_of_any_type(kind, logits3):
             assert np.array_equal(calibrator.predict(X), names[k])
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 @few
 def test_integers_that_lack_a_class_are_column_numbers(kind, logits3):
     X, y = logits3

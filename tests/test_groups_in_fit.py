@@ -105,8 +105,9 @@ def test_groups_reach_the_calibrator_of_each_label():
 def test_pipelines_as_calibrators_get_groups_and_weights(routing):
     class Last(PlattScaling):
         def fit(self, X, y, sample_weight=None, *, groups=None):
+            super().fit(X, y, sample_weight)
             self.passed_ = sample_weight, groups
-            return super().fit(X, y, sample_weight)
+            return self
 
     with sklearn.config_context(enable_metadata_routing=routing):
         classifier = (

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from test_events import numbers
 
 import skcalib
+from skcalib._warnings import ColumnOrderWarning
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.metrics import calibration_scorer, ranked_probability_score
@@ -138,6 +139,15 @@ def test_text_without_an_order_is_refused_and_ordered_categories_are_taken():
     numbers_of_columns = skcalib.OrdinalCalibration(classes=COLUMNS)
     permuted = numbers_of_columns.fit(LOGITS[:, COLUMNS], CODES)
     assert permuted.slope_ == pytest.approx(expected.slope_)
+
+
+def test_columns_in_the_order_of_the_classes_lead_to_a_warning():
+    """Without labels= or classes= the columns of text are taken to be sorted."""
+    with pytest.warns(ColumnOrderWarning, match=r"may be in the order \['loss', 'draw', 'win'\]"):
+        ranked_probability_score(TEXT, P, order=ORDER)
+    with pytest.warns(ColumnOrderWarning, match="classes="):
+        skcalib.OrdinalCalibration(order=ORDER).fit(LOGITS, TEXT)
+    skcalib.OrdinalCalibration(order=ORDER, classes=ORDER).fit(LOGITS, TEXT)
 
 
 def test_classifiers_pass_the_order_on():

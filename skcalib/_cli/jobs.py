@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from skcalib._input.labels import shown
+from skcalib._input.labels import is_text, shown
 from skcalib._input.logits import kinds_of_probabilities
 from skcalib._output import replacing
 from skcalib._rows import Array
@@ -149,6 +149,12 @@ def _as_logits(rows: FileRows, args: argparse.Namespace) -> FileRows:
         raise ValueError(
             f"{args.logits} must hold probabilities, got numbers from {P.min():g} to {P.max():g}. "
             "Leave out --probabilities if the numbers are logits; divide percentages by 100."
+        )
+    if P.shape[1] == 1 and rows.y is not None and args.classes is None and is_text(rows.y):
+        raise ValueError(
+            f"{args.logits} holds one column of probabilities for the labels "
+            f"{shown(np.unique(rows.y))}, and text does not say which of them it belongs to. Name "
+            "both with --classes, this label as the second."
         )
     tiny = np.finfo(np.float64).tiny
     Z = np.log(np.maximum(P, tiny))

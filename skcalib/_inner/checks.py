@@ -63,10 +63,17 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
     if isinstance(calibrator, type) or not all(may_have(calibrator, name) for name in needs):
         raise ValueError(
             "calibrator must be an estimator with fit and predict_proba that takes logits, such "
-            f"as TemperatureScaling(), got {calibrator!r}."
-            + (f" Write {METHODS[calibrator]}." if str(calibrator) in METHODS else "")
+            f"as TemperatureScaling(), got {calibrator!r}." + _as_object(calibrator)
         )
     weight_params(calibrator, w)
+
+
+def _as_object(calibrator: Any) -> str:
+    """Return advice for a class, or for the name of a class or of a method of scikit-learn."""
+    name = calibrator.__name__ if isinstance(calibrator, type) else calibrator
+    if not (isinstance(name, str) and name.isidentifier()):
+        return ""
+    return f" Write {METHODS.get(name, f'{name}()')}, an object."
 
 
 def check_takes_logits(calibrator: Any) -> None:

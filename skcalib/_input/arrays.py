@@ -6,8 +6,47 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 
-from skcalib._rows.arrays import check_tensor, is_dask, is_tensor, on_host
+from skcalib._rows.arrays import Array, is_foreign, library_of, like, namespace, on_host
+
+
+def is_dask(x: Any) -> bool:
+    """Return whether an object is a Dask collection."""
+    return hasattr(x, "__dask_graph__")
+
+
+def is_tensor(x: Any) -> bool:
+    """Return whether an object is an array of another library that stays in its library."""
+    if isinstance(x, np.ndarray):
+        return False
+    return is_foreign(x) and get_config()["array_api_dispatch"]
+
+
+def check_tensor(x: Any, name: str) -> Any:
+    """Return the tensor, or raise a ValueError if it is neither float32 nor float64."""
+    xp = namespace(x)
+    # Not a set: types of JAX are equal to types with another hash.
+    if x.dtype not in (xp.float32, xp.float64):
+        raise ValueError(
+            f"{name} must be float32 or float64 to stay in {library_of(xp)}, got {x.dtype}. "
+            f"Convert it, as by {name}.to(torch.float32)."
+        )
+    return x
+
+
+def check_needs_no_gradients(x: Any, name: str) -> None:
+    """Raise a ValueError for a tensor that records gradients, where they would be lost."""
+    if getattr(x, "requires_grad", False):
+        raise ValueError(
+            f"{name} must not need gradients here, got a tensor with requires_grad=True, and the "
+            f"result would have none. Pass {name}.detach()."
+        )
+
+
+def as_kind_of(value: Array, x: Any) -> Any:
+    """Return a NumPy array in the library of a tensor ``x``; unchanged for text and other ``x``."""
+    return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
 def as_array(

@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Indices, Rows
-from skcalib._warnings import ColumnOrderWarning, MissingClassesWarning, warn
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._warnings import (
+    AbsentClassesWarning,
+    ColumnOrderWarning,
+    MissingClassesWarning,
+    warn,
+)
 
 from .arrays import column_names
 from .column_order import (
@@ -22,11 +27,14 @@ from .column_order import (
     suspect_columns,
     without_shared_ends,
 )
-from .labels import Labels, encode, exact, is_text, not_among, shown
+from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
 
 # Columns are compared with the labels of at most this many rows, and for at most this many classes:
 # more rows add nothing, and the assignment of more classes takes a second.
 COMPARED_ROWS, COMPARED_CLASSES = 20_000, 2000
+
+# Absent classes are reported from this sum of their uncalibrated probabilities on.
+LEAST_EXPECTED = 5.0
 
 
 def ordered_categories(y: Any) -> Labels | None:
@@ -107,6 +115,31 @@ def resolve_classes(
     if hasattr(X, "columns"):
         check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
     return resolved
+
+
+def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
+    """Warn of classes without rows that 5 or more rows have by the uncalibrated probabilities."""
+    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
+    if not len(absent):
+        return
+
+    def sums(Z: Floats, y: Any, w: Floats | None) -> Floats:  # noqa: ARG001
+        P = arrays.softmax(Z)[:, absent].astype(np.float64)
+        return P.sum(axis=0) if w is None else w @ P
+
+    expected = rows.sum(sums)
+    frequent = np.flatnonzero(expected >= LEAST_EXPECTED)
+    if len(frequent):
+        largest = frequent[np.argsort(-expected[frequent])][:SHOWN_LABELS]
+        texts = [f"{shown(rows.classes[absent[[k]]])} in {expected[k]:.0f} rows" for k in largest]
+        warn(
+            f"Of {rows.weight:.0f} rows none has these classes, which several rows should have by "
+            f"their uncalibrated probabilities: {', '.join(texts)}. It is unknown how to calibrate "
+            "them. Pass rows of all classes, or use TemperatureScaling, which has no parameter for "
+            "a single class.",
+            AbsentClassesWarning,
+            "absent classes",
+        )
 
 
 def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
@@ -297,7 +330,7 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         y, top = compared.y, largest_columns(compared.X)
     message, certainty = "", "may"
     if not named:
-        message = _ignored_label(classes) or _other_order(classes, y, top)
+        message = _ignored_label(classes) or _other_order(classes, y, top, rows.order)
     columns = None if message else suspect_columns(y, top, len(classes))
     if columns is not None:
         certainty = "probably"
@@ -343,20 +376,23 @@ def _ignored_label(classes: Labels) -> str:
     )
 
 
-def _other_order(classes: Labels, y: Indices, top: Indices) -> str:
-    """Message if the rows do not agree best with the order of the classes.
+def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
+    """Return a message if the rows do not agree best with the order of the columns, else "".
 
-    Another plausible order is the sorted order, or for text the order of the numbers in it.
+    Another plausible order is the sorted order, or for text the order of the numbers in it, or the
+    ``order`` of ordered classes, for which the rows must agree with it better.
     """
     names = classes.tolist()
-    other = sorted(names)
+    other, is_order = sorted(names), False
     if other == names and all(isinstance(name, str) for name in names):
         other = numeric_order(names)
-    if other == names:
+    if other == names and order is not None:
+        other, is_order = [one for one in exact(order, "order").tolist() if one in names], True
+    if other == names or len(other) != len(names):
         return ""
     place = np.array([other.index(name) for name in names])
     agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(place[y] == top)
-    if agree > agree_other:
+    if agree > agree_other - is_order:
         return ""
     message = (
         f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]"

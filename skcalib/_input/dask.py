@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib._rows import Array, Rows
-from skcalib._rows.arrays import is_dask
 from skcalib._rows.dask import DaskRows, calls, compute, persisted
+
+from .arrays import is_dask
 
 
 class _Report(NamedTuple):

@@ -8,9 +8,16 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import get_tags
 
-from skcalib._rows import Array, Bools, arrays
+from skcalib._rows import Array, Bools, on_host
 
-from .arrays import as_numpy, check_in_memory, column_names
+from .arrays import (
+    as_numpy,
+    check_in_memory,
+    check_needs_no_gradients,
+    check_tensor,
+    column_names,
+    is_tensor,
+)
 from .classes import _first_moved
 from .labels import are_missing, shown
 
@@ -88,8 +95,8 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
 
     Data frames are unchanged.
     """
-    if arrays.is_tensor(x):
-        arrays.check_needs_no_gradients(arrays.check_tensor(x, name), name)
+    if is_tensor(x):
+        check_needs_no_gradients(check_tensor(x, name), name)
     x = as_numpy(x, name)
     if isinstance(x, list | tuple) or getattr(x, "ndim", 2) > 2:
         content = f"shape {x.shape}" if hasattr(x, "shape") else "a list of arrays"
@@ -122,10 +129,10 @@ def of_outputs(P: Any, classes: Any) -> Any:
         is_column = getattr(P, "ndim", 2) == 1 or getattr(P, "shape", (0, 0))[1:] == (1,)
         if not is_column or isinstance(classes, list) or len(classes) != 2:
             return P
-        p = np.asarray(arrays.on_host(P)).reshape(-1)
+        p = np.asarray(on_host(P)).reshape(-1)
         return np.stack([1 - p, p], axis=1)
     columns = []
-    for p, known in zip(map(arrays.on_host, P), map(list, classes), strict=True):
+    for p, known in zip(map(on_host, P), map(list, classes), strict=True):
         if not all(label in (0, 1) for label in known):
             raise ValueError(
                 "Each output of the classifier must be an indicator of a label, got one with "

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from skcalib._rows import Array, ArrayLike, Floats, arrays
+from skcalib._rows import Array, ArrayLike, Floats, arrays, on_host
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 from .arrays import as_numpy
-from .labels import distinct_labels
+from .labels import are_missing, distinct_labels
 
 # --------------------------------------------------------------------------------------
 # Logits and probabilities.
@@ -53,7 +53,7 @@ def as_floats(
     check_no_dates(x, name)
     try:
         values: Floats = check_array(
-            x,
+            with_nan(x),
             dtype=FLOATS,
             ensure_2d=not flat,
             ensure_all_finite=False,
@@ -69,6 +69,14 @@ def as_floats(
             "text, and pass predict_proba(X) rather than predicted labels."
         ) from error
     return values
+
+
+def with_nan(x: Any) -> Any:
+    """Return an array of objects with NaN in place of pandas.NA, which is no float."""
+    if getattr(getattr(x, "dtype", None), "kind", "") != "O":
+        return x
+    values = np.asarray(x, dtype=object)
+    return np.where(are_missing(values), np.nan, values)
 
 
 def check_no_dates(x: Any, name: str) -> None:
@@ -89,7 +97,7 @@ def check_finite(Z: Floats) -> bool:
     largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
     if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
         return False
-    Z = arrays.on_host(Z)
+    Z = on_host(Z)
     masked, nan = np.isneginf(Z), np.isnan(Z)
     counts = {
         "NaN": np.count_nonzero(nan),
@@ -163,7 +171,7 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
     """
     if are_probabilities(P):
         return
-    P = arrays.on_host(P)
+    P = on_host(P)
     if P.ndim == 1:
         worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
         raise ValueError(
@@ -262,7 +270,7 @@ def check_weights(
             f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
             "in fit(X, y, groups=groups)."
         )
-    w = check_array(w, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    w = check_array(with_nan(w), dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."

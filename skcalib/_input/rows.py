@@ -17,10 +17,16 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._input.dask import checked_chunks
-from skcalib._rows import Array, Floats, Rows, arrays
+from skcalib._rows import Array, Floats, Rows, arrays, on_host
 
-from .arrays import as_array, as_numpy
-from .classes import check_column_names, check_column_order, ordered_categories, resolve_classes
+from .arrays import as_array, as_kind_of, as_numpy, check_needs_no_gradients, is_dask, is_tensor
+from .classes import (
+    check_column_names,
+    check_column_order,
+    ordered_categories,
+    resolve_classes,
+    warn_of_absent_classes,
+)
 from .labels import as_labels, distinct_labels, encode, in_one_type, shown
 from .logits import (
     CLIP_FIRST,
@@ -36,6 +42,7 @@ from .logits import (
     warn_of_new_probabilities,
     warn_of_probabilities,
     warn_of_small_weights,
+    with_nan,
     with_weight_only,
 )
 
@@ -44,7 +51,8 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     """Return the logits of a fit as they were passed, and checked rows.
 
     The rows have logits (n, K), class indices (n,), positive weights (n,) or None, and the classes
-    of the columns. ``calibrator`` states its ``classes`` and whether it takes masked classes.
+    of the columns. ``calibrator`` states its ``classes``, their ``order`` and whether it takes
+    masked classes.
     """
     if type(X) is not np.ndarray or X.ndim != 2:
         check_not_swapped(y=y, X=X)
@@ -57,11 +65,12 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     classes = resolve_classes(
         statistics.labels, rows.n_columns, calibrator.classes, X, categories=statistics.categories
     )
+    order = getattr(calibrator, "order", None)  # of ordered classes
     rows = rows.relabel(
         partial(encode, classes=classes),
         classes=classes,
         masked=statistics.masked,
-        order=statistics.categories,
+        order=statistics.categories if order is None else order,
     )
     check_column_order(rows, named=calibrator.classes is not None)
     if statistics.masked:
@@ -70,6 +79,10 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     if statistics.like_probabilities:
         warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
     warn_of_small_weights(statistics.weight, statistics.n_rows)
+    # Labels that are column numbers have a warning of their own.
+    is_named = calibrator.classes is not None or statistics.categories is not None
+    if is_named and calibrator._has_class_parameters:  # noqa: SLF001
+        warn_of_absent_classes(rows, statistics.labels)
     return X, rows
 
 
@@ -82,7 +95,7 @@ def check_new_logits(
     """
     X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
     is_array = isinstance(X, np.ndarray)
-    if not is_array and arrays.is_tensor(X):
+    if not is_array and is_tensor(X):
         Z = _tensor_for(calibrator, X, on_device=on_device)
     else:
         if not is_array:
@@ -93,7 +106,7 @@ def check_new_logits(
         refuse_masked(calibrator)
     if n_rows > 1:
         warn_of_new_probabilities(Z)
-    return Z, lambda output: output if is_array else arrays.following(output, X)
+    return Z, lambda output: output if is_array else as_kind_of(output, X)
 
 
 def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
@@ -103,8 +116,8 @@ def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
     validate_data(calibrator, X, reset=False, skip_check_array=True)
     if on_device:
         return X
-    arrays.check_needs_no_gradients(X, "X")
-    return arrays.on_host(X)
+    check_needs_no_gradients(X, "X")
+    return on_host(X)
 
 
 def check_fitted(estimator: Any) -> None:
@@ -120,7 +133,7 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
         return as_floats(X, "X", estimator=type(estimator).__name__)
     check_no_dates(X, "X")
     options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
-    Z: Floats = validate_data(estimator, X, reset=False, **options)
+    Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
     return Z
 
 
@@ -140,7 +153,7 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
 def _has_fractions(x: Any, name: str) -> bool:
     """Whether an array in memory holds a number that is not whole."""
     values = as_numpy(x, name)
-    if arrays.is_dask(values) or issparse(values):
+    if is_dask(values) or issparse(values):
         return False
     values = np.asarray(values) if hasattr(values, "columns") else values
     is_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
@@ -257,9 +270,9 @@ def checked_rows(
     Dask collections are checked chunk by chunk on the workers, and the statistics of the chunks are
     added: see :func:`~.dask.checked_chunks`.
     """
-    if any(map(arrays.is_dask, inputs.values())):
+    if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
-    checked, statistics = check(*map(arrays.on_host, inputs.values()))
+    checked, statistics = check(*map(on_host, inputs.values()))
     rows = Rows(*checked)
     rows.weight = statistics.weight
     return rows, statistics

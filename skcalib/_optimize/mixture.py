@@ -39,6 +39,13 @@ def mixture(L: Floats, weights: Floats) -> Floats:
         return xp.log(xp.sum(xp.exp(shifted - finite), axis=0)) + finite
 
 
+def mixture_of_log_odds(S: Floats, weights: Floats) -> Floats:
+    """Return log-probabilities (n, 2) of the mixture of candidates with log-odds (M, n, 1)."""
+    xp = arrays.namespace(S)
+    event = arrays.at_most(S, 0.0) - xp.log1p(xp.exp(-xp.abs(S)))
+    return mixture(arrays.concat([event - S, event], axis=2), weights)
+
+
 @dataclass(frozen=True)
 class MixtureLoss:
     """Log loss of a mixture of M candidates, plus the sum of their weights, minus one.
@@ -122,9 +129,9 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
 def fit_intercept(L: Floats, y: Indices, w: Floats | None) -> Floats:
     r"""Intercept (K,) of log-probabilities ``L`` (n, K), by penalized maximum likelihood.
 
-    It minimizes :math:`-\sum_i w_i \log \mathrm{softmax}(l_i + b)_{y_i} + \|b\|^2`. Without the
+    It minimizes :math:`-\sum_i w_i \log \mathrm{softmax}(l_i + b)_{y_i} + 10 \|b\|^2`. Without the
     penalty, the probabilities of each class would sum to the weight of its rows. The penalty is a
-    standard normal prior for differences of two intercepts.
+    normal prior for differences of two intercepts, with a standard deviation of 0.32.
     """
     total = len(y) if w is None else w.sum()
     counts = np.bincount(y, w, L.shape[1])
@@ -133,8 +140,8 @@ def fit_intercept(L: Floats, y: Indices, w: Floats | None) -> Floats:
         S = L + b
         log_sums = special.logsumexp(S, axis=1)
         losses = log_sums - S[np.arange(len(y)), y]
-        gradient = arrays.weighted_sum(np.exp(S - log_sums[:, None]), w) - counts + 2 * b
-        return float(arrays.weighted_sum(losses, w) + b @ b) / total, gradient / total
+        gradient = arrays.weighted_sum(np.exp(S - log_sums[:, None]), w) - counts + 20 * b
+        return float(arrays.weighted_sum(losses, w) + 10 * b @ b) / total, gradient / total
 
     options = {"gtol": 1e-3 / total, "ftol": 0.0}
     start = np.zeros(L.shape[1])

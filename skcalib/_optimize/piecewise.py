@@ -22,7 +22,7 @@ from scipy import optimize
 
 from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import newton, parts_of
-from skcalib._rows import Floats, Indices, Rows, arrays
+from skcalib._rows import Floats, Indices, Rows, arrays, on_host
 
 # Largest number of passes over the rows.
 MAX_PASSES = 100
@@ -30,7 +30,7 @@ MAX_PASSES = 100
 
 def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
     """Yield the terms of the function without their slopes, in the shape of the scores ``L``."""
-    for low, high in pairwise([-np.inf, *arrays.on_host(knots).tolist(), np.inf]):
+    for low, high in pairwise([-np.inf, *on_host(knots).tolist(), np.inf]):
         yield arrays.namespace(L).clip(L, low, high)
 
 

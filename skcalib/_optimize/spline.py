@@ -74,6 +74,7 @@ def value_slopes(n_knots: int) -> Floats:
     return slopes + squares / (n_knots - 1)
 
 
+@cache
 def value_powers(n_knots: int) -> Floats:
     """Return the matrix (J + 1, J) from values at the knots to coefficients of :func:`powers`."""
     cubes, _, slopes, values = unit_splines(n_knots).c
@@ -97,10 +98,9 @@ def smooth_basis(n_knots: int) -> Floats:
 
 def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
     """Yield the functions 1, u, and a cube above each knot but the last, linear outside [0, 1]."""
-    xp = arrays.namespace(U)
-    yield xp.ones_like(U)
+    yield arrays.namespace(U).ones_like(U)
     yield U
-    inside = xp.clip(U, 0.0, 1.0)
+    inside = arrays.at_most(U, 1.0)
     above = arrays.at_least(U, 1.0) - 1
     for j in range(n_knots - 1):
         knot = j / (n_knots - 1)
@@ -111,9 +111,16 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
 
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
     """Return splines with coefficients (J + 1, K), one per column, at the points ``U`` (m, K)."""
+    coefficients = arrays.like(coefficients, U, U.dtype)
+    if U.shape[1] == 1:  # all cubes in one operation
+        knots = np.linspace(0, 1, len(coefficients) - 1)[:-1]
+        distance = arrays.at_least(arrays.at_most(U, 1.0) - arrays.like(knots, U, U.dtype), 0.0)
+        slopes = arrays.like(3 * (1 - knots) ** 2, U, U.dtype)
+        cubes = distance * distance * distance + (arrays.at_least(U, 1.0) - 1) * slopes
+        return coefficients[0] + coefficients[1] * U + cubes @ coefficients[2:]
     S = arrays.namespace(U).zeros_like(U)
     for power, r in zip(powers(U, len(coefficients) - 1), coefficients, strict=True):
-        S = S + power * arrays.like(r, U)
+        S = S + power * r
     return S
 
 

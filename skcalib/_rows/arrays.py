@@ -27,20 +27,8 @@ Indices = NDArray[np.intp]
 TINY = float(np.finfo(np.float64).tiny)
 
 
-def is_dask(x: Any) -> bool:
-    """Whether an object is a Dask collection."""
-    return hasattr(x, "__dask_graph__")
-
-
-def is_tensor(x: Any) -> bool:
-    """Whether an object is an array of another library that stays in its library."""
-    if isinstance(x, np.ndarray):
-        return False
-    return _is_foreign(x) and get_config()["array_api_dispatch"]
-
-
-def _is_foreign(x: Any) -> bool:
-    """Whether an object is an array with a device, of a library other than NumPy and Dask."""
+def is_foreign(x: Any) -> bool:
+    """Return whether an object is an array of a library other than NumPy and Dask."""
     if isinstance(x, np.ndarray | np.generic) or not hasattr(x, "device"):
         return False
     return hasattr(x, "__array_namespace__") or hasattr(x, "__dlpack__")
@@ -68,8 +56,8 @@ def perhaps(condition: Any) -> bool:
     return bool(condition) if isinstance(condition, np.generic | bool) else True
 
 
-def _name(xp: Any) -> str:
-    """Name of the library of a namespace, which is jax.numpy in JAX and wrapped in others."""
+def library_of(xp: Any) -> str:
+    """Return the library of a namespace, which is jax.numpy in JAX and wrapped in others."""
     return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
 
 
@@ -81,20 +69,15 @@ def like(value: Any, x: Any, dtype: Any = None) -> Any:
     """
     if isinstance(x, np.ndarray):
         return np.asarray(value, dtype)
-    if _is_foreign(value):
+    if is_foreign(value):
         return value if dtype is None else astype(value, dtype)
     value = np.array(value, order="C")  # torch warns of arrays that cannot be written
     return namespace(x).asarray(value, dtype=dtype, device=x.device)
 
 
-def following(value: Array, x: Any) -> Any:
-    """A NumPy array in the library of ``x``, if ``x`` is a tensor and the array is not text."""
-    return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
-
-
 def on_host(x: Any) -> Any:
-    """A tensor as an array of NumPy, without its gradients; other objects unchanged."""
-    if isinstance(x, np.ndarray) or not _is_foreign(x):
+    """Return a tensor as an array of NumPy without gradients, and other objects unchanged."""
+    if isinstance(x, np.ndarray) or not is_foreign(x):
         return x
     if hasattr(x, "detach"):  # torch
         return x.detach().cpu().numpy()
@@ -154,31 +137,10 @@ def smallest_normal(x: Any) -> float:
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:
     """Context that makes torch compute in the precision of a tensor, also within its autocast."""
     xp = namespace(x)
-    if _name(xp) != "torch":
+    if library_of(xp) != "torch":
         return nullcontext()
     context: AbstractContextManager[Any] = xp.autocast(x.device.type, enabled=False)
     return context
-
-
-def check_tensor(x: Any, name: str) -> Any:
-    """The tensor, with a ValueError if its type is not a supported one."""
-    xp = namespace(x)
-    # Not a set: types of JAX are equal to types with another hash.
-    if x.dtype not in (xp.float32, xp.float64):
-        raise ValueError(
-            f"{name} must be float32 or float64 to stay in {_name(xp)}, got {x.dtype}. Convert it, "
-            f"as by {name}.to(torch.float32)."
-        )
-    return x
-
-
-def check_needs_no_gradients(x: Any, name: str) -> None:
-    """Raise a ValueError for a tensor that records gradients, where they would be lost."""
-    if getattr(x, "requires_grad", False):
-        raise ValueError(
-            f"{name} must not need gradients here, got a tensor with requires_grad=True, and the "
-            f"result would have none. Pass {name}.detach()."
-        )
 
 
 def both_columns(Z: Array) -> Array:

@@ -37,24 +37,24 @@ N_CELLS = 1 << 14
 NARROWEST = 0.01
 
 
-def midpoints() -> Floats:
-    """The scores at the midpoints of the cells: (N_CELLS,)."""
-    return (np.arange(N_CELLS) + 0.5) / N_CELLS
+def midpoints(n_cells: int = N_CELLS) -> Floats:
+    """The scores at the midpoints of the cells: (n_cells,)."""
+    return (np.arange(n_cells) + 0.5) / n_cells
 
 
-def on_grid(scores: Floats, values: Floats) -> Floats:
-    """Sums of values (n, n_columns) on the midpoints, for each column: (n_columns, N_CELLS).
+def on_grid(scores: Floats, values: Floats, n_cells: int = N_CELLS) -> Floats:
+    """Sums of values (n, n_columns) on the midpoints, for each column: (n_columns, n_cells).
 
     Each value is divided between the two midpoints beside its score by linear binning.
     """
     n_columns = scores.shape[1]
-    place = np.clip(scores.astype(np.float64, copy=False) * N_CELLS - 0.5, 0, N_CELLS - 1)
-    below = np.minimum(place, N_CELLS - 2).astype(np.intp)
+    place = np.clip(scores.astype(np.float64, copy=False) * n_cells - 0.5, 0, n_cells - 1)
+    below = np.minimum(place, n_cells - 2).astype(np.intp)
     upper = values * (place - below)
-    cell = below + N_CELLS * np.arange(n_columns)
-    size = N_CELLS * n_columns
+    cell = below + n_cells * np.arange(n_columns)
+    size = n_cells * n_columns
     sums = bincount(cell, values - upper, size) + bincount(cell + 1, upper, size)
-    return sums.reshape(n_columns, N_CELLS)
+    return sums.reshape(n_columns, n_cells)
 
 
 def residuals_on_grid(scores: Floats, events: Any, weights: Floats | None) -> Floats:
@@ -75,7 +75,7 @@ def smooth_error(residuals: Floats) -> float:
     def excess(bandwidth: float) -> Any:
         return np.abs(_from_spectrum(spectrum, bandwidth)).sum() - bandwidth
 
-    finest = 1 / N_CELLS
+    finest = 1 / residuals.shape[-1]
     if excess(finest) <= 0:  # below the resolution of the grid
         return float(excess(finest) + finest)
     return float(brentq(excess, finest, 2.0, xtol=1e-12))
@@ -90,7 +90,7 @@ def kernel_height(scores: Floats, bandwidth: float) -> Floats:
 
 
 def _from_spectrum(spectrum: NDArray[np.float64], bandwidth: float) -> Floats:
-    frequencies = np.pi * np.arange(N_CELLS)
+    frequencies = np.pi * np.arange(spectrum.shape[-1])
     return np.asarray(idct(spectrum * np.exp(-0.5 * (bandwidth * frequencies) ** 2)))
 
 
@@ -131,6 +131,21 @@ def smooth_curve(rows: Scored) -> SmoothCurve:
     height = kernel_height(t[reached], bandwidth)
     n_rows[reached] = density[reached] ** 2 / (squares[reached] * height)
     return SmoothCurve(t, value, density, n_rows, bandwidth, error)
+
+
+def smooth_distances(rows: Scored) -> Floats:
+    """Return the distance of the smooth curve from the diagonal at each row.
+
+    The grid is coarser than the grid of the error, as no bandwidth is below the narrowest one.
+    """
+    weight, n_cells = weights_of(rows), N_CELLS >> 3
+    values = (weight * (rows.event - rows.score), weight)
+    above, density = (on_grid(rows.score[:, None], x[:, None], n_cells)[0] for x in values)
+    bandwidth = max(smooth_error(above), NARROWEST)
+    above, density = smoothed(np.array([above, density]), bandwidth)
+    t, reached = midpoints(n_cells), density > 1e-9 * density.max()
+    value = t + np.divide(above, density, out=np.zeros_like(t), where=reached)
+    return np.abs(np.interp(rows.score, t, np.clip(value, 0, 1)) - rows.score)
 
 
 def weights_of(rows: Scored) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._input.arrays import check_needs_no_gradients
 from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays
 from skcalib._scores.bins import bin_index
 from skcalib._scores.columns import (
@@ -53,7 +54,7 @@ class _PerClass(BaseCalibrator):
         )
 
     def _calibrate(self, Z: Floats) -> Floats:
-        arrays.check_needs_no_gradients(Z, "X")
+        check_needs_no_gradients(Z, "X")
         xp = arrays.namespace(Z)
         if hasattr(xp, "step_values"):  # a graph of ONNX searches the bins in its own way
             scores = Z if Z.shape[1] > 2 else margins(Z)

@@ -16,7 +16,7 @@ from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.columns import Scored
-from skcalib._scores.kernel import smooth_curve
+from skcalib._scores.kernel import smooth_distances
 from skcalib.metrics._groups import (
     degrees_of_freedom,
     group_numbers,
@@ -363,9 +363,7 @@ def integrated_calibration_index(
             "confidence_level=0.95 for an interval."
         )
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
-    curve = smooth_curve(rows)
-    value = np.interp(rows.score, curve.score, np.clip(curve.value, 0, 1))
-    distance = np.abs(value - rows.score)
+    distance = smooth_distances(rows)
     if quantile is None:
         return float(np.average(distance, weights=rows.weight))
     by_distance = distinct_scores(distance, None, rows.weight)

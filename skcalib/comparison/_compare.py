@@ -18,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
 from skcalib._inner import checks, fits
-from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory
+from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory, is_dask
 from skcalib._input.classes import check_column_names
 from skcalib._input.features import named_columns, taken
 from skcalib._input.groups import check_groups
@@ -26,11 +26,12 @@ from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
 from skcalib._input.rows import check_rows, checked_rows
-from skcalib._rows import Array, ArrayLike, Rows, arrays
+from skcalib._rows import Array, ArrayLike, Rows
 from skcalib._splits import Split, checked_splits
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
+from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import Kind
 from skcalib.metrics._named_scorers import (
     LOG_LOSS,
@@ -50,6 +51,9 @@ from ._comparison import UNCALIBRATED, CalibratorComparison
 BEST_REFERENCE = "best"
 
 SECONDS_OF_SILENCE = 2.0
+
+# Parts of a test set that are left out, and the largest size of its logits.
+N_PARTS, MOST_ENTRIES = 20, 1 << 20
 
 
 def compare_calibrators(
@@ -89,9 +93,10 @@ def compare_calibrators(
         and with :class:`ConditionalCalibrator` if there are features.
     cv : int, splitter or iterable of splits, default=5
         Splits of the rows. An integer is a number of stratified folds, which keep groups together.
-    test : tuple (X, y[, sample_weight[, features]]), default=None
-        Test set to score on instead, after fits to all rows of ``X``. There are no standard
-        errors then. It needs features if ``features`` are passed.
+    test : tuple (X, y[, sample_weight[, features[, groups]]]), default=None
+        Test set to score on instead, after fits to all rows of ``X``. Standard errors are then
+        jackknife errors of 20 parts of its rows or groups, for at most a million logits in memory.
+        It needs features if ``features`` are passed.
     scoring : str, list of str or dict of str to str or callable, default=None
         Names for :func:`skcalib.metrics.calibration_scorer`, or a dict with scorers under your own
         names. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
@@ -161,6 +166,7 @@ def compare_calibrators(
     rows = Sample(Z, labels, w, _checked_features(features, X))
     classes, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)
+    parts = [] if judged is None else _parts(judged, test)
     if calibrators is None:
         every = by_name(_every_calibrator() + [ConditionalCalibrator()] * (features is not None))
         calibrators = taking_masked(every) if masked or checked.masked_ else every
@@ -177,7 +183,7 @@ def compare_calibrators(
     else:
         splits = [(rows, groups, judged)]
     jobs = [
-        delayed(_outcome)(member, *split, classes, checked.order_, measures)
+        delayed(_outcome)(member, *split, parts, classes, checked.order_, measures)
         for member in members.values()
         for split in splits
     ]
@@ -223,7 +229,7 @@ class _CheckedInput(Uncalibrated):
 
 def _base_rate_log_loss(rows: Sample) -> float:
     """Log loss of the base rates of the labels, NaN for labels of a Dask collection."""
-    if arrays.is_dask(rows.y):
+    if is_dask(rows.y):
         return np.nan
     index = np.unique(rows.y, return_inverse=True)[1]
     return float(entropy(np.bincount(index, rows.w)))
@@ -269,6 +275,7 @@ class Outcome(NamedTuple):
     fitted: Any
     seconds: float  #: duration of the fit
     messages: Messages
+    left_out: list[dict[str, float]]  #: scores without each part of the test set
 
 
 def _outcome(
@@ -276,6 +283,7 @@ def _outcome(
     train: Sample,
     groups: Any,
     test: Sample,
+    parts: list[Any],
     classes: Array,
     order: Array | None,
     measures: list[NamedScorer],
@@ -293,7 +301,8 @@ def _outcome(
         P = fitted.predict_proba(test.Z, **arguments)
         P = fits.with_unknown_classes(P, known, classes)
         scores = measured(P, test, classes, measures)
-    return Outcome(scores, fitted, seconds, messages)
+        left_out = [measured(P[kept], test.part(kept), classes, measures) for kept in parts]
+    return Outcome(scores, fitted, seconds, messages, left_out)
 
 
 def _collected(
@@ -309,6 +318,10 @@ def _collected(
     )
     scores = {m: np.array([[o.scores[m] for o in row] for row in rows]) for m in outcomes[0].scores}
     seconds = np.array([[o.seconds for o in row] for row in rows])
+    left_out = {
+        m: np.array([[part[m] for part in row[0].left_out] for row in rows])
+        for m in (scores if outcomes[0].left_out else ())
+    }
     order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
     return CalibratorComparison(
         [names[k] for k in order],
@@ -316,6 +329,7 @@ def _collected(
         seconds[order],
         {names[k]: rows[k][0].fitted for k in order} if keep else {},
         greater_is_better,
+        left_out={measure: values[order] for measure, values in left_out.items()},
     )
 
 
@@ -329,10 +343,10 @@ def _checked_test(
     test: tuple[ArrayLike, ...], classes: Array, n_columns: int
 ) -> tuple[Sample, bool]:
     """The test rows, and whether some of their classes are masked."""
-    if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4}):
+    if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4, 5}):
         raise ValueError(
-            "test must be a tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, "
-            f"features), got {type(test).__name__}."
+            "test must be a tuple (X, y), (X, y, sample_weight), (X, y, sample_weight, features) "
+            f"or (X, y, sample_weight, features, groups), got {type(test).__name__}."
         )
     logits, y, sample_weight, features = (*test, None, None)[:4]
     logits = as_array(logits, "test[0]")
@@ -352,6 +366,19 @@ def _checked_test(
     Z, labels, w = if_in_memory(lambda *_: (rows.X, rows.y, rows.w), logits, y, sample_weight)
     checked = _checked_features(features, logits, sample_weight)
     return Sample(Z, labels, w, checked), statistics.masked
+
+
+def _parts(test: Sample, given: Any) -> list[Any]:
+    """Return the rows that remain without each of 20 parts of the rows or groups, for errors."""
+    if is_dask(test.Z) or test.Z.size > MOST_ENTRIES:
+        return []
+    logits, _, sample_weight, _, groups = (*given, None, None, None)[:5]
+    numbers = group_numbers(groups, logits, sample_weight)
+    units = np.arange(len(test.Z)) if numbers is None else numbers
+    n_units = int(units.max()) + 1
+    n_parts = min(n_units, N_PARTS)
+    part = (np.random.RandomState(0).permutation(n_units) % n_parts)[units]
+    return [np.flatnonzero(part != k) for k in range(n_parts if n_units > 1 else 0)]
 
 
 def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> Any:

@@ -60,6 +60,9 @@ class CalibratorComparison:
         information on a row could have; NaN for Dask collections.
     reference : str
         Name of the calibrator that differences refer to.
+    left_out : dict of str to ndarray of shape (n_calibrators, n_parts)
+        Values on a test set in memory without each of 20 parts of its rows or groups, for standard
+        errors by the jackknife; empty for splits.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class CalibratorComparison:
     greater_is_better: tuple[str, ...] = ("accuracy",)
     base_rate_log_loss: float = float("nan")
     reference: str = UNCALIBRATED
+    left_out: dict[str, Floats] = field(default_factory=dict)
 
     def mean(self, measure: str) -> Floats:
         """Mean of a measure over the splits.
@@ -108,7 +112,7 @@ class CalibratorComparison:
         return self._values(measure).mean(axis=1)
 
     def standard_error(self, measure: str) -> Floats:
-        """Standard error of that mean, from the spread over the splits.
+        """Standard error of that mean, from the spread over the splits or parts of the test set.
 
         Parameters
         ----------
@@ -118,14 +122,14 @@ class CalibratorComparison:
         Returns
         -------
         ndarray of shape (n_calibrators,)
-            NaN if there is a single split.
+            NaN if there is a single split, except on a test set in memory.
 
         Raises
         ------
         ValueError
             If there is no measure of this name.
         """
-        return _standard_error(self._values(measure))
+        return self._errors(measure)[0]
 
     def _values(self, measure: str) -> Floats:
         return self.scores[self._column(measure)]
@@ -141,9 +145,20 @@ class CalibratorComparison:
 
     def _differences(self, measure: str) -> tuple[Floats, Floats]:
         """Mean differences from the reference on the same split, and their standard errors."""
-        values = self._values(measure)
+        mean = self.mean(measure)
+        return mean - mean[self.names.index(self.reference)], self._errors(measure)[1]
+
+    def _errors(self, measure: str) -> tuple[Floats, Floats]:
+        """Return standard errors of the means, and of their differences from the reference."""
+        values, scale = self._values(measure), 1.0
+        if self.left_out:  # a part changes the value by a fraction of its deviation
+            values, scale = self.left_out[measure], self.left_out[measure].shape[1] - 1.0
         paired = values - values[self.names.index(self.reference)]
-        return paired.mean(axis=1), _standard_error(paired)
+        return scale * _standard_error(values), scale * _standard_error(paired)
+
+    @property
+    def _has_errors(self) -> bool:
+        return self.fit_times.shape[1] > 1 or bool(self.left_out)
 
     def _is_clear(self, measure: str) -> NDArray[np.bool_]:
         """Whether differences are larger than two standard errors; False for a single split."""
@@ -183,7 +198,7 @@ class CalibratorComparison:
 
     def __str__(self) -> str:
         """A line for each calibrator, another line for standard errors, and the notes."""
-        indent, (n_calibrators, n_splits) = max(map(len, self.names)) + 1, self.fit_times.shape
+        indent, n_calibrators = max(map(len, self.names)) + 1, len(self.names)
         header: list[str] = []
         lines: list[list[str]] = [[] for _ in range(2 * n_calibrators)]
 
@@ -203,9 +218,9 @@ class CalibratorComparison:
         header.append(f"{'fit [s]':>9}")
         for k, seconds in enumerate(self.fit_times):
             lines[2 * k].append(f"{_seconds(seconds):>9}")
-        # A single split has no standard errors.
+        # A single split without parts has no standard errors.
         names = [name for each in self.names for name in (each, "")]
-        rows = list(zip(names, lines, strict=True))[:: 1 if n_splits > 1 else 2]
+        rows = list(zip(names, lines, strict=True))[:: 1 if self._has_errors else 2]
         table = [
             f"{name:{indent}}{''.join(cells)}".rstrip() for name, cells in [("", header), *rows]
         ]
@@ -268,7 +283,7 @@ class CalibratorComparison:
         if ax is None:
             ax = drawing.new_figure((6.4, 1.4 + 0.32 * len(self.names))).subplots()
         position = np.arange(len(self.names))
-        has_bars = self.fit_times.shape[1] > 1
+        has_bars = self._has_errors
         ax.errorbar(mean, position, xerr=CLEAR * error if has_bars else None, fmt="o", capsize=3)
         start, colour = self.names.index(self.reference), drawing.foreground(ax, 0.6)
         ax.axvline(mean[start], color=colour, linestyle="--", linewidth=1, zorder=0)
@@ -346,6 +361,8 @@ def _notes(comparison: CalibratorComparison) -> Iterator[str]:
     n_splits = comparison.fit_times.shape[1]
     if n_splits > 1:
         yield f"Means over {n_splits} splits with their standard errors."
+    elif comparison.left_out:
+        yield "Values on the test set with standard errors of its rows or groups (jackknife)."
     if any(comparison._is_clear(measure).any() for measure in comparison.scores):  # noqa: SLF001
         yield f"* differs from {comparison.reference} by more than two standard errors."
 

@@ -14,12 +14,12 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._inner import checks, fits
-from skcalib._input.arrays import as_numpy
+from skcalib._input.arrays import as_kind_of, as_numpy
 from skcalib._input.classes import ordered_categories
 from skcalib._input.features import named_columns, taken
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Array, ArrayLike, Floats, arrays
+from skcalib._rows import Array, ArrayLike, Floats, on_host
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator
@@ -323,6 +323,15 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         """The fitted calibrator, unless there are several."""
         return self._only("calibrators_")
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("calibrated_classifiers_", "feature_importances_", "coef_", "intercept_"):
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: the fitted classifiers are in estimators_, "
+                "and the calibrators in calibrators_. Take the mean over classifiers, as in "
+                "np.mean([e.feature_importances_ for e in model.estimators_], axis=0)."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _only(self, name: str) -> Any:
         several = vars(self).get(name, [])
         if len(several) != 1:
@@ -347,7 +356,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return arrays.following(self._probabilities(X, features), X)
+        return as_kind_of(self._probabilities(X, features), X)
 
     def _probabilities(self, X: Any, features: Any) -> Floats:
         check_fitted(self)
@@ -362,7 +371,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         for estimator, calibrator in zip(self.estimators_, cycle(self.calibrators_), strict=False):
             P = calibrator.predict_proba(self._logits(estimator, X), **params)
             known = getattr(calibrator, "classes_", None)
-            known = classes_of(estimator) if known is None else np.asarray(arrays.on_host(known))
+            known = classes_of(estimator) if known is None else np.asarray(on_host(known))
             total = total + fits.with_unknown_classes(P, known, self.classes_)
         return total / len(self.estimators_)
 
@@ -382,7 +391,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             As :meth:`predict_proba`.
         """
         P = self._probabilities(X, features)
-        return arrays.following(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
+        return as_kind_of(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
 
     def predict(self, X: Any, *, features: Any = None) -> Array:
         """The most probable class of each row.
@@ -402,8 +411,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         check_fitted(self)
         P = self._probabilities(X, features)
         if getattr(self, "multilabel_", False):
-            return arrays.following((P > 0.5).astype(np.intp), X)
-        return arrays.following(self.classes_[P.argmax(axis=1)], X)
+            return as_kind_of((P > 0.5).astype(np.intp), X)
+        return as_kind_of(self.classes_[P.argmax(axis=1)], X)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which arguments of ``fit`` go to the classifier and which to the splitter.

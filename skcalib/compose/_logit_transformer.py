@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.frozen import FrozenEstimator
 
+from skcalib._input.arrays import as_kind_of
 from skcalib._input.classes import ordered_categories
 from skcalib._input.labels import encode
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Array, ArrayLike, Floats, arrays
+from skcalib._rows import Array, ArrayLike, Floats
 from skcalib._splits import Split
 
 from ._folds import averaged, held_out, splits_of
@@ -192,7 +193,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         self._fit_to_all_rows(arguments, response, y)
         known = self.classes_ if self.multilabel_ else classes_of(self.estimator_)
         Z = averaged(parts, known, len(arguments.y), response)
-        return arrays.following(self._in_order(Z, known), X)
+        return as_kind_of(self._in_order(Z, known), X)
 
     def _splits(self, arguments: FitArguments) -> list[Split]:
         """Splits that put every row into a test set; none for a frozen classifier."""
@@ -255,7 +256,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Z = self._logits(self.estimator_, X)
         if not self.multilabel_:
             Z = self._in_order(Z, classes_of(self.estimator_))
-        return arrays.following(Z, X)
+        return as_kind_of(Z, X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Names of the columns of logits, ``logit_`` and the label.

@@ -16,12 +16,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._inner.checks import check_classifier, may_have
-from skcalib._input.arrays import as_numpy
+from skcalib._input.arrays import as_numpy, is_tensor
 from skcalib._input.groups import check_groups
 from skcalib._input.indicators import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
+from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
-from skcalib._rows import Array, Floats, arrays
+from skcalib._rows import Array, Floats, on_host
 from skcalib._version import Versioned
 
 ResponseMethod = Literal["auto", "decision_function", "predict_logits", "predict_proba"]
@@ -103,7 +104,7 @@ def classes_of(estimator: Any) -> Array:
             "A fitted classifier must have an attribute classes_ with the labels of its columns, "
             f"got {estimator!r} without one. Set self.classes_ = np.unique(y) in its fit."
         )
-    return np.asarray(arrays.on_host(estimator.classes_))
+    return np.asarray(on_host(estimator.classes_))
 
 
 def fit_classifier(estimator: Any, X: Any, y: Array, **params: Any) -> Any:
@@ -132,7 +133,7 @@ def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
     outputs = getattr(estimator, response.method)(X)
     if response.multilabel:
         outputs = of_outputs(outputs, estimator.classes_)
-    Z = np.asarray(arrays.on_host(outputs))
+    Z = np.asarray(on_host(outputs))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
     is_proba, name = response.method == "predict_proba", type(estimator).__name__
     invalid = ~np.isfinite(Z) if is_proba else np.isnan(Z) | np.isposinf(Z)
@@ -209,6 +210,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        if isinstance(params.get("sample_weight"), str | dict):
+            check_weights(params["sample_weight"], len(y))  # raises an error that says how
         check_classifier(self.estimator, type(self).__name__)
         check_real("min_proba", self.min_proba, high=1, option="auto")
         check_option("response_method", self.response_method, ResponseMethod)
@@ -299,11 +302,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
 
 def _taken_by(estimator: Any, X: Any) -> Any:
     """Features as a classifier takes them: tensors on the host, unless it was fitted by others."""
-    return (
-        arrays.on_host(X)
-        if arrays.is_tensor(X) and not isinstance(estimator, FrozenEstimator)
-        else X
-    )
+    return on_host(X) if is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
 
 
 def _takes_several(estimator: Any, y: Any) -> bool:

@@ -9,12 +9,12 @@ import numpy as np
 
 from skcalib import base
 from skcalib._inner.fits import log_probabilities, with_fitted
-from skcalib._input.arrays import check_in_memory
+from skcalib._input.arrays import as_kind_of, check_in_memory
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks
+from skcalib._rows import Array, ArrayLike, Floats, Rows, arrays, map_blocks, on_host
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
 from skcalib._warnings import warn
 from skcalib.conditional._columns import FeatureColumns, fitted_columns
@@ -445,10 +445,8 @@ class ConditionalCalibrator(AutoCalibrator):
         if not len(Z):
             return base.predictions(self, X, output)
         F = self._parts.columns.numbers(features, Z.shape[0])
-        outputs = map_blocks(
-            lambda Z, F: finish(Z, self._given_features(Z, F)), arrays.on_host(Z), F
-        )
-        return arrays.following(outputs, Z)
+        outputs = map_blocks(lambda Z, F: finish(Z, self._given_features(Z, F)), on_host(Z), F)
+        return as_kind_of(outputs, Z)
 
     def _given_features(self, Z: Floats, F: Floats) -> Floats:
         """Return log-probabilities (m, K) of a block of rows with features (m, d)."""

@@ -21,10 +21,10 @@ from skcalib._input.parameters import check_integer, check_real
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Indices
 from skcalib._scores.columns import Scored
 from skcalib.conditional._columns import LEAST_WEIGHT, fitted_columns
-from skcalib.metrics._groups import Random, are_skewed, group_numbers
+from skcalib.metrics._groups import Random, group_numbers
 from skcalib.metrics._input import Kind, check_draws_labels, check_input, columns_of
 from skcalib.metrics._inversion import p_value, ratio
-from skcalib.metrics._resampling import ROUNDING_ERROR, labels_at
+from skcalib.metrics._resampling import ROUNDING_ERROR, label_draws
 
 # The ranges of scores: which of the four quarters are in each.
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
@@ -223,14 +223,15 @@ def multicalibration_error(
     numbers = group_numbers(groups, y_proba, sample_weight)
     names, cells = segment_cells(rows, features, categorical_features, pairs=pairs, groups=numbers)
     maxima = null_maxima(cells, n_resamples, check_random_state(random_state), numbers)
-    critical = float(np.quantile(maxima, confidence_level, method="higher"))
+    critical = max(float(np.quantile(one, confidence_level, method="higher")) for one in maxima)
     tables = zip(*(worst_ranges(names, one, critical) for one in cells), strict=True)
     label, *arrays = map(np.concatenate, tables)
     standardized_gaps = arrays[6]
     order, statistic = np.argsort(-standardized_gaps, kind="stable"), float(standardized_gaps.max())
     arrays = [values[order] for values in arrays]
     classes = None if cells[0].label is None else label[order]
-    return MulticalibrationResult(statistic, p_value(statistic, maxima), classes, *arrays)
+    pvalue = max(p_value(statistic, one) for one in maxima)
+    return MulticalibrationResult(statistic, pvalue, classes, *arrays)
 
 
 def segment_cells(
@@ -333,28 +334,27 @@ def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
 
 def null_maxima(
     cells: list[SegmentCells], n_resamples: int, random: Random, groups: Indices | None = None
-) -> Floats:
-    """The largest standardized gap of each draw of labels from the probabilities."""
-    P = np.column_stack([one.score for one in cells])
-    w = np.asarray(cells[0].cells[:4].sum(axis=0))  # all rows are the first segment
-    flips = groups is not None and not are_skewed(P.T, w, groups)
-    n_units = len(P) if groups is None else int(groups.max()) + 1
-    size, cumulative = max(1, AT_ONCE // P.size), P.cumsum(axis=1)
-    maxima = []
-    for start in range(0, n_resamples, size):
-        u = random.uniform(size=(n_units, min(size, n_resamples - start)))
-        u = u if groups is None else u[groups]
-        if flips:
-            signs = np.where(u < 0.5, -1.0, 1.0)
-            residuals = ((one.event - one.score)[:, None] * signs for one in cells)
-        elif len(cells) == 1:
-            residuals = (((u < one.score[:, None]) - one.score[:, None]) for one in cells)
-        else:  # classes exclude one another
-            y = np.stack([labels_at(cumulative, one_draw) for one_draw in u.T], axis=1)
-            residuals = ((y == k) - one.score[:, None] for k, one in enumerate(cells))
-        excess = [one.excess(r).max(axis=(0, 1)) for one, r in zip(cells, residuals, strict=True)]
-        maxima.append(np.max(excess, axis=0))
-    return np.concatenate(maxima)
+) -> list[Floats]:
+    """Return the largest standardized gap of each draw of labels, for each dependence."""
+    S, maxima = np.stack([one.score for one in cells]), []
+    exclusive = len(cells) > 1
+    # As in calibration_test, rows of a group have events together, or are right together.
+    for right in (False,) if groups is None else (False, True):
+        draw = label_draws(S, groups, exclusive=exclusive, right=right)
+        size, of_dependence = max(1, AT_ONCE // S.size), []
+        for start in range(0, n_resamples, size):
+            drawn = [draw(random) for _ in range(min(size, n_resamples - start))]
+            events = (
+                np.stack([(y == k) if exclusive else y[0] for y in drawn], axis=1)
+                for k in range(len(cells))
+            )
+            excess = [
+                one.excess(event - one.score[:, None]).max(axis=(0, 1))
+                for one, event in zip(cells, events, strict=True)
+            ]
+            of_dependence.append(np.max(excess, axis=0))
+        maxima.append(np.concatenate(of_dependence))
+    return maxima
 
 
 def worst_ranges(names: list[str], column: SegmentCells, critical: float) -> tuple[Array, ...]:

@@ -60,13 +60,18 @@ def curves_by_class(curve: ReliabilityCurve) -> dict[Any, ReliabilityCurve]:
 
 
 def choose_classes(
-    curves: dict[Any, ReliabilityCurve], subset: Any, n_axes: int | None
+    curves: dict[Any, ReliabilityCurve], subset: Any, n_axes: int | None, *, ordered: bool = False
 ) -> list[Any]:
-    """Return the given classes, or a number of classes with the largest ECE."""
+    """Return the given classes, or a number of classes with the largest ECE.
+
+    The classes with the largest ECE are in decreasing order of their ECE, or, with ``ordered``, in
+    the order of ``curves``.
+    """
     if np.ndim(subset) == 0 and not isinstance(subset, str):
         check_integer("subset", subset)
         worst = sorted(curves, key=lambda label: -ece_of(curves[label]))
-        return worst[: min(subset, n_axes or subset)]
+        worst = worst[: min(subset, n_axes or subset)]
+        return [label for label in curves if label in worst] if ordered else worst
     chosen = list(dict.fromkeys(np.atleast_1d(np.asarray(subset)).tolist()))
     unknown = [label for label in chosen if label not in curves]
     if unknown or not chosen:

@@ -372,7 +372,8 @@ random_state, color, line_kw
             Title with bars, else entry in the legend; by default the ``name`` of the display.
         subset : int or array-like, default=9
             With several panels the classes to draw, in this order, or
-            the largest number of classes, in decreasing order of their ECE.
+            the largest number of classes, in decreasing order of their ECE (cumulative events in
+            the order of the classes).
         style : {"bars", "dots", "corp", "smooth"}, default=None
             Bars of accuracy and gap, dots with error bars, or the isotonic or smooth curve with
             its band. By default dots for events with a base rate below 2 per cent, a smooth curve
@@ -617,9 +618,10 @@ random_state, color, line_kw
         if self.rows is not None:
             rows = dict(zip(curves, self.rows, strict=True))
         panels = {}
-        for label in _panels.choose_classes(curves, subset, n_axes):
+        ordered = self.curve.kind == "cumulative"
+        for label in _panels.choose_classes(curves, subset, n_axes, ordered=ordered):
             name = _panels.event_name(label) or str(label)
-            if self.curve.kind == "cumulative":
+            if ordered:
                 name = f"At most {name}"
             panels[label] = type(self)(
                 curves[label], name=name, rows=rows[label], groups=self.groups

@@ -92,7 +92,8 @@ class TopLabelCalibration(BaseCalibrator):
     Notes
     -----
     ``predict`` returns the top label of the logits, even if its calibrated confidence is below the
-    probability of another class. Two classes have two calibrators, one for each prediction.
+    probability of another class: the largest probability of a row may then be of another class than
+    ``predict``. Two classes have two calibrators, one for each prediction.
 
     Only the confidence is calibrated. For over-confident logits put temperature scaling before
     it, as in ``make_pipeline(TemperatureScaling(), TopLabelCalibration())``.
@@ -132,6 +133,7 @@ class TopLabelCalibration(BaseCalibrator):
     shares_: Floats
 
     _keeps_predictions = True
+    _has_class_parameters = False
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import warn_of_groups
-from skcalib._input.arrays import column_names
+from skcalib._input.arrays import as_kind_of, column_names
 from skcalib._input.classes import ordered_categories, resolve_classes
 from skcalib._input.groups import check_groups
 from skcalib._input.labels import as_labels, distinct_labels, encode
@@ -316,7 +316,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             Logarithms of the fused probabilities: one column per class, also for two classes.
             float32 for float32 scores, else float64. For a tensor a tensor, as in all outputs.
         """
-        return arrays.following(self._log_probabilities(X), X)
+        return as_kind_of(self._log_probabilities(X), X)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithm of the fused probabilities.
@@ -331,7 +331,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return arrays.following(self._log_probabilities(X), X)
+        return as_kind_of(self._log_probabilities(X), X)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Fused probabilities.
@@ -346,7 +346,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return arrays.following(np.exp(self._log_probabilities(X)), X)
+        return as_kind_of(np.exp(self._log_probabilities(X)), X)
 
     def predict(self, X: ArrayLike) -> Array:
         """The most probable class of each row.
@@ -361,7 +361,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        L = arrays.following(self._log_probabilities(X), X)
+        L = as_kind_of(self._log_probabilities(X), X)
         return labels_of(self.classes_, L)
 
     def _log_probabilities(self, X: Any) -> Floats:

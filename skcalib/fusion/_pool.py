@@ -132,22 +132,20 @@ def penalized_loss(
     return penalty - w @ L[rows, y], np.concatenate([part.ravel() for part in gradient])
 
 
-def fit_pool(
-    evidence: Evidence, y: Indices, w: Floats, alpha: float, start: Pool | None = None
-) -> Pool:
+def fit_pool(evidence: Evidence, y: Indices, w: Floats, alpha: float) -> Pool:
     """Return the pool of lowest penalized log loss; rows without any score do not matter."""
     rows = np.flatnonzero(~evidence.missing.all(axis=1))
     E, missing, base = evidence.take(rows)
     n_scores, n_classes = E.shape[1:]
-    start = equal_weights(n_scores, n_classes) if start is None else start
     with_gaps = np.flatnonzero(missing.any(axis=0))
     X = np.concatenate([E, E[:, with_gaps] * missing[:, with_gaps, None]], axis=1)
     X = np.ascontiguousarray(X.transpose(0, 2, 1))
     gaps = np.column_stack([np.ones(len(rows)), missing[:, with_gaps]])
-    parts = [start.weights, start.slopes[with_gaps], start.intercept, start.offsets[with_gaps]]
+    start = np.zeros(X.shape[2] + gaps.shape[1] * n_classes)
+    start[:n_scores] = 1 / n_scores
     theta = minimize(
         penalized_loss,
-        np.concatenate([part.ravel() for part in parts]),
+        start,
         args=(X, gaps, base, y[rows], w[rows], alpha),
         jac=True,
         method="L-BFGS-B",
@@ -161,19 +159,12 @@ def fit_pool(
     return Pool(theta[:n_scores], fitted[0], slopes, offsets)
 
 
-def held_out(
-    evidence: Evidence,
-    y: Indices,
-    w: Floats,
-    fold: Indices,
-    alpha: float,
-    start: Pool | None = None,
-) -> Floats:
+def held_out(evidence: Evidence, y: Indices, w: Floats, fold: Indices, alpha: float) -> Floats:
     """Return the log-probabilities (n, K) of pools that were fitted to the other folds."""
     L = np.empty(evidence.base.shape)
     for number in np.unique(fold):
         train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        pool = fit_pool(evidence.take(train), y[train], w[train], alpha, start)
+        pool = fit_pool(evidence.take(train), y[train], w[train], alpha)
         L[test] = log_softmax(pooled(pool, evidence.take(test)), axis=1)
     return L
 
@@ -190,10 +181,9 @@ def choose_alpha(
     rows = np.arange(len(y))
 
     def evaluate(alpha: float) -> tuple[float, float, Floats]:
-        L = held_out(evidence, y, w, fold, alpha, start)
+        L = held_out(evidence, y, w, fold, alpha)
         return float(np.log(alpha / 2) ** 2 / np.log(10) ** 2 / 2 - w @ L[rows, y]), alpha, L
 
-    start = fit_pool(evidence, y, w, 3.0)
     best = evaluate(3.0)
     for path in ((1.0, 0.3, 0.1), (10.0, 30.0, 100.0)):
         first = best
@@ -205,7 +195,7 @@ def choose_alpha(
         if best is not first:
             break
     _, alpha, L = best
-    return alpha, fit_pool(evidence, y, w, alpha, start), L
+    return alpha, fit_pool(evidence, y, w, alpha), L
 
 
 class Weighed(NamedTuple):

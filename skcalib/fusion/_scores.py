@@ -17,7 +17,7 @@ from skcalib._input.classes import check_column_names
 from skcalib._input.logits import check_finite, kinds_of_probabilities, warn_of_probabilities
 from skcalib._input.parameters import check_integer
 from skcalib._rows import Array, Bools, Floats, Indices
-from skcalib._splits import Split, checked_splits, first_tests
+from skcalib._splits import Split, first_tests, made_splits
 from skcalib._warnings import warn
 from skcalib.scaling import MatrixScaling, SplineCalibration, VectorScaling
 
@@ -129,28 +129,25 @@ def make_splits(
 
     An integer ``cv`` is the number of random folds, or of folds of groups.
     """
-    if not isinstance(cv, Integral):
-        number = np.full(len(y), -1)
-        number[kept] = np.arange(len(kept))
-        splits = [
-            Split(*(number[rows][number[rows] >= 0] for rows in split))
-            for split in checked_splits(cv, y, y, None, groups=groups)
-        ]
-    else:
+    if isinstance(cv, Integral):
         check_integer("cv", cv, least=2)
-        n_units = len(kept) if groups is None else len(np.unique(groups[kept]))
-        n_folds = min(int(cv), n_units)
+        by = None if groups is None else groups[kept]
+        n_folds = min(int(cv), len(kept) if by is None else len(np.unique(by)))
         if n_folds < 2:
             raise ValueError(
-                f"Folds need at least two {'rows' if groups is None else 'groups'}, got {n_units}. "
+                f"Folds need at least two {'rows' if groups is None else 'groups'}, got 1. "
                 "Calibrate on more rows, or leave groups out if rows are independent."
             )
-        folds = GroupKFold(n_folds)
-        if groups is None:
-            rng = check_random_state(0 if random_state is None else random_state)
-            folds = KFold(n_folds, shuffle=True, random_state=rng)
-        by = None if groups is None else groups[kept]
-        splits = [Split(*pair) for pair in folds.split(kept, groups=by)]
+        rng = check_random_state(0 if random_state is None else random_state)
+        random = KFold(n_folds, shuffle=True, random_state=rng)
+        folds = random if by is None else GroupKFold(n_folds)
+        cv = [(kept[train], kept[test]) for train, test in folds.split(kept, groups=by)]
+    number = np.full(len(y), -1)
+    number[kept] = np.arange(len(kept))
+    splits = [
+        Split(*(number[rows][number[rows] >= 0] for rows in split))
+        for split in made_splits(cv, y, y, groups=groups)
+    ]
     splits = [split for split in splits if len(split.test)]
     if len(np.unique(first_tests(splits)[1])) < 2:
         raise ValueError(

@@ -203,12 +203,20 @@ def calibrated_mean_difference(
 ) -> CalibratedMean:
     r"""Difference of the means of two systems on the same rows, with a paired interval.
 
-    The estimate is the difference of the two estimates of :func:`calibrated_mean`. In its notation,
-    with the residuals and calibrated scores of the first system minus these of the second, the
-    variance and the interval are
+    With the labels :math:`d` and the calibrated scores :math:`\lambda f` of
+    :func:`calibrated_mean`, both of the first system minus the second, the estimate is
 
-    .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c}{n (n - 2)} + \frac{s_N^2(\lambda f)}{N} ,
-        \qquad \hat\theta \pm z \sqrt V .
+    .. math:: \hat\theta = \bar d_n + \mu (\overline{\lambda f}_N - \overline{\lambda f}_n) ,
+
+    where :math:`\mu` in [0, 1] is the slope of :math:`d` on :math:`\lambda f`. A judge that does
+    not see the differences of the systems has a small :math:`\mu`, so the interval is about the
+    interval of the labels alone, or shorter. With the residuals :math:`r_i`, the variance and the
+    interval are
+
+    .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c \delta^2}{n (n - 2)}
+        + \frac{\mu^2 s_N^2(\lambda f)}{N} , \qquad \hat\theta \pm z \sqrt V ,
+
+    where :math:`\delta^2` is the mean square of the differences that are not 0.
 
     Parameters
     ----------
@@ -259,17 +267,23 @@ def calibrated_mean_difference(
     ]
     one, two = (_corrected(*system) for system in rows)
     (_, w, first, groups_of), (_, w_all, groups_of_all) = rows[0]
-    residual, shift = one.residual - two.residual, one.shift - two.shift
+    deviation, control = one.deviation - two.deviation, one.control - two.control
+    spread = w @ control**2
+    slope = np.clip(w @ (control * deviation) / spread, 0, 1) if spread > 0 else 0.0
+    # A difference that few labels do not show has the size of the differences that they show.
+    differs = (gaps := first - rows[1][0][2]) != 0
+    unseen = _unseen(confidence_level)
+    unseen *= np.average(gaps[differs] ** 2, weights=w[differs]) if differs.any() else 1.0
+    residual, shift = deviation - slope * control, slope * (one.shift - two.shift)
     variance = _variance_of_mean(
-        residual, shift, w, w_all, groups_of, groups_of_all, confidence_level
+        residual, shift, w, w_all, groups_of, groups_of_all, confidence_level, unseen
     )
-    estimate, reach = one.mean - two.mean, ndtri((1 + confidence_level) / 2) * np.sqrt(variance)
+    estimate = one.rate - two.rate + slope * (one.correction - two.correction)
+    reach = ndtri((1 + confidence_level) / 2) * np.sqrt(variance)
     ends = np.clip([estimate - reach, estimate + reach], -1, 1) * (high - low)
-    gaps = first - rows[1][0][2]
-    n_effective = _variance_of_labels(gaps, w, confidence_level) / variance
-    return CalibratedMean(
-        float(estimate * (high - low)), float(ends[0]), float(ends[1]), float(n_effective)
-    )
+    n_effective = _variance_of_labels(deviation, w, unseen) / variance
+    estimate = float(np.clip(estimate, -1, 1) * (high - low))
+    return CalibratedMean(estimate, float(ends[0]), float(ends[1]), float(n_effective))
 
 
 def _checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
@@ -379,11 +393,13 @@ def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tup
 
 
 class Corrected(NamedTuple):
-    """Mean of the labelled rows, corrected by the calibrated scores of all rows."""
+    """Mean label, and its correction by the calibrated scores times their slope."""
 
-    mean: float
-    residual: Floats  #: label minus the calibrated score times its slope, centred
-    shift: Floats  #: calibrated score of all rows times its slope, centred
+    rate: float  #: mean label
+    correction: float  #: mean of the calibrated scores of all rows minus the labelled rows
+    deviation: Floats  #: labels minus their mean
+    control: Floats  #: calibrated scores of the labelled rows, centred
+    shift: Floats  #: calibrated scores of all rows, centred
 
 
 def _corrected(labelled: RatedRows, every: RatedRows, where: str = "") -> Corrected:
@@ -401,22 +417,23 @@ def _corrected(labelled: RatedRows, every: RatedRows, where: str = "") -> Correc
     rate, spread = w @ y / n, w @ above**2
     slope = np.clip(w @ (above * y) / spread, 0, 1) if spread > 0 else 0.0
     shift = w_all @ above_all / n_all
-    mean = float(np.clip(rate + slope * shift, 0, 1))
-    return Corrected(mean, y - rate - slope * above, slope * (above_all - shift))
+    control = slope * above
+    return Corrected(rate, slope * shift, y - rate, control, slope * (above_all - shift))
 
 
 def _corrected_mean(
     labelled: RatedRows, every: RatedRows, level: float, low: float, high: float, where: str = ""
 ) -> CalibratedMean:
     """The result of :func:`calibrated_mean` for labels that were mapped from [low, high]."""
-    (_, w, y, groups), (_, w_all, groups_all) = labelled, every
-    mean, residual, shift = _corrected(labelled, every, where)
-    variance = _variance_of_mean(residual, shift, w, w_all, groups, groups_all, level)
+    (_, w, _, groups), (_, w_all, groups_all) = labelled, every
+    rate, correction, deviation, control, shift = _corrected(labelled, every, where)
+    mean, unseen = np.clip(rate + correction, 0, 1), _unseen(level)
+    residual = deviation - control
+    variance = _variance_of_mean(residual, shift, w, w_all, groups, groups_all, level, unseen)
     # Events have the largest variance of all labels with their mean.
-    events = w.sum() * (rate := w @ y / w.sum()) * (1 - rate)
-    event_variance = (events + _unseen(level)) / (w.sum() - 1)
+    event_variance = (w.sum() * rate * (1 - rate) + unseen) / (w.sum() - 1)
     ends = np.array(clopper_pearson(mean, event_variance / variance, level))
-    n_effective = _variance_of_labels(y, w, level) / variance
+    n_effective = _variance_of_labels(deviation, w, unseen) / variance
     estimate, start, end = (float(low + (high - low) * value) for value in (mean, *ends))
     return CalibratedMean(estimate, start, end, float(n_effective))
 
@@ -426,8 +443,8 @@ def _unseen(level: float) -> float:
     return float(ndtri((1 + level) / 2) ** 2 / 2)
 
 
-def _variance_of_labels(y: Floats, w: Floats, level: float) -> float:
-    return float((w @ (y - np.average(y, weights=w)) ** 2 + _unseen(level)) / (w.sum() - 1))
+def _variance_of_labels(deviation: Floats, w: Floats, unseen: float) -> float:
+    return float((w @ deviation**2 + unseen) / (w.sum() - 1))
 
 
 def _variance_of_mean(
@@ -438,11 +455,12 @@ def _variance_of_mean(
     groups: Array,
     groups_all: Array,
     level: float,
+    unseen: float,
 ) -> float:
     """Variance of a corrected mean, or of the difference of two."""
     n = w.sum()
-    squares, inflation = _squares(residual, w, groups, level)
-    variance = (squares + inflation * _unseen(level)) / (n * (n - 2))
+    squares, group_size = _squares(residual, w, groups, level)
+    variance = (squares + group_size * unseen) / (n * (n - 2))
     return float(variance + _squares(shift, w_all, groups_all, level)[0] / w_all.sum() ** 2)
 
 

@@ -13,21 +13,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from skcalib._inner.fits import UntilFit
-from skcalib._input.arrays import as_array
+from skcalib._input.arrays import as_array, check_needs_no_gradients, is_tensor
 from skcalib._input.classes import check_column_names, in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown
 from skcalib._input.logits import are_probabilities, check_total_weight, warn_of_probabilities
 from skcalib._input.rows import RowStatistics, check_fitted, check_unlabelled, checked_rows
-from skcalib._rows import Array, Bools, Floats, Rows
-from skcalib._rows.arrays import (
-    astype,
-    check_needs_no_gradients,
-    is_tensor,
-    like,
-    on_host,
-    softmax,
-    weighted_sum,
-)
+from skcalib._rows import Array, Bools, Floats, Rows, on_host
+from skcalib._rows.arrays import astype, like, softmax, weighted_sum
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.meta._label_shift import Estimate, most_likely_priors

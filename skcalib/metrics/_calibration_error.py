@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from skcalib._rows import ArrayLike, Bools, Floats
+from skcalib._input.arrays import check_in_memory
+from skcalib._rows import ArrayLike, Bools, Floats, Indices
 from skcalib._scores.bins import Strategy
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 
 from ._curve import NBins, curves_of
-from ._input import Average, Kind, columns_of, scored_rows
+from ._input import Average, Kind, columns_of
 
 # Error of bins with arrays ``gap``, ``share``, ``accuracy`` and ``n_effective``, of any shape. The
 # bins are their last axis.
@@ -536,6 +537,11 @@ def averaged_two_bin_calibration_error(
     .. math:: \int_0^1 \Bigl(\frac1N \sum_{p_i \le t} w_i (p_i - y_i)\Bigr)^2
         + \Bigl(\frac1N \sum_{p_i > t} w_i (p_i - y_i)\Bigr)^2 \, dt .
 
+    For the top label, the squared residuals of the other classes are added,
+    :math:`\frac1{N^2} \sum_i w_i \sum_k (p_{ik} - y_{ik})^2`. This sum vanishes for many rows.
+    Without it, a report of another top class could have a lower error than the true probabilities,
+    because its label has less variance. See [2]_ for other truthful errors of several classes.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
@@ -577,12 +583,16 @@ def averaged_two_bin_calibration_error(
     the averaged two-bin error than the true ones. There are no bins to choose, and the error is a
     continuous function of the probabilities. Noise alone gives true probabilities an error of
     :math:`\frac1{N^2} \sum_i w_i^2 p_i (1 - p_i)` on average, so compare models on the same rows.
+    For the top label of rows of equal weight it is
+    :math:`\frac1{N^2} \sum_i (1 - \sum_k p_{ik}^2)`.
     One sort computes the integral exactly.
 
     References
     ----------
     .. [1] Hartline, Hu, Wu, "A Perfectly Truthful Calibration Measure", COLT 2026,
        `arXiv:2508.13100 <https://arxiv.org/abs/2508.13100>`_.
+    .. [2] Lu, Wu, Hartline, Hu, "Truthful Calibration Errors for Multi-Class Prediction", 2025,
+       `arXiv:2510.06388 <https://arxiv.org/abs/2510.06388>`_.
 
     Examples
     --------
@@ -590,9 +600,24 @@ def averaged_two_bin_calibration_error(
     >>> round(averaged_two_bin_calibration_error([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9]), 4)
     0.007
     """
-    rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, "macro", order)
-    _, columns = scored_rows(*rows)
-    return float(np.mean([two_bin_error(c.score, c.event, c.weight) for c in columns]))
+    check_in_memory((y_true, y_proba, sample_weight))
+    columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, "macro", order)
+    errors = [two_bin_error(c.score, c.event, c.weight) for c in columns.each()]
+    if columns.kind == "top-label":
+        errors[0] += columns.rows.sum(other_squares) / columns.rows.weight**2
+    return float(np.mean(errors))
+
+
+def other_squares(P: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Return the sum of the squared residuals of all classes but the most probable one."""
+    if P.ndim == 1:
+        squares = (P - y) ** 2
+    else:
+        rows, residuals = np.arange(len(P)), P.astype(np.float64)
+        residuals[rows, y] -= 1
+        residuals[rows, P.argmax(axis=1)] = 0
+        squares = (residuals**2).sum(axis=1)
+    return np.asarray(squares.sum() if w is None else w @ squares)
 
 
 def two_bin_error(p: Floats, event: Bools, w: Floats | None) -> float:

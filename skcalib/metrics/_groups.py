@@ -18,10 +18,6 @@ FEW_GROUPS = 20
 # Fewer groups with an event do not show how much rare events vary.
 FEW_EVENTS = 10
 
-# Signs of groups are flipped unless the squared skewness of the sum of residuals exceeds this: 420
-# groups with uniform risks have 0.002. Skewed sums do not have a symmetric distribution.
-MOST_SKEWNESS = 0.002
-
 Random = np.random.RandomState
 
 
@@ -130,18 +126,6 @@ def effective_rates(
 def sums_by_group(values: Floats, groups: Indices | None) -> Floats:
     """Sum of the values of each group, or the values if there are no groups."""
     return values if groups is None else np.bincount(groups, values).astype(np.float64)
-
-
-def are_skewed(P: Floats, w: Floats, groups: Indices) -> bool:
-    """Whether sums of residuals of groups are skewed, so that their signs must not be flipped.
-
-    The measure is the ratio of third absolute to second moments for labels that are equal within
-    groups. It depends on the probabilities (n_columns, n) only, not on the labels.
-    """
-    size, variance = np.bincount(groups, w)[groups], w * P * (1 - P)
-    second = (size * variance).sum() / len(P)
-    third = (size**2 * variance * np.abs(1 - 2 * P)).sum() / len(P)
-    return bool(third**2 > MOST_SKEWNESS * second**3)
 
 
 def uniform_numbers(n: int, random: Random, groups: Indices | None) -> Floats:

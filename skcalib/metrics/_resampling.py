@@ -63,13 +63,20 @@ class Problem(NamedTuple):
 
     @property
     def units(self) -> Indices | None:
-        """Number of the unit of each row: events of a unit may depend on one another.
-
-        Several labels of a row depend on one another, so each row is a unit of its own.
-        """
+        """Number of the group of each row; several labels of a row are a group of their own."""
         if self.kind == "multilabel" and self.groups is None:
             return np.arange(self.rows.n_rows)
         return self.groups
+
+    @property
+    def dependences(self) -> tuple[bool, ...]:
+        """Whether rows of a group are right together, or have events together, for all tests.
+
+        The event of the top label is that the row is right.
+        """
+        if self.units is None:
+            return (False,)
+        return (True,) if self.kind == "top-label" else (False, True)
 
 
 class Column(NamedTuple):
@@ -166,28 +173,22 @@ class MeasuredByCall:
         spread = copy(self)
         new = Rows(P, np.zeros(n, np.intp), None, classes=rows.classes)
         spread.problem = self.problem._replace(rows=new, groups=None)
-        return spread.of_labels(random)
+        return spread.of_labels(P)(random)
 
-    def of_labels(self, random: Random, P: Floats | None = None) -> float:
-        """The measure of calibrated probabilities, with labels that are drawn from them.
+    def of_labels(self, P: Floats, *, right: bool = False) -> Callable[[Random], float]:
+        """Return a function that draws labels from probabilities and measures these rows."""
+        several = P.ndim > 1 and self.problem.kind != "multilabel"
+        draw = label_draws(np.atleast_2d(P.T), self.problem.units, exclusive=several, right=right)
 
-        ``P`` replaces the probabilities of the rows.
-        """
-        P = self.problem.rows.X if P is None else P
-        rows, units = np.arange(len(P)), self.problem.units
-        u = uniform_numbers(len(rows), random, units)
-        if P.ndim == 1:
-            y = (u < P).astype(np.intp)
-        elif self.problem.kind == "multilabel":
-            y = (u[:, None] < P).astype(np.intp)
-        elif units is not None and self.problem.kind == "top-label":
-            # Predictions of a group are right together if classes are drawn by their rank.
-            ranks = np.argsort(-P, axis=1, kind="stable")
-            drawn = labels_at(np.take_along_axis(P, ranks, axis=1).cumsum(axis=1), u)
-            y = ranks[np.arange(len(P)), drawn]
-        else:
-            y = labels_at(P.cumsum(axis=1), u)
-        return self._value(y, P, rows)
+        def measure(random: Random) -> float:
+            drawn = draw(random)  # classes, or events of all columns
+            if self.problem.kind == "multilabel":
+                drawn = drawn.T.astype(np.intp)
+            elif not several:
+                drawn = drawn[0].astype(np.intp)
+            return self._value(drawn, P, slice(None))
+
+        return measure
 
     def _value(self, y: Indices, P: Floats, rows: Any) -> float:
         w, classes = self.problem.rows.w, self.problem.rows.classes
@@ -270,6 +271,30 @@ def free_names(measure: Callable[..., float]) -> set[str]:
         return set()
     named = {p.name for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
     return named - bound
+
+
+def label_draws(
+    S: Floats, units: Indices | None, *, exclusive: bool, right: bool
+) -> Callable[[Random], Any]:
+    """Return a function that draws events (K, n) with probabilities S, or classes (n,).
+
+    All rows of a unit have the same uniform number, so that they depend fully on one another: they
+    have their events together, or they are ``right`` together. A row is right if its most probable
+    outcome happens.
+    """
+    n = S.shape[1]
+    if not exclusive:
+        likely, side = np.maximum(S, 1 - S), S > 0.5
+
+        def events(random: Random) -> Bools:
+            u = uniform_numbers(n, random, units)
+            return np.asarray((u < likely) == side if right else u < S)
+
+        return events
+    ranks = np.argsort(-S, axis=0, kind="stable") if right else np.arange(len(S))[:, None]
+    ranks = np.broadcast_to(ranks, S.shape)
+    cumulative, rows = np.take_along_axis(S, ranks, axis=0).cumsum(axis=0).T, np.arange(n)
+    return lambda random: ranks[labels_at(cumulative, uniform_numbers(n, random, units)), rows]
 
 
 def labels_at(cumulative: Floats, u: Floats) -> Indices:

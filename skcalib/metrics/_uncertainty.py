@@ -20,17 +20,16 @@ from skcalib._scores.bins import Strategy
 from ._curve import NBins
 from ._groups import (
     Random,
-    are_skewed,
     degrees_of_freedom,
     draw_rows,
     group_numbers,
     inflation,
     skewed_interval,
     sums_by_group,
-    uniform_numbers,
+    warn_of_few_events,
 )
-from ._input import OF_EACH, Kind, scored_rows
-from ._inversion import ends_by_labels, null_errors, p_value, simulated, vanishes
+from ._input import OF_EACH, Kind, columns_of, scored_rows
+from ._inversion import interval_of_bins, interval_of_function, null_draws, null_p_value, p_value
 from ._resampling import (
     CALLED,
     ROUNDING_ERROR,
@@ -39,6 +38,7 @@ from ._resampling import (
     MeasuredByBins,
     Method,
     Problem,
+    label_draws,
     measured_by,
 )
 
@@ -121,40 +121,31 @@ def calibration_error_interval(
     method: Method = "auto",
     random_state: int | np.random.RandomState | None = None,
 ) -> IntervalEstimate:
-    r"""Confidence interval of the true calibration error, by inversion of a test or the jackknife.
+    r"""Return a confidence interval of the true calibration error or of another measure.
 
-    - ``"inversion"``, for calibration errors: the true errors that a test with the measure
-      :math:`e` of all rows as its statistic does not reject.
-    - ``"jackknife"``, for other measures such as a log loss: the t interval from the measure
-      without each row or group, corrected for skewness [3]_. A few large groups count as few
-      groups in the degrees of freedom. More than ``n_resamples`` rows or groups are left out
-      in ``n_resamples`` parts.
+    The true error is the error :math:`\psi(\gamma)` of infinitely many rows in the same bins, with
+    the true gaps :math:`\gamma_m`. Noise raises it to the error :math:`e` of the given rows. A
+    hypothesis on the gaps is rejected if the draws of the error from the hypothesis are too large
+    or too small.
 
-    The inversion needs no assumption on the true gaps :math:`\gamma_m` of the bins. The observed
-    gaps are :math:`g_m = \gamma_m + \epsilon_m`. An error :math:`\psi` of gaps, such as the ECE, is
-    convex and homogeneous, so that
+    - The *lower end* is 0 unless :func:`calibration_test` with the same ``random_state`` rejects.
+      Otherwise gaps of at most 2.5 standard deviations count as noise, which raises the error most:
+      the end is :math:`e - q(\psi(\gamma + \epsilon) - \psi(\gamma))`, where :math:`\gamma` are the
+      other gaps and :math:`q` is the quantile :math:`1 - \alpha/2` of the draws.
+    - The *upper end* is the largest error with draws of at most e in a fraction
+      :math:`\alpha/2`, for gaps that are proportional to their standard deviations, which raises
+      the error least [1]_, and for gaps that are proportional to the observed gaps.
+    - The *largest gap* has the limits of Clopper and Pearson of the bins.
+    - *Debiased errors* estimate the true value of the plain error and have its interval.
+    - *Functions* that are no sum over bins, such as the smooth calibration error, have the ends
+      :math:`e \pm q`, where :math:`q` is a quantile of the error of labels that are drawn from the
+      probabilities or from recalibrated ones. The averaged two-bin error is the square of a norm,
+      and its ends are the squares of the ends of the norm.
+    - *Measures that are no calibration errors*, such as a log loss, have the t interval of the
+      jackknife, corrected for skewness [2]_. A few large groups count as few degrees of freedom.
 
-    .. math:: \langle \lambda, \epsilon \rangle \le \psi(g) - \psi(\gamma) \le \psi(\epsilon)
-
-    for the derivatives :math:`\lambda` of :math:`\psi` at :math:`\gamma`. The *lower end* is the
-    least true error that the quantile :math:`1 - \alpha` of :math:`\psi(\epsilon)` raises to
-    :math:`e`. The noise is drawn as labels from the probabilities for an error of 0, and from
-    probabilities minus fractions of the gaps of pooled neighbouring bins for larger errors. So the
-    interval contains 0 if and only if the p-value of :func:`calibration_test` with the same
-    ``random_state`` is above :math:`\alpha`, where :math:`1 - \alpha` is the ``confidence_level``.
-    The *upper end* adds to :math:`e` the noise of the weighted sum of gaps, by Wilson's method with
-    a correction for continuity [2]_ at the level :math:`1 - \alpha/2`. If n rows of confidence 1
-    are all classified correctly, it is 4.8 / n at 95 %. Both ends include the variance of the
-    weight of bins.
-
-    The interval of a measure that is no sum over bins, such as the smooth calibration error, adds
-    the noise of the measure for both ends. For ``"averaged_two_bin_calibration_error"``, the square
-    of a norm of the residuals, the ends are squares of the ends for this norm. The true error is
-    the error of infinitely many rows, which is 0 for a calibrated model.
-
-    A debiased error estimates the true error of the plain measure and has its upper end. In its
-    lower end, the variance is subtracted from the square of the largest sum of gap and noise, since
-    debiased errors are not convex.
+    With groups, a bin has the effective number of rows of :func:`reliability_curve`. The interval
+    always contains the estimate.
 
     Parameters
     ----------
@@ -195,14 +186,14 @@ def calibration_error_interval(
     Warns
     -----
     UserWarning
-        If there are fewer than 20 groups.
+        If there are fewer than 20 groups, or a mean has fewer than 10 groups or rows with the rarer
+        outcome.
 
     References
     ----------
-    .. [1] Davison, Hinkley, "Bootstrap Methods and their Application", 1997, chapter 5.
-    .. [2] Newcombe, "Two-sided confidence intervals for the single proportion: comparison of seven
-       methods", Statistics in Medicine 17, 1998.
-    .. [3] Hall, "On the Removal of Skewness by Transformation", Journal of the Royal Statistical
+    .. [1] Kumar, Liang, Ma, "Verified Uncertainty Calibration", NeurIPS 2019,
+       `arXiv:1909.10155 <https://arxiv.org/abs/1909.10155>`_, on the bias of binned errors.
+    .. [2] Hall, "On the Removal of Skewness by Transformation", Journal of the Royal Statistical
        Society B 54, 1992.
 
     Examples
@@ -230,10 +221,19 @@ def calibration_error_interval(
 
 
 def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
-    """Return the number of the part that each row is in: a row, a group, or several of these."""
+    """Return the number of the part that each row is in: a row, a group, or several of these.
+
+    Warn if few of them have the rarer outcome.
+    """
     n, groups = problem.rows.n_rows, problem.groups
     units = np.arange(n) if groups is None else groups
     n_units = int(units.max()) + 1
+    if problem.kind not in OF_EACH:
+        rows = next(
+            columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label).each()
+        )
+        fewest = min(len(np.unique(units[rows.event == outcome])) for outcome in (True, False))
+        warn_of_few_events(fewest, n_units)
     return units if n_units <= most else (random.permutation(n_units) % most)[units]
 
 
@@ -253,19 +253,34 @@ def jackknifed(
 
 
 def is_error(measured: Measured) -> bool:
-    """Whether a measure is a calibration error, so that a calibrated model has the true error 0."""
+    """Return whether a measure is a calibration error, which is near 0 for many calibrated rows.
+
+    Labels are drawn from spread probabilities with a fixed seed, so the result depends neither on
+    the rows nor on the seed of the user. Errors of 16 times the rows are about a quarter, or
+    smaller. A proper score does not depend on the number of rows.
+    """
     if isinstance(measured, MeasuredByBins) or measured.measure in CALLED.values():
         return True
-    return vanishes(measured)
+    random = np.random.RandomState(0)
+    few = np.array([measured.of_spread(500, random) for _ in range(19)])
+    many = measured.of_spread(8000, random)
+    if not np.isfinite([*few, many]).all():
+        raise ValueError(
+            "measure must be a finite number for labels that are drawn from probabilities, got "
+            f"{few[~np.isfinite(few)][:1]}. Pass method='inversion' for a calibration error, or "
+            "method='jackknife' for another measure."
+        )
+    return bool(few.min() >= -ROUNDING_ERROR and many <= 0.7 * few.mean())
 
 
 def inverted_ends(
     measured: Measured, estimate: float, n_resamples: int, random: Random, level: float
 ) -> tuple[float, float]:
-    """Ends of the interval of a calibration error by inversion of a test."""
+    """Return the ends of the interval of a calibration error by inversion of a test."""
+    draws = null_draws(measured, n_resamples, random)
     if isinstance(measured, MeasuredByBins):
-        return simulated(measured, n_resamples, random, level).ends(measured.name, estimate)
-    return ends_by_labels(measured, estimate, n_resamples, random, level)
+        return interval_of_bins(measured, draws, level, random)
+    return interval_of_function(measured, estimate, draws, level, random)
 
 
 def calibration_test(
@@ -293,10 +308,10 @@ def calibration_test(
 
     If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
 
-    If rows have ``groups``, the draws flip the signs of the residuals of whole groups. Few groups
-    with an event have skewed sums of residuals. In this case, the draws are labels that depend
-    fully within each group, which is exact for equal rows and conservative for other rows. With
-    ``kind="multilabel"`` the labels of each row are a group.
+    If rows have ``groups``, the labels of a group are drawn with one uniform number. They depend
+    fully on one another in two ways: rows have their events together, or rows are right together,
+    as a question and its negation are. The p-value is the larger one. It is conservative for rows
+    that depend less. With ``kind="multilabel"`` the labels of each row are a group.
 
     ``measure="spiegelhalter_z"`` is the test of Spiegelhalter [3]_, with a statistic that is
     standard normal if the scores :math:`p_i` of the events :math:`y_i` are calibrated,
@@ -358,11 +373,8 @@ def calibration_test(
         return _spiegelhalter(rows, groups, n_resamples, random)
     measured = measured_by(measure, n_bins, strategy, *rows, groups)
     statistic = measured.of_rows()
-    if isinstance(measured, MeasuredByBins):
-        draws = null_errors(measured, n_resamples, random)
-    else:
-        draws = np.array([measured.of_labels(random) for _ in range(n_resamples)])
-    return CalibrationTestResult(statistic, p_value(statistic, draws))
+    draws = null_draws(measured, n_resamples, random)
+    return CalibrationTestResult(statistic, null_p_value(statistic, draws))
 
 
 def _spiegelhalter(
@@ -380,16 +392,14 @@ def _spiegelhalter(
     numbers, shares = group_numbers(groups, args[1], args[3]), w * (1 - 2 * p)
     above = float(np.sum(shares * (event - p)))
     if numbers is not None:
-        if are_skewed(p[None], w, numbers):
-            draws = np.array([
-                shares @ (p - (uniform_numbers(len(p), random, numbers) < p))
-                for _ in range(n_resamples)
-            ])  # fmt: skip
-        else:
-            sums = sums_by_group(shares * (event - p), numbers)
-            draws = random.choice([-1.0, 1.0], size=(n_resamples, len(sums))) @ sums
-        z = above / float(np.sqrt(np.mean(draws**2))) if draws.any() else 0.0
-        return CalibrationTestResult(z, p_value(abs(above), np.abs(draws)))
+        found = []
+        for right in (False,) if kind == "top-label" else (False, True):
+            draw = label_draws(p[None], numbers, exclusive=False, right=right)
+            draws = np.array([shares @ (draw(random)[0] - p) for _ in range(n_resamples)])
+            z = above / float(np.sqrt(np.mean(draws**2))) if draws.any() else 0.0
+            found.append((p_value(abs(above), np.abs(draws)), z))
+        pvalue, z = max(found)
+        return CalibrationTestResult(z, pvalue)
     spread = float(np.sqrt(np.sum(shares**2 * p * (1 - p))))
     if spread == 0:  # all scores are 0, 1 or 1/2; scores of 0 and 1 are right or wrong
         z = float(np.sign(above) * np.inf) if above else 0.0
@@ -424,10 +434,9 @@ def calibration_difference(
 
     and the interval contains 0 if and only if ``pvalue`` is above :math:`\alpha`, where
     :math:`1 - \alpha` is the ``confidence_level``. It contains :math:`d \pm h`, with the quantile
-    :math:`1 - \alpha` of :math:`|d^* - d|` as h. For a proper score or the net benefit, which are
-    means over rows, this is the interval of more than ``n_resamples`` rows or groups. With fewer,
-    the interval and the p-value are of the t statistic of the jackknife, corrected for skewness
-    [3]_. Calibration errors of bootstrap samples have too little variance near 0, so the ends are
+    :math:`1 - \alpha` of :math:`|d^* - d|` as h. A proper score or the net benefit has the interval
+    and the p-value of the t statistic of the jackknife, corrected for skewness [3]_. Calibration
+    errors of bootstrap samples have too little variance near 0, so the ends are
     further out if the intervals :math:`[l, u]` of both errors :math:`e` are wide [2]_:
     :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
     :math:`d + \sqrt{(u_1 - e_1)^2 + (e_2 - l_2)^2}`, except for the end next to 0 where the test

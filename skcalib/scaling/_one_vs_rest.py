@@ -62,7 +62,7 @@ class _OneVsRestScaling(BaseCalibrator):
 
     @abstractmethod
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
-        """Return fitted attributes from rows with log-odds (n_rows, n_maps) and class indices.
+        """Return fitted attributes from rows with log-odds (n_rows, n_maps), classes and weights.
 
         Log-odds are infinite if the class, or each other class, is masked.
         """

@@ -132,6 +132,7 @@ class OrderPreservingScaling(BaseCalibrator):
     """
 
     _keeps_order = True
+    _has_class_parameters = False
     _on_device = True
     _is_smoothed = False  # the slopes, which follow the mixture, decide about small probabilities
 

@@ -116,6 +116,7 @@ class OrdinalCalibration(BaseCalibrator):
     column_order_: list[int]
 
     _on_device = True
+    _has_class_parameters = False
 
     def __init__(
         self,

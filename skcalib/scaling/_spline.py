@@ -9,7 +9,7 @@ import numpy as np
 from skcalib._input.parameters import check_flag, check_integer
 from skcalib._optimize.spline import Splines, evaluate, value_powers
 from skcalib._optimize.strength import log_prior
-from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
+from skcalib._rows import ArrayLike, Floats, Rows, arrays, on_host, with_one_blas_thread
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import IncreasingMap
 
@@ -191,5 +191,5 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
 
     def _scores(self, U: Floats) -> Floats:
         low, high = arrays.like(self.knots_[:, 0], U), arrays.like(self.knots_[:, -1], U)
-        coefficients = value_powers(self.knots_.shape[1]) @ arrays.on_host(self.values_).T
+        coefficients = value_powers(self.knots_.shape[1]) @ on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)

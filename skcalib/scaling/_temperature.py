@@ -11,7 +11,7 @@ import numpy as np
 from skcalib._input.parameters import check_option, fitted_smoothing
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, on_host
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, IncreasingMap
 
@@ -110,6 +110,7 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
     """
 
     _keeps_order = True
+    _has_class_parameters = False
     _on_device = True
 
     temperature_: float
@@ -223,6 +224,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     """
 
     _keeps_order = True
+    _has_class_parameters = False
     _on_device = True
     _is_smoothed = False  # the weights include the share of the uniform distribution
 
@@ -250,7 +252,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         return {**fitted, "weights_": weights}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        weights = arrays.on_host(self.weights_)
+        weights = on_host(self.weights_)
         mix_members = partial(self._mix_members, weights[:2])
         L = arrays.finite_unless_masked(mix_members, arrays.masked_logits(Z))
         return arrays.mix_logits(L, float(weights[2]))

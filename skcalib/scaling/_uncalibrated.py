@@ -9,7 +9,7 @@ from skcalib.base import BaseCalibrator
 
 
 class Uncalibrated(BaseCalibrator):
-    """Logits without calibration, as the reference that calibrators have to improve on.
+    """No calibration, the baseline of searches and mixtures that calibrators have to improve on.
 
     ``transform`` returns its input, and ``predict_proba`` its softmax. Use it as a value in
     :class:`~sklearn.model_selection.GridSearchCV`, or as a candidate of :class:`AutoCalibrator`.
@@ -50,6 +50,7 @@ class Uncalibrated(BaseCalibrator):
 
     _on_device = True
     _keeps_order = True
+    _has_class_parameters = False
 
     def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
         return {}

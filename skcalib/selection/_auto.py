@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from skcalib._inner.checks import check_calibrator, check_order
-from skcalib._inner.fits import log_probabilities
+from skcalib._inner.fits import log_probabilities, output_of
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import columns_in_order
 from skcalib._input.groups import in_groups
@@ -19,10 +19,11 @@ from skcalib._input.labels import as_labels
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
-from skcalib._optimize.mixture import mixture
-from skcalib._rows import ArrayLike, Floats, Rows, arrays
+from skcalib._optimize.mixture import mixture, mixture_of_log_odds
+from skcalib._rows import ArrayLike, Floats, Rows, arrays, namespace
+from skcalib._scores.columns import margins
 from skcalib._splits import Split, checked_splits, forward_splits, random_splits
-from skcalib.base import BaseCalibrator, set_fitted
+from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
 from ._stacking import Fold, stack
@@ -74,8 +75,8 @@ class AutoCalibrator(BaseCalibrator):
         The intercept :math:`b`; zero for more than two classes, with ``combine="best"``, or without
         folds.
     cv_log_loss_ : dict of str to float
-        Mean out-of-fold log loss of each candidate in nats; empty without folds. For candidates
-        that are left out after the first fold it is the loss on this fold.
+        Mean out-of-fold log loss of each candidate in nats; empty without folds. For trees that
+        are left out after the first fold it is the loss on this fold.
     cv_log_loss_error_ : dict of str to float
         Standard errors of ``cv_log_loss_``, of groups if ``fit`` is given ``groups``.
     smoothing_ : float
@@ -102,10 +103,11 @@ class AutoCalibrator(BaseCalibrator):
 
     Notes
     -----
-    *Candidates* are temperature scaling, the uncalibrated logits, the uniform distribution and
-    :class:`VectorScaling` at several strengths. Two classes add splines, isotonic regression and
-    :class:`VennAbersCalibration`; more classes add :class:`OrderPreservingScaling`,
-    :class:`MatrixScaling`, and trees for up to 20 classes.
+    *Candidates* are temperature scaling, the uncalibrated logits and the uniform distribution. Two
+    classes add :class:`SplineCalibration` and :class:`VennAbersCalibration`, so the mixture is one
+    function of the log-odds. More classes add :class:`OrderPreservingScaling`,
+    :class:`VectorScaling`, :class:`MatrixScaling` at three strengths, and trees for up to 20
+    classes.
 
     *Prior.* The weights have a Dirichlet prior of 0.1 rows for each candidate except the uniform
     distribution, and :math:`\min(K - 1, \max(2, 15 K / N))` rows shared by temperature scaling and
@@ -129,7 +131,7 @@ class AutoCalibrator(BaseCalibrator):
     >>> calibrator.predict_proba(logits[400:]).shape
     (200, 4)
     >>> len(calibrator.cv_log_loss_)
-    13
+    10
     """
 
     weights_: dict[str, float]
@@ -252,7 +254,7 @@ class AutoCalibrator(BaseCalibrator):
             simple=SIMPLE if is_default else (),
             smoothing=smoothing,
             combine=self.combine,
-            # The first split in time has too few training rows to judge flexible candidates by.
+            # The first split in time has too few training rows to evaluate trees.
             screen=is_default and not isinstance(self.cv, str),
             n_jobs=self.n_jobs,
         )
@@ -278,10 +280,16 @@ class AutoCalibrator(BaseCalibrator):
         return taking_masked(candidates) if rows.masked else candidates
 
     def _calibrate(self, Z: Floats) -> Floats:
-        Z = arrays.masked_logits(Z)
-        parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
-        weights = np.array([self.weights_[name] for name in self.calibrators_])
-        L = mixture(arrays.namespace(Z).stack(parts), weights)
+        weights, xp = np.array([self.weights_[name] for name in self.calibrators_]), namespace(Z)
+        if self.calibrators is None and len(self.classes_) == 2:
+            # The default candidates are maps of the log-odds, and so is their mixture.
+            M, members = margins(Z), self.calibrators_.values()
+            S = xp.stack([output_of(member, calibrated_logits, M) for member in members])
+            L = mixture_of_log_odds(S, weights)
+        else:
+            Z = arrays.masked_logits(Z)
+            parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
+            L = mixture(xp.stack(parts), weights)
         return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
 
     def _summary(self) -> str:

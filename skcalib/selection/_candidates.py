@@ -13,7 +13,7 @@ from skcalib._input.logits import refuse_masked
 from skcalib._rows import Floats, Rows, namespace
 from skcalib._warnings import warn
 from skcalib.base import BaseCalibrator
-from skcalib.binning import IsotonicCalibration, VennAbersCalibration
+from skcalib.binning import VennAbersCalibration
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 from skcalib.scaling import (
     MatrixScaling,
@@ -33,6 +33,10 @@ SIMPLE = ("temperature", "uncalibrated")
 # more classes, ordinal calibration is a candidate if the classes are ordered.
 MOST_CLASSES_OF_TREES = 20
 
+# Matrix scaling is a candidate up to this number of products of a matrix and all logits. A fit
+# takes 10 passes or more, so 10,000 rows of 300 classes take about a minute.
+MATRIX_PRODUCTS = 1e9
+
 
 class Uniform(BaseCalibrator):
     """Equal probabilities for all classes that are not masked."""
@@ -47,40 +51,31 @@ class Uniform(BaseCalibrator):
 def default_candidates(
     n_rows: int, n_classes: int, *, masked: bool, ordered: bool = False
 ) -> dict[str, BaseCalibrator]:
-    """Candidates by name, from the simplest on."""
+    """Return unfitted candidates by name, the simplest first."""
     candidates: dict[str, BaseCalibrator] = {
         "temperature": TemperatureScaling(smoothing="auto"),
         "uncalibrated": Uncalibrated(),
         "uniform": Uniform(),
     }
-
-    def add_linear(kind: type[Any], name: str, strengths: Sequence[float]) -> None:
-        for alpha in strengths:
-            candidates[f"{name} alpha={alpha:g}"] = kind(alpha=alpha, tol=1e-4)
-
     if n_classes == 2:
-        # With two classes a matrix is no more general than a vector, and one map serves both.
-        add_linear(VectorScaling, "vector", [1, 0.1, 0.01])
+        # Maps of one number, so that their mixture is one function of one number.
         candidates["spline"] = SplineCalibration()
-        candidates["isotonic"] = IsotonicCalibration(interpolation="centered")
-        # A step function of the order of the rows. Probabilities of large logits round to 1, where
-        # their order is lost, so temperature scaling comes first.
+        # A step function depends on the order of the rows. Probabilities of large logits round to
+        # 1, where their order is lost, so temperature scaling comes first.
         candidates["Venn-Abers"] = make_pipeline(TemperatureScaling(), VennAbersCalibration())
         return candidates
     candidates["order-preserving"] = OrderPreservingScaling()
-    least_rows = 2  # per class, since a class has two parameters in vector scaling
+    rows_per_class = 2  # since a class has two parameters in vector scaling
     if ordered and n_classes > MOST_CLASSES_OF_TREES:
         candidates["ordinal"] = OrdinalCalibration()
         # With few rows per class, the order helps more than parameters of single classes.
-        least_rows = 100
-    if n_rows >= least_rows * n_classes:
-        add_linear(VectorScaling, "vector", [1, 0.1])
-        if not masked:
-            # A matrix of many classes takes long to fit.
-            few = n_classes > 256
-            add_linear(
-                MatrixScaling, "matrix", [3, 0.3, 0.03] if few else [10, 1, 0.1, 0.01, 0.003]
-            )
+        rows_per_class = 100
+    if n_rows >= rows_per_class * n_classes:
+        takes_matrix = not masked and n_rows * n_classes**2 < MATRIX_PRODUCTS
+        for alpha in (0.1,) if takes_matrix else (0.1, 0.03):
+            candidates[f"vector alpha={alpha:g}"] = VectorScaling(alpha=alpha, tol=1e-4)
+        for alpha in (10, 0.1, 0.003) if takes_matrix else ():
+            candidates[f"matrix alpha={alpha:g}"] = MatrixScaling(alpha=alpha, tol=1e-4)
     if n_classes <= MOST_CLASSES_OF_TREES:
         from sklearn.ensemble import ExtraTreesClassifier
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,18 +11,23 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._inner.fits import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
-from skcalib._rows import Array, Floats, Indices, Rows, arrays
+from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
 from skcalib._splits import Split
-from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
+from skcalib._warnings import (
+    AbsentClassesWarning,
+    Messages,
+    ProbabilitiesWarning,
+    give,
+    recorded,
+    warn,
+)
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
-# Candidates with a smaller weight are left out, after the first fold if it has enough rows.
-NEGLIGIBLE = 0.01
-
-# Classifiers such as trees take most of the time. After the first fold they are kept only if they
-# lower the loss by this share: chance gives useless trees some weight, but no such gain.
-LEAST_GAIN = 5e-4
+# Candidates with a smaller weight are left out. With more than two classes the limit is larger,
+# because each candidate takes a pass over the logits of all classes. Simple candidates and the
+# uniform distribution take little time, and protect against overconfident flexible ones.
+NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
 
 # Pseudo-rows of each candidate in the prior of the weights.
 EACH = 0.1
@@ -71,7 +76,7 @@ def stack(
 
     Each probability is mixed with a share ``smoothing`` of the uniform distribution. The prior of
     the weights favors the ``simple`` candidates, or the first one. ``combine="best"`` selects a
-    single candidate. With ``screen`` the first fold decides which candidates are fitted on the
+    single candidate. With ``screen`` the first fold decides whether classifiers are fitted on the
     other folds.
     """
     intercept: Floats = np.zeros(len(rows.classes))
@@ -97,7 +102,10 @@ def stack(
     else:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
         prior = pseudo_rows(Q, w, names, simple or names[:1], len(rows.classes))
-        best_weights = without_negligible(lowest_loss(Q, w, prior))
+        protects = np.isin(names, [*(simple or names[:1]), "uniform"])
+        is_cheap = protects | (len(rows.classes) == 2)
+        smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
+        best_weights = without_negligible(lowest_loss(Q, w, prior), smallest)
         weights = dict.fromkeys(losses, 0.0) | dict(zip(names, best_weights.tolist(), strict=True))
 
     # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
@@ -124,7 +132,7 @@ def fit_folds(
     if screen:
         folds = [fit_fold(rows, candidates, splits[0], smoothing)]
         w = None if rows.w is None else rows.w[splits[0].test]
-        rest = promising(candidates, folds[0], w)
+        rest = without_useless_trees(candidates, folds[0], w)
     folds += Parallel(n_jobs=n_jobs)(
         delayed(fit_fold)(rows, rest, split, smoothing) for split in splits[len(folds) :]
     )
@@ -160,7 +168,7 @@ def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
     fits = Fits({}, {}, {})
     for name, candidate in candidates.items():
         try:
-            with recorded(ProbabilitiesWarning) as fits.messages[name]:
+            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as fits.messages[name]:
                 fits.fitted[name] = fit_to_rows(candidate, rows)
         except Exception as error:  # calibrators of users may raise anything
             fits.errors[name] = error
@@ -177,30 +185,28 @@ def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]
     return fitted
 
 
-def promising(candidates: Mapping[str, Any], fold: Fold, w: Floats | None) -> dict[str, Any]:
-    """Candidates that have some weight in the best mixture on the test rows of one fold.
+def without_useless_trees(
+    candidates: Mapping[str, Any], fold: Fold, w: Floats | None
+) -> dict[str, Any]:
+    """Return candidates without classifiers, unless classifiers lower the log loss of one fold.
 
-    ``w`` are weights of the test rows or None. With few test rows the weights depend on chance, so
-    all candidates are kept. The first candidate is always kept, and is alone in the prior, since a
-    prior for all candidates would keep similar ones. Classifiers are kept or left out together.
+    Classifiers such as trees take most of the time. They must lower the log loss of the mixture by
+    0.05 per cent, and by a sum of one nat, which useless trees rarely do by chance. ``w`` are
+    weights of the test rows or None. Folds with fewer than 500 test rows are no evidence.
     """
-    if len(fold.test) < 500:
+    others = {name: c for name, c in candidates.items() if not isinstance(c, EstimatorCalibration)}
+    if len(fold.test) < 500 or len(others) == len(candidates):
         return dict(candidates)
-    names = list(fold.Q)
-    Q = np.column_stack([*fold.Q.values()])
-    prior = np.zeros(len(names))
-    prior[0] = 1
-    weights = lowest_loss(Q, w, prior)
-    fast = np.array([not isinstance(candidates[name], EstimatorCalibration) for name in names])
-    if weights[~fast].any():
-        others = np.zeros(len(names))
-        others[fast] = lowest_loss(Q[:, fast], w, prior[fast])
-        loss, loss_of_others = (-np.average(np.log(Q @ x), weights=w) for x in (weights, others))
-        if loss_of_others - loss < LEAST_GAIN * loss:
-            weights = others
-    negligible = {name for name, weight in zip(names, weights, strict=True) if weight < NEGLIGIBLE}
-    out = negligible - {names[0]}
-    return {name: candidate for name, candidate in candidates.items() if name not in out}
+
+    def lowest(names: Iterable[str]) -> float:
+        Q = np.column_stack([fold.Q[name] for name in names if name in fold.Q])
+        weights = lowest_loss(Q, w, np.eye(Q.shape[1])[0])
+        return float(-np.average(np.log(Q @ weights), weights=w))
+
+    loss = lowest(candidates)
+    total = len(fold.test) if w is None else w.sum()
+    is_useful = lowest(others) - loss >= max(5e-4 * loss, 1 / total)
+    return dict(candidates) if is_useful else others
 
 
 def candidate_losses(
@@ -252,10 +258,10 @@ def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
     return weights
 
 
-def without_negligible(weights: Floats) -> Floats:
-    """Weights (M,) that sum to one, with zero in place of the small ones."""
-    kept = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
-    normalized: Floats = kept / kept.sum()
+def without_negligible(weights: Floats, smallest: ArrayLike = NEGLIGIBLE) -> Floats:
+    """Return weights (M,) that sum to one, with zero in place of the small weights."""
+    large = np.where(weights < np.minimum(smallest, weights.max()), 0, weights)
+    normalized: Floats = large / large.sum()
     return normalized
 
 

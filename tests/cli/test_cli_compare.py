@@ -83,7 +83,7 @@ def test_probabilities_and_test_files(folder, run):
     pd.DataFrame({"y": np.array(["no", "yes"])[y[150:]]}).to_csv("test.csv", index=False)
     out, err = run(
         "--logits p.npy --labels labels.npy --test-logits test.parquet --test-labels test.csv "
-        "--probabilities --save c.json"
+        "--probabilities --classes no yes --save c.json"
     )
     assert "150 rows to calibrate on, 150 held out" in out
     assert "a calibrator of logarithms of probabilities: c.json" in out
@@ -153,6 +153,14 @@ BAD_OPTIONS = {
 @pytest.mark.parametrize("line", BAD_OPTIONS)
 def test_bad_options_are_one_sentence(folder, refusal, line):
     assert BAD_OPTIONS[line] in refusal(line)
+
+
+def test_text_and_one_column_of_probabilities_need_the_event(folder, refusal):
+    np.save("p.npy", np.linspace(0.1, 0.9, 60))
+    np.save("text.npy", np.array(["no", "yes"])[np.arange(60) % 2])
+    message = refusal("--logits p.npy --labels text.npy --probabilities")
+    assert "'no', 'yes'" in message
+    assert "Name both with --classes" in message
 
 
 def test_output_must_not_replace_an_input_file(folder, refusal):

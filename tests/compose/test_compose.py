@@ -510,6 +510,7 @@ def test_frozen_classifiers_are_not_refitted(ensemble):
     assert_array_equal(fitted.coef_, before)
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_frozen_classifier_that_knows_more_classes(kind):
     """A class that the calibration rows lack causes IndexError, a lost column or NaN elsewhere."""

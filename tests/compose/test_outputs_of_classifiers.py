@@ -23,6 +23,7 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTraini
 from sklearn.svm import SVC
 
 from skcalib import (
+    AutoCalibrator,
     CalibratedClassifier,
     IsotonicCalibration,
     LogitTransformer,
@@ -30,6 +31,7 @@ from skcalib import (
     PlattScaling,
     TemperatureScaling,
     Uncalibrated,
+    compare_calibrators,
 )
 from skcalib.conditional import ConditionalCalibrator
 
@@ -201,8 +203,9 @@ class WatchedCalibrator(PlattScaling):
     """Keeps the groups."""
 
     def fit(self, X, y, sample_weight=None, groups=None):
+        super().fit(X, y, sample_weight)
         self.groups_ = groups
-        return super().fit(X, y, sample_weight)
+        return self
 
 
 GROUPS = np.random.default_rng(0).permutation(np.repeat(np.arange(30), 10))
@@ -358,3 +361,33 @@ def test_classifiers_of_several_labels_refuse_a_single_label(kind):
         message = f"^{kind.__name__} takes several labels per row, got y of shape {shape}. Pass the"
         with pytest.raises(ValueError, match=message):
             model.fit(X3, y)
+
+
+@pytest.mark.parametrize("name", ["calibrated_classifiers_", "feature_importances_", "coef_"])
+def test_attributes_of_the_classifiers_inside_are_named(name):
+    model = CalibratedClassifier(LogisticRegression(), PlattScaling(), cv=2).fit(X2, Y2)
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match="estimators_"):
+        getattr(model, name)
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        _ = model.other
+
+
+@pytest.mark.parametrize("weight", ["balanced", {0: 1, 1: 5}])
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_weights_in_words_of_a_transformer(weight, method):
+    with pytest.raises(ValueError, match="compute_sample_weight"):
+        getattr(LogitTransformer(LogisticRegression(), cv=2), method)(X2, Y2, sample_weight=weight)
+
+
+@pytest.mark.parametrize("calibrator", ["TemperatureScaling", TemperatureScaling])
+def test_a_class_in_place_of_an_object(calibrator):
+    Z = X2[:, :2]
+    for fit in (
+        lambda: AutoCalibrator([calibrator]).fit(Z, Y2),
+        lambda: CalibratedClassifier(LogisticRegression(), calibrator).fit(X2, Y2),
+        lambda: MultiLabelCalibrator(calibrator).fit(Z, Z > 0),
+        lambda: compare_calibrators(Z, Y2, calibrators={"a": calibrator}),
+    ):
+        with pytest.raises(ValueError, match=r"Write TemperatureScaling\(\)"):
+            fit()

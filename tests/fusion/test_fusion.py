@@ -403,6 +403,7 @@ def test_masked_classes_stay_impossible(n_classes):
         FusionCalibrator(2).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_classes_without_rows_and_names_of_classes():
     X, y = make_scores(300, 2, 4)
     kept = y != 2

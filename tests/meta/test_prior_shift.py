@@ -308,6 +308,7 @@ def test_bad_priors_are_refused(case, rows, shift):
     assert vars(shift) == before
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_classes_without_rows_have_no_prior(rows):
     Z, y, Z_new, _ = rows
     some = y < 2

@@ -84,6 +84,17 @@ def test_the_diagram_has_a_panel_for_each_event():
     assert titles == ["At most low", "At most medium"]
 
 
+def test_panels_of_cumulative_events_are_in_the_order_of_the_classes():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(5), size=300)
+    y = np.array([rng.choice(5, p=p) for p in P])
+    y[(y == 3) & (rng.random(300) < 0.8)] = 4  # the last event has the largest error
+    display = ReliabilityDisplay.from_predictions(y, P, kind="cumulative", subset=3)
+    titles = [ax.get_title().split("\n")[0] for ax in np.ravel(display.axes_) if ax.get_title()]
+    assert len(titles) == 3
+    assert titles == sorted(titles)
+
+
 @pytest.mark.parametrize(
     "function", [calibration_error_interval, calibration_test, multicalibration_error]
 )

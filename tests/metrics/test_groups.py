@@ -1,6 +1,5 @@
 """Intervals and tests of rows that belong to groups, such as the visits of a patient."""
 
-from contextlib import suppress
 from functools import partial
 from inspect import signature
 
@@ -128,30 +127,18 @@ def test_segments_of_equal_rows_have_the_p_value_of_single_rows():
     assert six.high[0] - six.low[0] == pytest.approx(one.high[0] - one.low[0], rel=0.1)
 
 
-def test_flips_of_signs_match_whole_groups():
-    """Risks of 1/2 are not skewed, so signs are flipped; one bin has one sum for each group."""
-    rng = np.random.default_rng(1)
-    groups = np.repeat(np.arange(40), 5)
-    y = (rng.normal(size=40)[groups] + rng.normal(size=200) > 0.3).astype(int)
-    sums = np.bincount(groups, y - 0.5)
-    signs = rng.choice([-1, 1], size=(20_000, 40))
-    expected = np.mean(np.abs(signs @ sums) >= abs(sums.sum()))
-    found = calibration_test(y, np.full(200, 0.5), groups=groups, n_resamples=4999, random_state=0)
-    assert 0.02 < expected < 0.9
-    assert found.pvalue == pytest.approx(expected, abs=0.02)
-
-
-def test_more_groups_than_are_flipped():
-    """Groups are merged at random, and have the p-value of single groups."""
+def test_rows_that_are_right_together_keep_the_level():
+    """A question and its negation: the residuals of both cancel if their events are drawn."""
     rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(9000), 2)
-    y = (rng.uniform(size=9000)[groups] < 0.509).astype(int)
-    found = calibration_test(
-        y, np.full(18_000, 0.5), groups=groups, n_resamples=999, random_state=0
-    )
-    exact = 2 * binom.sf(abs(y[::2].sum() - 4500) + 4499, 9000, 0.5)
-    assert 0.02 < exact < 0.9
-    assert found.pvalue == pytest.approx(exact, abs=0.05)
+    q = rng.uniform(0.8, 0.99, 200)
+    right = np.arange(200) % 20 >= 3  # more wrong answers than expected
+    y, p = np.stack([right, ~right], 1).ravel() * 1, np.stack([q, 1 - q], 1).ravel()
+    groups = np.repeat(np.arange(200), 2)
+    given = {"measure": "spiegelhalter_z", "n_resamples": 999, "random_state": 0}
+    together = calibration_test(y, p, groups=groups, **given)
+    one = calibration_test(y[::2], p[::2], **given)
+    assert together.pvalue == pytest.approx(one.pvalue, abs=0.05)
+    assert abs(together.statistic) == pytest.approx(abs(one.statistic), rel=0.1)
 
 
 def test_effective_rows_of_equal_rows_are_groups():
@@ -393,55 +380,22 @@ def test_groups_without_an_interval_are_refused():
 
 
 # --------------------------------------------------------------------------------------
-# Simulations: benchmarks/simulate_groups.py has more draws and cells.
+# Simulations, beside the simulations of test_uncertainty.py.
 
 
 @pytest.fixture(scope="module")
 def simulation():
-    return benchmark("simulate_groups")
-
-
-CELLS = [
-    ("rare", 20, 6, "equal"), ("rare", 200, 6, "shared"), ("Beta(1, 6)", 50, 6, "~correlated"),
-    ("uniform", 50, 6, "equal"), ("five classes", 20, 6, "equal"),
-    ("five classes", 200, 3, "correlated"),
-]  # fmt: skip
+    return benchmark("simulate_inference")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_groups_keep_the_level(simulation, cell):
-    cell = simulation.Cell(*cell)
-    for measure in ("expected_calibration_error", "spiegelhalter_z"):
-        rejected = simulation.rejections(cell, "none", 60, 39, measure)
-        assert 60 * rejected <= binom.ppf(0.999, 60, 0.06)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_intervals_of_groups_cover(simulation, cell):
-    cell = simulation.Cell(*cell)
-    for gaps in simulation.GAPS:
-        covered, true = 0, simulation.truth(cell.risks, gaps)
-        for seed in range(40):
-            y, P, given = cell.sample(gaps, seed)
-            given |= {"n_resamples": 39, "random_state": seed}
-            found = calibration_error_interval(y, P, **given)
-            covered += found.low <= true <= found.high
-        assert covered >= binom.ppf(1e-3, 40, 0.94)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dependence", ["equal", "~correlated"])
-def test_slopes_of_few_groups_cover(simulation, dependence):
-    """The plain cluster-robust interval covers 86 and 90 %."""
-    cell, covered = simulation.Cell("Beta(1, 6)", 20, 30, dependence), []
-    for seed in range(300):
-        y, p, given = cell.sample("none", seed)
-        with suppress(ValueError):  # a threshold separates the classes
-            found = calibration_slope(y, p, groups=given["groups"], labels=[0, 1])
-            covered.append(found.low <= 1 <= found.high)
-    assert np.sum(covered) >= binom.ppf(1e-3, len(covered), 0.95)
+@pytest.mark.filterwarnings("ignore:Intervals")
+@pytest.mark.parametrize("risks", ["uniform", "1.2 %"])
+def test_slopes_and_means_of_groups_cover(simulation, risks):
+    structure = simulation.Structure(200, "30", "correlated", risks)
+    for name in ("slope", "intercept", "mean", "log loss"):
+        covered = simulation.coverage(name, structure, 60)[0]
+        assert covered * 60 >= binom.ppf(1e-3, 60, 0.95)
 
 
 @pytest.mark.slow

@@ -58,6 +58,28 @@ def test_no_report_has_a_lower_expected_error_than_the_truth(rng):
     assert mean(expected_calibration_error, base) < 0.5 * mean(expected_calibration_error, p)
 
 
+def test_another_top_class_has_no_lower_expected_error_than_the_truth(rng):
+    """Without the residuals of the other classes, a false report of 0.34 would have one."""
+    true, other = np.array([0.45, 0.35, 0.2]), np.array([[0.33, 0.33, 0.34], [0.34, 0.33, 0.33]])
+    reports = np.tile(true, (100, 1)), np.repeat(other, [44, 56], axis=0)
+    errors = np.array([
+        [averaged_two_bin_calibration_error(y, P, labels=[0, 1, 2]) for P in reports]
+        for y in rng.choice(3, (1000, 100), p=true)
+    ])  # fmt: skip
+    truth, false = errors.mean(axis=0)
+    np.testing.assert_allclose(truth, (1 - true @ true) / 100, rtol=0.1)
+    assert false > truth
+
+
+def test_top_label_of_two_classes_adds_the_other_residual():
+    y, p = np.array([1, 0, 1]), np.array([0.9, 0.2, 0.3])
+    for report in (p, np.stack([1 - p, p], axis=1)):
+        top = averaged_two_bin_calibration_error(y, report, kind="top-label")
+        score, right = np.maximum(p, 1 - p), (p > 0.5) == y
+        alone = averaged_two_bin_calibration_error(right.astype(int), score, labels=[0, 1])
+        assert top == pytest.approx(alone + np.sum((p - y) ** 2) / 9)
+
+
 def test_event_and_complement_have_the_same_error(rng):
     p, y = rng.uniform(size=50), rng.integers(0, 2, size=50)
     error = averaged_two_bin_calibration_error(y, p)

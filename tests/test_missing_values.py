@@ -1,0 +1,71 @@
+"""Law of missing values: NaN, None and pandas.NA raise a ValueError in every argument of rows."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N
+
+ARGUMENTS = {
+    "y": LABELS,
+    "y_true": LABELS,
+    "y_proba": PROBABILITIES,
+    "other_proba": PROBABILITIES,
+    "sample_weight": np.ones(N),
+    "X": LOGITS,
+}
+COLUMNS = {"X": LOGITS[:, :1], "y": np.stack([LABELS, 1 - LABELS], axis=1)}
+
+# Features of classifiers may be missing. ScoreTransformer ignores labels.
+OTHER = {
+    "X": ("CalibratedClassifier", "LogitTransformer", "ScoreTransformer", "from_estimator",
+          "optimism_corrected"),
+    "y": ("ScoreTransformer",),
+}  # fmt: skip
+
+
+CASES = [
+    pytest.param(name, path, id=f"{path}-{name}")
+    for name in ARGUMENTS
+    for path, call in REGISTRY.items()
+    if name in call.parameters
+    and not (path.startswith("BaseCalibrator") or path.endswith(".score"))
+    and not any(word in path for word in OTHER.get(name, ()))
+]
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def with_missing(array, value):
+    """The array with one missing value, as floats for NaN and else as objects."""
+    array = np.array(array, dtype=float if isinstance(value, float) else object)
+    array.flat[3] = value
+    return array
+
+
+def forms(array, value):
+    """Arrays, lists, and for columns a Series and a nullable Series."""
+    array = with_missing(array, value)
+    yield array
+    yield array.tolist()
+    if array.ndim == 1:
+        yield pd.Series(array)
+        yield pd.Series(array).convert_dtypes()
+    elif value is not pd.NA:
+        yield pd.DataFrame(array)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "path"), CASES)
+def test_missing_values_are_refused(name, path):
+    array = ARGUMENTS[name]
+    if (path.startswith("MultiLabelCalibrator") and name == "y") or "inverse_transform" in path:
+        array = COLUMNS[name]
+    for value in (np.nan, None, pd.NA):
+        for given in forms(array, value):
+            with pytest.raises(ValueError, match=r"(?i)nan|missing|null|none|<na>|label"):
+                REGISTRY[path](**{name: given})
