@@ -11,11 +11,12 @@ from skcalib._input.arrays import as_numpy, check_in_memory
 from skcalib._input.classes import check_column_names
 from skcalib._input.indicators import check_labels_of_columns
 from skcalib._input.logits import FLOATS, check_weights
+from skcalib._input.measures import check_measure, check_probability_rows
 from skcalib._input.parameters import check_real
 from skcalib._rows import ArrayLike, Floats, Indices, map_blocks
 from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib.metrics._input import check_input, columns_of, unlabelled
+from skcalib.metrics._input import columns_of
 
 # Expected costs of two decisions that differ by less, relative to the expected sizes of their
 # costs, are equal up to rounding. Relative to the largest cost, all decisions would be equal if a
@@ -75,7 +76,7 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     >>> bayes_decision([0.01, 0.2, 0.9], cost)
     array([0, 1, 2])
     """
-    rows, costs = unlabelled(y_proba), _as_numbers(cost)
+    rows, costs = check_probability_rows(y_proba), _as_numbers(cost)
     if _has_names(cost):
         check_labels_of_columns(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
     _check_costs(costs, len(rows.classes), rows.n_rows)
@@ -158,7 +159,7 @@ def expected_cost(
     >>> expected_cost([0, 0, 1], [0.2, 0.01, 0.9], [[0, 3], [100, 3]], capacity=1)
     1.0
     """
-    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, keep_classes=True)
+    rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label, keep_classes=True)
     classes = rows.classes
     costs = _as_numbers(cost)
     if capacity is not None:
