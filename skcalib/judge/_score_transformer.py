@@ -228,8 +228,8 @@ def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
             return low, high
     raise ValueError(
         "scale must be 'probability', 'log-probability' or the ends of a scale, (low, high), and "
-        f"step above 0 and at most high - low, got scale={scale!r} and step={step!r}. Pass (0, 100) "
-        "for percentages or (0, 1) and step=0.01 for fractions."
+        f"step above 0 and at most high - low, got scale={scale!r} and step={step!r}. Pass (0, "
+        "100) for percentages or (0, 1) and step=0.01 for fractions."
     )
 
 
