@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._input.parameters import check_option
 from skcalib._output import drawing, written
-from skcalib._output.html import Cell, Child, Number, element, styled, table
+from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
 from skcalib._rows import Floats
 from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
 
@@ -305,7 +304,7 @@ def _standard_error(values: Floats) -> Floats:
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
 
-def comparison_elements(comparison: CalibratorComparison) -> list[Element]:
+def comparison_elements(comparison: CalibratorComparison) -> list[Html]:
     """A table with a row for each calibrator, and its notes, for a notebook or a page."""
     n_calibrators, n_splits = len(comparison.names) - 1, comparison.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"

@@ -11,8 +11,18 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 
+def validation_code(arguments: list[str]) -> str:
+    """Return code that makes a validation report and writes the page."""
+    return "\n".join([
+        "from skcalib import validation_report",
+        "",
+        f"report = validation_report({', '.join(['y_test', 'p_test', *arguments])})",
+        'report.to_html("report.html")',
+    ])  # fmt: skip
+
+
 def report_code(calibrator: Any, arguments: list[str]) -> str:
-    """Code that fits the calibrator, makes the report and writes the page.
+    """Return code that fits the calibrator, makes the report and writes the page.
 
     ``arguments`` are keyword arguments of :func:`calibration_report`, such as "n_bins=10".
     """
@@ -35,14 +45,14 @@ def report_code(calibrator: Any, arguments: list[str]) -> str:
 
 
 def calibrator_code(calibrator: Any) -> str:
-    """Constructor call of a calibrator."""
+    """Return the constructor call of a calibrator."""
     if isinstance(calibrator, BaseEstimator):
         return calibrator.__repr__(N_CHAR_MAX=10**6)  # the default cuts long calls
     return repr(calibrator)
 
 
 def import_lines(calibrator: Any, names: set[str]) -> list[str]:
-    """Import statements for the constructor call and other names of skcalib."""
+    """Return import statements for the constructor call and other names of skcalib."""
     modules: dict[str, set[str]] = {"skcalib": set(names)}
     for estimator in estimators(calibrator):
         modules.setdefault(public_module(type(estimator)), set()).add(type(estimator).__name__)
@@ -54,7 +64,7 @@ def import_lines(calibrator: Any, names: set[str]) -> list[str]:
 
 
 def public_module(kind: type) -> str:
-    """Shortest name of a module that exports a class."""
+    """Return the shortest name of a module that exports a class."""
     package = kind.__module__.partition(".")[0]
     public = [
         name
@@ -65,7 +75,7 @@ def public_module(kind: type) -> str:
 
 
 def estimators(calibrator: Any) -> Iterator[Any]:
-    """Calibrator and the estimators within its parameters."""
+    """Yield the calibrator and the estimators within its parameters."""
     if isinstance(calibrator, Mapping):
         calibrator = list(calibrator.values())
     if isinstance(calibrator, list | tuple):
