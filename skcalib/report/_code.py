@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
+# Names of data in the code.
+DATA = {
+    "sample_weight": "w_test", "groups": "groups_test", "features": "features_test",
+    "labels": "labels", "comparison": "comparison",
+}  # fmt: skip
+
+
+def arguments_code(function: Callable[..., Any], values: Mapping[str, Any]) -> list[str]:
+    """Return the keyword arguments of a report that are not the defaults, as code."""
+    return [
+        f"{name}={DATA.get(name, repr(values[name]))}"
+        for name, parameter in signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+        and name not in ("metadata", "figure", "random_state")
+        and values[name] is not parameter.default
+    ]
+
 
 def validation_code(arguments: list[str]) -> str:
     """Return code that makes a validation report and writes the page."""
-    return "\n".join([
-        "from skcalib import validation_report",
-        "",
-        f"report = validation_report({', '.join(['y_test', 'p_test', *arguments])})",
-        'report.to_html("report.html")',
-    ])  # fmt: skip
+    call = f"report = validation_report({', '.join(['y_test', 'p_test', *arguments])})"
+    return "\n".join(
+        ["from skcalib import validation_report", "", call, 'report.to_html("report.html")']
+    )
 
 
 def report_code(calibrator: Any, arguments: list[str]) -> str:

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
+from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib import clinical, metrics
-from skcalib._input.labels import encode
-from skcalib._rows import Array, Floats, Indices
+from skcalib._input.labels import as_labels, encode
+from skcalib._input.logits import check_weights
+from skcalib._rows import Array, Floats, Indices, on_host
 from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
+from skcalib.conditional._columns import fitted_columns
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
-from skcalib.metrics._groups import degrees_of_freedom, skewed_interval, sums_by_group
-from skcalib.metrics._input import Kind
+from skcalib.metrics._groups import (
+    degrees_of_freedom,
+    effective_rates,
+    skewed_interval,
+    sums_by_group,
+)  # fmt: skip
+from skcalib.metrics._input import Kind, resolved
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
 LEVEL = 0.95
@@ -49,9 +58,9 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class Evaluation:
-    """Labels and probabilities, the settings of the measures, and the measures."""
+    """Copies of labels and probabilities, the settings of the measures, and the measures."""
 
-    y: Array
+    y: Any
     P: Floats
     classes: Array  #: in the order of the columns; the second of two is the event
     sample_weight: Floats | None
@@ -59,12 +68,22 @@ class Evaluation:
     features: Any
     n_bins: int
     kind: Kind  #: "binary" or "top-label"
-    seed: int  #: of all resamples
+    random_state: Any
 
     def __post_init__(self) -> None:
+        self.y, self.P = np.array(column_or_1d(as_labels(on_host(self.y)))), np.array(self.P)
+        w = check_weights(self.sample_weight, len(self.P))
+        self.weights = np.ones(len(self.y)) if w is None else w.copy()
+        self.sample_weight = None if w is None else self.weights
+        if self.groups is not None:
+            self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
+        if self.features is not None:  # checked now, because segments are computed later
+            fitted_columns(self.features, len(self.P), w, "from_dtype")
+            self.features = deepcopy(self.features)
+        self.kind = resolved(self.kind, self.classes)
+        #: of all resamples
+        self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.index: Indices = encode(self.y, self.classes)  #: column of each label
-        w = self.sample_weight
-        self.weights = np.ones(len(self.y)) if w is None else w
         # Rows with a positive weight, of each class and in all.
         self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
         self.n_samples = int(self.counts.sum())
@@ -235,11 +254,13 @@ def mean_interval(values: Floats, w: Floats, groups: Indices | None = None) -> I
 
 
 def proportion_interval(hit: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
-    """Return the Wilson interval of a proportion, with the effective number of rows or groups."""
-    share = sums_by_group(w / w.sum(), groups)
-    p, n = float(np.average(hit, weights=w)), 1 / float(share @ share)
+    """Return the Wilson interval of a weighted proportion, with the effective number of rows."""
+    share = w / w.sum()
+    p = float(hit @ share)
+    rates = np.array([p]), share / float(share @ share)
+    n = float(effective_rates(hit[None] > 0, *rates, groups, LEVEL)[0][0])
     centre, factor = p + Z_LEVEL**2 / (2 * n), 1 + Z_LEVEL**2 / n
-    half = Z_LEVEL * math.sqrt(p * (1 - p) / n + (Z_LEVEL / (2 * n)) ** 2)
+    half = Z_LEVEL * math.sqrt(max(p * (1 - p), 0) / n + (Z_LEVEL / (2 * n)) ** 2)
     return IntervalEstimate(p, (centre - half) / factor, (centre + half) / factor)
 
 
@@ -289,27 +310,26 @@ def risk_figures(rows: Evaluation) -> dict[str, Any]:
     """
     share = rows.weights / rows.weights.sum()
     params = {"sample_weight": share / float(share @ share), "labels": rows.classes}
-    arguments = rows.hits, rows.weights, rows.groups
+    risk, arguments = rows.P[:, 1], (rows.hits, rows.weights, rows.groups)
+
+    def measured(function: Callable[..., Any], **others: Any) -> Callable[[], Any]:
+        return partial(function, rows.y, rows.P, **params, **others)
+
+    distance = clinical.integrated_calibration_index
+    z = {"measure": "spiegelhalter_z", **rows.random_params}
     functions: dict[str, Callable[[], Any]] = {
         "events": lambda: int(rows.counts[1]),
         "prevalence": lambda: proportion_interval(*arguments),
-        "observed over expected": lambda: observed_over_expected(rows.P[:, 1], *arguments),
-        "c-statistic": lambda: c_statistic(rows.P[:, 1], *arguments),
+        "observed over expected": lambda: observed_over_expected(risk, *arguments),
+        "c-statistic": lambda: c_statistic(risk, *arguments),
+        "calibration in the large": measured(clinical.calibration_intercept, groups=rows.groups),
+        "calibration slope": measured(clinical.calibration_slope, groups=rows.groups),
+        "ICI": measured(distance),
+        "E50": measured(distance, quantile=0.5),
+        "E90": measured(distance, quantile=0.9),
+        "Emax": measured(distance, quantile=1),
+        "Spiegelhalter's z": measured(metrics.calibration_test, **z),
     }
-    distance, groups = clinical.integrated_calibration_index, rows.groups
-    measures: dict[str, Callable[..., Any]] = {
-        "calibration in the large": partial(clinical.calibration_intercept, groups=groups),
-        "calibration slope": partial(clinical.calibration_slope, groups=groups),
-        "ICI": distance,
-        "E50": partial(distance, quantile=0.5),
-        "E90": partial(distance, quantile=0.9),
-        "Emax": partial(distance, quantile=1),
-        "Spiegelhalter's z": partial(
-            metrics.calibration_test, measure="spiegelhalter_z", **rows.random_params
-        ),
-    }
-    for title, measure in measures.items():
-        functions[title] = partial(measure, rows.y, rows.P, **params)
 
     def figure(function: Callable[[], Any]) -> Any:
         try:

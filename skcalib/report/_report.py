@@ -5,36 +5,33 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils import check_array
 
 from skcalib import metrics
 from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import position
-from skcalib._input.labels import as_labels
-from skcalib._input.logits import check_weights
 from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
 from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._rows import Array, ArrayLike, Floats, both_columns, on_host
-from skcalib._warnings import Messages, give, recorded
+from skcalib._warnings import give, recorded
 from skcalib.comparison import CalibratorComparison
 from skcalib.conditional import MulticalibrationResult
-from skcalib.conditional._columns import fitted_columns
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
-from skcalib.metrics._input import Kind, check_kind, resolved
+from skcalib.metrics._input import Kind, check_kind
 
 from . import _verdict
-from ._code import report_code, validation_code
+from ._code import arguments_code, report_code, validation_code
 from ._numbers import Change, Evaluation, changes
 from ._page import report_fragment, report_page
 from ._pictures import draw_report, short
@@ -55,13 +52,17 @@ class _Report:
 
     evaluations: dict[str, Evaluation]
     name: str
-    metadata: dict[str, Any]
-    warnings_: list[str]
+    metadata: Any
+    warnings_: Any
     code_: str
-    date: str
+    figure_: Any
     calibrator: Any = None
     comparison: CalibratorComparison | None = None
-    figure_: Any = None
+
+    def __post_init__(self) -> None:
+        self.metadata, self.date = dict(self.metadata or {}), dt.date.today().isoformat()
+        self.warnings_ = [f"{kind.__name__}: {text}" for (kind, _), text in self.warnings_.items()]
+        self.figure_ = draw_report(self.evaluations, self.figure_)
 
     @property
     def evaluation(self) -> Evaluation:
@@ -410,6 +411,7 @@ def calibration_report(
             "comparison must be the result of compare_calibrators, got "
             f"{type(comparison).__name__}. Pass compare_calibrators(X, y)."
         )
+    code = report_code(calibrator, arguments_code(calibration_report, locals()))
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     check_kind(kind, ["auto", "top-label", "binary"])
@@ -417,25 +419,18 @@ def calibration_report(
         logits = as_array(X)
         proba = on_host(calibrator.predict_proba(logits, **features_argument(calibrator, features)))
         Z = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        classes, y = np.array(on_host(calibrator.classes_)), on_host(y)
-        P, settings = softmax(both_columns(Z), axis=1), (n_bins, kind, random_state)
+        classes, P = np.array(on_host(calibrator.classes_)), softmax(both_columns(Z), axis=1)
         params: Any = {"labels": classes, "groups": groups, "n_bins": n_bins, "kind": kind}
         metrics.reliability_curve(y, P, sample_weight=sample_weight, **params)  # checks them
-        before = _evaluate(y, P, classes, sample_weight, groups, features, *settings)
+        settings: Any = sample_weight, groups, features, n_bins, kind, random_state
+        before = Evaluation(y, P, classes, *settings)
     give([("", messages)])
-    arguments = _arguments(sample_weight, groups, features, n_bins, kind, name)
-    if comparison is not None:
-        arguments.append("comparison=comparison")
+    after = copy(before)
+    after.P = np.array(proba)
     name = as_text(type(calibrator).__name__ if name is None else name)
-    after = replace(before, P=np.array(proba))
     views = {"Before": before, "After" if name == "Before" else short(name): after}
-    facts = name, dict(metadata or {}), _shown(messages)
-    report = CalibrationReport(
-        views, *facts, report_code(calibrator, arguments), dt.date.today().isoformat(), calibrator,
-        comparison,
-    )  # fmt: skip
-    report.figure_ = draw_report(views, figure)
-    return report
+    facts = metadata, messages, code, figure, calibrator, comparison
+    return CalibrationReport(views, name, *facts)
 
 
 def validation_report(
@@ -535,28 +530,21 @@ def validation_report(
     """
     _check_figure(figure)
     check_kind(kind, ["auto", "top-label", "binary"])
+    code = validation_code(arguments_code(validation_report, locals()))
     with recorded() as messages:
-        rows_params = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-        params: Any = {**rows_params, "groups": groups, "n_bins": n_bins, "kind": kind}
+        of_rows: Any = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+        params = {**of_rows, "groups": groups, "n_bins": n_bins, "kind": kind}
         metrics.reliability_curve(y_true, y_proba, **params)  # checks them
-        P, classes = _with_event_second(y_true, y_proba, sample_weight, labels, pos_label)
-        settings = n_bins, kind, random_state
-        rows = _evaluate(y_true, P, classes, sample_weight, groups, features, *settings)
+        P, classes = _with_event_second(y_true, y_proba, **of_rows)
+        settings: Any = sample_weight, groups, features, n_bins, kind, random_state
+        rows = Evaluation(y_true, P, classes, *settings)
     give([("", messages)])
-    arguments = _arguments(sample_weight, groups, features, n_bins, kind, name)
-    arguments += [f"labels={classes.tolist()!r}"] if labels is not None else []
-    arguments += [f"pos_label={pos_label!r}"] if pos_label is not None else []
     name = as_text("Model" if name is None else name)
-    report = ValidationReport(
-        {short(name): rows}, name, dict(metadata or {}), _shown(messages),
-        validation_code(arguments), dt.date.today().isoformat(),
-    )  # fmt: skip
-    report.figure_ = draw_report(report.evaluations, figure)
-    return report
+    return ValidationReport({short(name): rows}, name, metadata, messages, code, figure)
 
 
 def _with_event_second(
-    y_true: Any, y_proba: Any, sample_weight: Any, labels: Any, pos_label: Any
+    y_true: Any, y_proba: Any, *, sample_weight: Any, labels: Any, pos_label: Any
 ) -> tuple[Floats, Array]:
     """Return a column of probabilities for each class, with the event as the second of two."""
     rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)
@@ -568,34 +556,6 @@ def _with_event_second(
     return P, classes
 
 
-def _evaluate(
-    y: Any,
-    P: Floats,
-    classes: Array,
-    sample_weight: Any,
-    groups: Any,
-    features: Any,
-    n_bins: int,
-    kind: Kind,
-    random_state: Any,
-) -> Evaluation:
-    """Return copies of labels, weights and features, for numbers that are computed later."""
-    w = check_weights(sample_weight, len(P))
-    if features is not None:  # checked now, because segments are computed later
-        fitted_columns(features, len(P), w, "from_dtype")
-    return Evaluation(
-        y=np.array(column_or_1d(as_labels(on_host(y)))),
-        P=P,
-        classes=classes,
-        sample_weight=None if w is None else w.copy(),
-        groups=None if groups is None else np.unique(on_host(groups), return_inverse=True)[1],
-        features=deepcopy(features),
-        n_bins=n_bins,
-        kind=resolved(kind, classes),
-        seed=int(check_random_state(random_state).randint(2**31 - 1)),
-    )
-
-
 def _check_figure(figure: Any) -> None:
     """Raise a ValueError for a figure of a wrong type."""
     if figure is not None and not hasattr(figure, "add_gridspec"):
@@ -603,23 +563,3 @@ def _check_figure(figure: Any) -> None:
             f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
             "ax.figure, or None for a new figure."
         )
-
-
-def _arguments(
-    sample_weight: Any, groups: Any, features: Any, n_bins: int, kind: str, name: Any
-) -> list[str]:
-    """Return keyword arguments of a report as code."""
-    texts = {
-        "sample_weight=w_test": sample_weight is not None,
-        "groups=groups_test": groups is not None,
-        "features=features_test": features is not None,
-        f"n_bins={n_bins}": n_bins != 15,
-        f"kind={kind!r}": kind != "auto",
-        f"name={name!r}": name is not None,
-    }
-    return [text for text, is_passed in texts.items() if is_passed]
-
-
-def _shown(messages: Messages) -> list[str]:
-    """Return warnings as texts."""
-    return [f"{kind.__name__}: {text}" for (kind, _), text in messages.items()]

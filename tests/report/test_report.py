@@ -164,7 +164,7 @@ def test_segments_of_features():
     ):
         report = calibration_report(calibrator, Z, y, features=subject, random_state=0)
         P = calibrator.predict_proba(Z, **given)
-        np.testing.assert_array_equal(report.evaluation.after, P)
+        np.testing.assert_array_equal(report.evaluation.P, P)
         found = multicalibration_error(y, P, subject, n_resamples=99, random_state=0)
         assert report.segments_[1].statistic == found.statistic
         assert ("fit(X, y, features=features)" in report.code_) == bool(given)
