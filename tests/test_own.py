@@ -41,6 +41,7 @@ class OwnScaling(BaseCalibrator):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of features in place of logits
 @parametrize_with_checks([OwnScaling()], expected_failed_checks=expected_failed_checks)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
