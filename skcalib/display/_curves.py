@@ -14,7 +14,7 @@ from skcalib._rows.ranking import distinct_scores
 from skcalib._scores import kernel
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._scores.kernel import SmoothCurve, smooth_curve, normalized_weights
+from skcalib._scores.kernel import SmoothCurve, normalized_weights, smooth_curve
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import NBins, with_groups

@@ -7,7 +7,7 @@ from scipy.special import logit
 from sklearn.base import clone
 
 from skcalib import VennAbersCalibration
-from skcalib._scores.columns import coupled, class_pairs
+from skcalib._scores.columns import class_pairs, coupled
 from skcalib._scores.isotonic import merged
 from skcalib.datasets import make_logits
 
