@@ -41,7 +41,7 @@ def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
             f"This is a figure of the risk of one event, for two classes, got {len(rows.classes)}. "
             "Pass y_true == label and the probabilities of that label."
         )
-    return next(columns_of(None, rows, "binary", None, None, params[2]).each())
+    return next(columns_of(None, rows, "binary", None, None, params[2]).scored())
 
 
 def calibration_slope(

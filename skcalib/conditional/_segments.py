@@ -252,7 +252,7 @@ def segment_cells(
     w = check_weights(sample_weight, n)
     is_kept = None if w is None else (w > 0).astype(float)
     names, members = find_segments(features, n, is_kept, categorical_features, pairs=pairs)
-    scored = columns_of(None, rows, kind, None, None, pos_label).each()
+    scored = columns_of(None, rows, kind, None, None, pos_label).scored()
     return names, [_make_cells(len(names), members, column, groups) for column in scored]
 
 

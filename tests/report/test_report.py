@@ -120,7 +120,7 @@ def test_reports_of_tensors_are_reports_of_arrays(logits3):
     X, y = map(torch.tensor, logits3)
     for given in ((X.requires_grad_(), y), (X, logits3[1]), (logits3[0], y)):
         found = calibration_report(calibrator, *given, figure=Figure()).evaluation
-        np.testing.assert_array_equal(found.after, want.after)
+        np.testing.assert_array_equal(found.P, want.P)
         np.testing.assert_array_equal(found.y, want.y)
 
 
