@@ -19,6 +19,7 @@ from skcalib import metrics
 from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import position
+from skcalib._input.logits import as_floats
 from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
 from skcalib._output import replacing
@@ -548,7 +549,8 @@ def _with_event_second(
 ) -> tuple[Floats, Array]:
     """Return a column of probabilities for each class, with the event as the second of two."""
     rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)
-    P, classes = np.array(rows.X), rows.classes
+    P = as_floats(as_array(y_proba, "y_proba", flat=True), "y_proba", flat=True)
+    classes = rows.classes  # rows has no row of weight 0, and the event as the second of a column
     if P.ndim == 1:
         return np.stack([1 - P, P], axis=1), classes
     if pos_label is not None and position(pos_label, classes) == 0:
