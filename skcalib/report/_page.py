@@ -20,7 +20,7 @@ from . import _pictures
 from ._code import calibrator_code
 from ._numbers import Evaluation
 from ._pictures import as_image, short
-from ._verdict import as_pvalue, signed
+from ._verdict import as_pvalue, counted, signed
 
 # Rows of the tables of classes and segments.
 MOST_TABLE_ROWS = 10
@@ -36,6 +36,7 @@ def report_page(report: Any) -> str:
         "n_samples": f"{rows.n_samples:,}",
         "n_classes": f"{len(rows.classes):,}",
         "date": report.date,
+        "groups": None if rows.groups is None else counted(rows),
         "calibrated": report.calibrator is not None,
         "validated": report.calibrator is None,
         "binary": is_binary,
@@ -197,8 +198,6 @@ def facts(report: Any) -> Iterator[tuple[str, Child]]:
         yield "Rows with the event", f"{rows.counts[1]:,}"
     if rows.sample_weight is not None:
         yield "Effective sample size", f"{rows.n_effective:,.1f}"
-    if rows.groups is not None:
-        yield "Groups", f"{rows.groups.max() + 1:,}"
     if len(rare := rows.classes[rows.counts < 10]):
         yield "Classes with fewer than 10 rows", shown([short(c) for c in rare])
     yield "Bins", f"{rows.n_bins} of equal width"

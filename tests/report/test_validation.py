@@ -127,7 +127,7 @@ def test_a_report_of_groups_counts_groups():
     assert by_group.verdict_[-1].endswith("but 90 groups reveal only large errors.")
     by_row = validated(y, expit(z))
     assert by_row.verdict_[-1].endswith("which does not prove its absence.")
-    assert "90" in Page(by_group.to_html()).section("data")
+    assert "900 held-out rows in 90 groups" in Page(by_group.to_html()).all("header")[0]["text"]
     # Four equal rows of a group count once.
     once, fourfold = validated(y[:200], expit(z[:200])), np.repeat(np.arange(200), 4)
     grouped = validated(y[fourfold], expit(z[fourfold]), groups=fourfold)
