@@ -37,7 +37,7 @@ def both(Z: np.ndarray) -> np.ndarray:
     """Return scores (n, n_scores, n_classes)."""
     Z = Z.astype(float)
     Z = Z[:, :, None] if Z.ndim == 2 else Z
-    return np.concatenate([np.zeros_like(Z), Z], axis=2) if Z.shape[2] == 1 else Z
+    return np.concatenate([0 * Z, Z], axis=2) if Z.shape[2] == 1 else Z
 
 
 def read(folder: Path) -> Iterator[Record]:
@@ -129,7 +129,7 @@ def simulate(name: str, n: int, seed: int) -> Record:
     if kind == "missing together":
         X[(rng.random((total, 1)) < 0.5) & (rng.random(X.shape) < 0.8)] = np.nan
     X = X[:, :, None]
-    X = np.concatenate([np.zeros_like(X), X], axis=2)
+    X = np.concatenate([0 * X, X], axis=2)  # NaN in both columns
     return name, X[:n], y[:n], X[n:], y[n:]
 
 

@@ -32,7 +32,7 @@ class Split(NamedTuple):
 
 
 def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
-    """The splits of a splitter, of a number of folds, or of an iterable of pairs of indices.
+    """Return the splits of a splitter, of a number of folds, or of pairs of indices.
 
     Raises a ValueError for a split without training or test rows.
     """
@@ -56,7 +56,7 @@ def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
 def presence(
     splits: list[Split], y: Array, *, w_train: Floats | None = None, w_test: Floats | None = None
 ) -> tuple[Array, Bools, Bools]:
-    """The classes, and which ones the training and the test rows of each split hold.
+    """Return the classes, and which of them the training and test rows of each split contain.
 
     Raises a ValueError if the training rows of a split hold fewer than two.
     """
@@ -79,7 +79,7 @@ def presence(
 
 
 def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -> list[Split]:
-    """Splits with two classes in the training rows and positive weight in the test rows."""
+    """Return splits with two classes in the training rows and positive weight in the test rows."""
     splits = made_splits(cv, X, y, **params)
     for i, present in enumerate(presence(splits, y, w_train=w, w_test=w)[2]):
         if not present.any():
@@ -91,12 +91,12 @@ def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -
 
 
 def hold_two_classes(y: Array, splits: list[Split]) -> bool:
-    """Whether the training rows of each split hold two classes."""
+    """Return whether the training rows of each split contain two classes."""
     return all((y[train] != y[train[0]]).any() for train, _ in splits)
 
 
 def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
-    """Numbers of the test rows, their first split, and their positions in all test sets."""
+    """Return the test rows, their first split, and their positions in all test sets: (n_test,)."""
     test = np.concatenate([split.test for split in splits])
     fold = np.repeat(np.arange(len(splits)), [len(split.test) for split in splits])
     rows, first = np.unique(test, return_index=True)
@@ -104,7 +104,7 @@ def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
 
 
 def random_splits(rows: Rows, n_folds: int, random_state: Any) -> list[Split]:
-    """Random folds of rows, or folds of groups; from MANY_ROWS rows on, folds of a sample.
+    """Return random folds of rows, or folds of groups; from MANY_ROWS rows on, folds of a sample.
 
     Folds are not stratified: otherwise classes would be as frequent in the test rows as in the
     training rows, unlike in new data, and intercepts of many classes would seem to help. If the
@@ -132,7 +132,7 @@ def random_splits(rows: Rows, n_folds: int, random_state: Any) -> list[Split]:
 
 
 def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[Split]:
-    """Stratified folds, as many as the rarer classes allow, or none for groups, with a warning."""
+    """Return as many stratified folds as rare classes allow, none for groups, and warn."""
     most_frequent = y == np.bincount(y).argmax()
     n_others = int((~most_frequent).sum())
     fewer = 0 if grouped else min(n_folds, n_others, int(most_frequent.sum()))
@@ -153,7 +153,7 @@ def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[
 
 
 def rows_to_split(rows: Rows) -> Indices:
-    """Numbers of the rows that random folds consist of.
+    """Return the numbers of the rows that random folds consist of.
 
     Rows with a single class that is not masked are left out, since all calibrators are certain of
     them. From MANY_ROWS rows on, the numbers are a random sample. It is large enough for 500 rows
@@ -173,7 +173,7 @@ def rows_to_split(rows: Rows) -> Indices:
 
 
 def forward_splits(rows: Rows) -> list[Split]:
-    """Five splits of rows in time order: training rows are earlier than test rows.
+    """Return five splits of rows in time order: training rows are earlier than test rows.
 
     The time of a group is the position of its first row, so that no group is split.
     """

@@ -64,14 +64,14 @@ class BaseCalibrator(
 
     @abstractmethod
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        """Fitted attributes by name, from rows of logits, class indices and positive weights.
+        """Return fitted attributes by name from rows of logits, class indices and positive weights.
 
         A logit of -inf masks the class in its row, and is never the logit of the label.
         """
 
     @abstractmethod
     def _calibrate(self, Z: Floats) -> Floats:
-        """Calibrated logits of a block of finite logits, of the same shape and dtype.
+        """Return calibrated logits of a block of finite logits (m, K), of the same shape and dtype.
 
         If there is a fitted ``smoothing_``, the base class mixes their probabilities with this
         share of the uniform distribution, unless ``_is_smoothed`` is False.
@@ -125,7 +125,7 @@ class BaseCalibrator(
         return set_fitted(self, X, rows.classes, self._fit(rows))
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Calibrated logits.
+        """Return calibrated logits.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class BaseCalibrator(
         return predictions(self, X, calibrated_logits)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Calibrated probabilities, the softmax of the calibrated logits.
+        """Return calibrated probabilities, the softmax of the calibrated logits.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class BaseCalibrator(
         return predictions(self, X, probabilities)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of the calibrated probabilities, accurate also where these round to 0 or 1.
+        """Return the logarithm of calibrated probabilities, accurate also near 0 and 1.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class BaseCalibrator(
         return predictions(self, X, log_probabilities)
 
     def predict(self, X: ArrayLike) -> Array:
-        """The most probable class of each row.
+        """Return the most probable class of each row.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class BaseCalibrator(
         return predictions(self, X, most_probable)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of the most probable classes.
+        """Return the accuracy of the most probable classes.
 
         Parameters
         ----------
@@ -221,9 +221,15 @@ Calibrator = TypeVar("Calibrator", bound=BaseCalibrator)
 def set_fitted(
     calibrator: Calibrator, X: Any, classes: Array, fitted: dict[str, Any]
 ) -> Calibrator:
-    """Replace all fitted attributes of a calibrator, and record the columns of ``X``."""
-    for name in [name for name in vars(calibrator) if name.endswith("_")]:
-        delattr(calibrator, name)
+    """Replace the fitted attributes of a calibrator, and record the columns of ``X``.
+
+    Attributes of an earlier fit that the class declares by annotations are deleted.
+    """
+    calibrator.__dict__.pop("feature_names_in_", None)
+    for kind in type(calibrator).__mro__:
+        for name in vars(kind).get("__annotations__", ()):
+            if name.endswith("_"):
+                calibrator.__dict__.pop(name, None)
     if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
         calibrator.n_features_in_ = X.shape[1]
     else:
@@ -312,7 +318,7 @@ def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
-    """Weighted share of right predictions, from labels and weights of any kind."""
+    """Return the weighted share of correct predictions, for labels and weights of any kind."""
     # Dask collections are loaded.
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
@@ -323,7 +329,7 @@ def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
 
 
 def labels_of(classes: Array, S: Floats) -> Any:
-    """The class of the largest score of each row (m, K); for a tensor a tensor, unless of text."""
+    """Return the class of the largest score of each row (m, K); text is never a tensor."""
     best = arrays.namespace(S).argmax(S, axis=1)
     is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
     return classes[on_host(best)] if is_text else arrays.take(classes, best)
@@ -353,7 +359,7 @@ class IncreasingMap:
 
     @available_if(_check_increasing)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Raw log-odds of calibrated log-odds, such as the raw score at a calibrated threshold.
+        """Return raw log-odds of calibrated log-odds, such as the raw score at a threshold.
 
         It is available after a fit to one column. The result is the smallest raw log-odds with
         calibrated log-odds of at least ``X``, which serves step functions as well. The function is

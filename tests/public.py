@@ -41,6 +41,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 import skcalib
+from skcalib.base import BaseCalibrator
 from skcalib.datasets import make_logits
 
 N = 60
@@ -154,6 +155,7 @@ def _online():
 
 # Objects whose classes need arguments, or stand-ins of slow ones.
 OBJECTS = {
+    "BaseCalibrator": skcalib.Uncalibrated,  # the abstract class has no objects
     "CalibratedClassifier": lambda: skcalib.CalibratedClassifier(LogisticRegression(), cv=2),
     "CalibrationMonitor": lambda: skcalib.monitor.CalibrationMonitor([0, 1]),
     "CalibratorComparison": lambda: skcalib.compare_calibrators(
@@ -258,7 +260,8 @@ def _registry():
     """All public functions, classes and methods, by the name of the call."""
     found, seen = {}, set()
     for member in (getattr(module, name) for module in _modules() for name in module.__all__):
-        if member in seen or not (inspect.isfunction(member) or inspect.isclass(member)):
+        is_call = inspect.isfunction(member) or inspect.isclass(member)
+        if member in seen or not is_call or member is BaseCalibrator:  # without a fit
             continue
         seen.add(member)
         name = member.__name__

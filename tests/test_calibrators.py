@@ -569,6 +569,8 @@ BAD_PARAMETERS = {
 }
 # Parameters that the tests of single calibrators cover.
 OTHER_PARAMETERS = {
+    "after",
+    "before",
     "calibrators",
     "categorical_features",
     "classes",

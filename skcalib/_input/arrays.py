@@ -57,7 +57,7 @@ def as_array(
     flat: bool = False,
     tensors: bool = False,
 ) -> Any:
-    """Logits or probabilities as an array; data frames and Dask collections stay as they are.
+    """Return logits or probabilities as an array; data frames and Dask collections are unchanged.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _check_not_ragged(x: Any, name: str) -> None:
 
 
 def column_names(x: Any) -> list[Any]:
-    """Names of the columns of a data frame or a pyarrow table; an empty list for other objects."""
+    """Return the column names of a data frame or a pyarrow table; an empty list for others."""
     names = getattr(x, "column_names", None)
     return list(getattr(x, "columns", ()) if names is None else names)
 
@@ -158,7 +158,7 @@ def _check_not_batches(x: Any, name: str) -> None:
 
 
 def as_numpy(x: Any, name: str) -> Any:
-    """Lists and tensors as arrays of the same dtype, other objects unchanged.
+    """Return lists and tensors as arrays of the same dtype, and other objects unchanged.
 
     scikit-learn would convert objects without a NumPy dtype, such as tensors, to float64.
     """
@@ -199,5 +199,5 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
 
 
 def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
-    """Result of ``f(*inputs)``, or the inputs if one is a Dask collection."""
+    """Return ``f(*inputs)``, or the inputs if one is a Dask collection."""
     return inputs if any(map(is_dask, inputs)) else f(*inputs)

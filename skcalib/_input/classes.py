@@ -38,7 +38,7 @@ LEAST_EXPECTED = 5.0
 
 
 def ordered_categories(y: Any) -> Labels | None:
-    """Categories in their order, if ``y`` is an ordered column of pandas or polars."""
+    """Return the categories in their order if ``y`` is an ordered column of pandas or polars."""
     columns = column_names(y)
     dtype = getattr(y[columns[0]] if len(columns) == 1 else y, "dtype", None)
     if getattr(dtype, "ordered", False):  # pandas
@@ -57,7 +57,7 @@ def resolve_classes(
     categories: Labels | None = None,
     proba: bool = False,
 ) -> Labels:
-    """Labels in the order of the columns.
+    """Return the labels in the order of the columns.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
 def _check_classes(
     classes: Labels, present: Labels, n_classes: int, columns: str, name: str
 ) -> Labels:
-    """The classes that the user named; a ValueError unless each column has one of its own."""
+    """Return the classes that the user named, or raise a ValueError unless each column has one."""
     if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
         raise ValueError(
             f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
@@ -275,7 +275,7 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
 
 
 def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
-    """Place of the first name that differs if names are the labels in another order, else None."""
+    """Return the position of the first moved name if names are labels in another order, or None."""
     names, labels = list(map(_as_name, names)), list(map(_as_name, labels))
     if set(names) != set(labels):
         names, labels = without_shared_ends(names), without_shared_ends(labels)
@@ -286,7 +286,7 @@ def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
 
 
 def _as_name(label: Any) -> str:
-    """Label as text; a whole float without its decimal point."""
+    """Return a label as text, and a whole float without its decimal point."""
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
@@ -358,7 +358,7 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
 
 
 def _ignored_label(classes: Labels) -> str:
-    """Message for integers that are column numbers except one, which may mark rows to ignore.
+    """Return a message if all integers but one are column numbers: it may mark rows to ignore.
 
     Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1, nor are two labels, such as 0
     and 255 of black and white pixels, unless one is -100, which torch ignores.

@@ -25,7 +25,7 @@ FEW_CLASSES, FEW_ROWS = 4, 5
 
 
 def without_shared_ends(names: list[str]) -> list[str]:
-    """Names without their common prefix and suffix, as "a" and "b" for "p(a)" and "p(b)"."""
+    """Return names without common prefix and suffix, as "a" and "b" for "p(a)" and "p(b)"."""
     start = _shared_start(names)
     names = [name[start:] for name in names]
     end = _shared_start([name[::-1] for name in names])
@@ -33,13 +33,13 @@ def without_shared_ends(names: list[str]) -> list[str]:
 
 
 def _shared_start(names: list[str]) -> int:
-    """Length of the common prefix."""
+    """Return the length of the common prefix."""
     letters = enumerate(zip(*names, strict=False))
     return next((k for k, ones in letters if len(set(ones)) > 1), min(map(len, names)))
 
 
 def numeric_order(names: list[str]) -> list[str]:
-    """Names in the order of the numbers in them; unchanged if some have no number.
+    """Return names sorted by the numbers in them; unchanged if some have no number.
 
     The order of text puts "10" before "2", and "class 10" before "class 2". Names with different
     letters are unchanged.
@@ -54,7 +54,7 @@ def numeric_order(names: list[str]) -> list[str]:
 
 
 def largest_columns(X: Floats) -> Indices:
-    """Column of the largest value of each row; of two for log-odds (n, 1), probabilities (n,)."""
+    """Return the column of the largest value of each row (n,), of two for log-odds (n, 1)."""
     if X.ndim == 1:
         return (X > 0.5).astype(np.intp)
     if X.shape[1] > 2:
@@ -64,7 +64,7 @@ def largest_columns(X: Floats) -> Indices:
 
 
 def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
-    """Columns that the classes have in the order that agrees best with the rows, or None.
+    """Return the columns of the classes in the order that agrees best with the rows, or None.
 
     The best assignment of columns to classes is found in every second row and tested in the other
     rows, each cycle of exchanged columns by itself. For up to four classes, all rows serve both.
@@ -142,7 +142,7 @@ def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[fl
 
 
 def _excess(table: Array, columns: Indices) -> float:
-    """Excess of the count of each row in its column over chance, in standard deviations.
+    """Return the excess of the counts in chosen columns over chance, in standard deviations.
 
     Chance is a random permutation of the labels, so a bias towards a class has no excess. The
     variance is increased by one, so a few rows are not significant.

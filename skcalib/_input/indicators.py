@@ -23,20 +23,20 @@ from .labels import are_missing, shown
 
 
 def has_columns(y: Any) -> bool:
-    """Whether labels are sparse, or have more than one column."""
+    """Return whether labels are sparse, or have more than one column."""
     shape: tuple[int, ...] = getattr(as_numpy(y, "y"), "shape", ())
     return issparse(y) or (len(shape) == 2 and shape[1] > 1)
 
 
 def takes_indicator(estimator: Any) -> bool:
-    """Whether a classifier takes several labels per row, by its tags."""
+    """Return whether a classifier takes several labels per row, by its tags."""
     tags = get_tags(estimator)
     is_multilabel = tags.classifier_tags is not None and tags.classifier_tags.multi_label
     return bool(tags.target_tags.multi_output or is_multilabel)
 
 
 def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bools:
-    """Indicator matrix (n, n_labels) as booleans; a ValueError for other labels.
+    """Return an indicator matrix (n, n_labels) as booleans, or raise a ValueError for other labels.
 
     Entries that are ``unknown``, (n, 1) or (n, n_labels), may have any value, and become False.
     """
@@ -70,7 +70,7 @@ def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bo
 
 
 def names_of_labels(y: Any, n_labels: int) -> Array:
-    """Names of the columns of a data frame of indicators, or column numbers."""
+    """Return the column names of a data frame of indicators, or column numbers."""
     names = column_names(y)
     return np.asarray(names) if names else np.arange(n_labels)
 
@@ -91,7 +91,7 @@ def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y"
 
 
 def as_columns(x: Any, name: str, remedy: str) -> Any:
-    """Array on the host with one column for each label; a ValueError for two columns for each.
+    """Return an array on the host with a column for each label, or raise a ValueError for two.
 
     Data frames are unchanged.
     """

@@ -38,7 +38,7 @@ SEVERAL_LABELS = (
 
 
 def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
-    """Labels of rows as an array in one dimension.
+    """Return the labels of rows as an array in one dimension.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
 
 
 def exact(values: Any, name: str) -> Labels:
-    """Labels as an array of any shape, each unchanged; a ValueError for invalid labels."""
+    """Return labels as an array of any shape, unchanged, or raise a ValueError."""
     array = as_numpy(values, name)
     if isinstance(array, list | tuple):  # parts of different lengths, which are no array
         raise ValueError(
@@ -105,7 +105,7 @@ def exact(values: Any, name: str) -> Labels:
 
 
 def _exact_objects(labels: Labels, name: str) -> Labels:
-    """Labels as integers or booleans if all are; a ValueError for labels that cannot be sorted."""
+    """Return labels as integers or booleans if all are, or raise a ValueError for mixed types."""
     flat = labels.ravel().tolist()
     try:
         distinct = set(flat)
@@ -122,7 +122,7 @@ def _exact_objects(labels: Labels, name: str) -> Labels:
 
 
 def are_missing(x: Array) -> Bools:
-    """Which values are None, NaN, NaT or pandas.NA, for an array of any shape."""
+    """Return which values of an array of any shape are None, NaN, NaT or pandas.NA."""
     if x.dtype.kind != "O":
         return np.not_equal(x, x)  # only NaN and NaT are not themselves
     return np.frompyfunc(_is_missing, 1, 1)(x).astype(bool)
@@ -145,7 +145,7 @@ def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
 
 
 def shown(labels: Any) -> str:
-    """Text of the first labels and of the number of other labels, for messages."""
+    """Return the first labels and the number of other labels as text, for messages."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     first = [v.item() if isinstance(v, np.generic) else v for v in values[:SHOWN_LABELS]]
     more = len(values) - len(first)
@@ -153,7 +153,7 @@ def shown(labels: Any) -> str:
 
 
 def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
-    """Both arrays; as objects if NumPy would convert integers to floats, or numbers to strings."""
+    """Convert both arrays to one dtype: objects where NumPy would make floats or strings."""
     kinds = {a.dtype.kind, b.dtype.kind}
     kind = np.result_type(a, b).kind
     if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
@@ -162,14 +162,14 @@ def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
 
 
 def not_among(labels: Labels, classes: Labels) -> Labels:
-    """Sorted distinct labels that are not among the classes."""
+    """Return the sorted distinct labels that are not among the classes."""
     known = set(classes.tolist())
     distinct = np.unique(labels)
     return distinct[[label not in known for label in distinct.tolist()]]
 
 
 def distinct_labels(labels: Labels) -> Labels:
-    """Sorted distinct labels."""
+    """Return the sorted distinct labels."""
     are_integers = labels.dtype.kind in "iu" and labels.size
     if are_integers and labels.min() >= 0 and labels.max() < MANY_LABELS:
         # Counting is several times faster than sorting.
@@ -185,7 +185,7 @@ def distinct_labels(labels: Labels) -> Labels:
 
 
 def encode(labels: Labels, classes: Labels) -> Indices:
-    """Index of each label in ``classes``; -1 for other labels."""
+    """Return the index of each label (n,) in ``classes`` (K,), and -1 for other labels."""
     last = len(classes) - 1
     are_integers = labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and labels.size
     inside = are_integers and labels.min() >= 0 and labels.max() <= last

@@ -46,7 +46,7 @@ CLIP_FIRST = (
 def as_floats(
     x: Any, name: str, *, flat: bool = False, estimator: str | None = None, least_rows: int = 1
 ) -> Floats:
-    """Array in two dimensions, or also in one if ``flat``. Values may be invalid."""
+    """Return an array in two dimensions, or also in one if ``flat``. Values may be invalid."""
     dimensions = (1, 2) if flat else (2,)
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
@@ -88,7 +88,7 @@ def check_no_dates(x: Any, name: str) -> None:
 
 
 def check_finite(Z: Floats) -> bool:
-    """Whether some class is masked; a ValueError for invalid logits.
+    """Return whether some class is masked, or raise a ValueError for invalid logits.
 
     Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, and
     log-odds of -inf.
@@ -132,7 +132,7 @@ def check_not_tiny(Z: Floats) -> None:
 
 
 def are_probabilities(P: Floats) -> bool:
-    """Whether rows (n, K) are non-negative and sum to one, or one column is between 0 and 1."""
+    """Return whether rows (n, K) are non-negative and sum to one, or a column is in [0, 1]."""
     xp = arrays.namespace(P)
     if _has_negative(P):
         return False
@@ -143,14 +143,14 @@ def are_probabilities(P: Floats) -> bool:
 
 
 def _has_negative(X: Floats) -> bool:
-    """Whether some number is negative, or NaN."""
+    """Return whether some number is negative or NaN."""
     xp = arrays.namespace(X)
     # Logits are usually negative in some of the first rows, so few calls look at all rows.
     return bool(xp.min(X[: min(100, X.shape[0]), ...]) < 0 or not xp.min(X) >= 0)
 
 
 def kinds_of_probabilities(X: Floats) -> frozenset[str]:
-    """Kinds that all rows of logits may be of: "probabilities", "percentages", "sigmoids"."""
+    """Return what all rows of logits may be: "probabilities", "percentages", "sigmoids"."""
     xp = arrays.namespace(X)
     if _has_negative(X):
         return frozenset()
@@ -253,7 +253,7 @@ SMALL_SHARE = 0.02
 def check_weights(
     sample_weight: ArrayLike | None, n_rows: int, *, part: bool = False
 ) -> Floats | None:
-    """Weights as a float64 array of shape (n_rows,), or None if there are none.
+    """Return weights as a float64 array of shape (n_rows,), or None if there are none.
 
     Weights may all be zero if the rows are a ``part``.
     """
@@ -307,7 +307,7 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
 
 
 def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
-    """Rows of positive weight. Logits of other rows must not matter: 0 times infinity is NaN."""
+    """Leave out rows of zero weight, whose logits must not matter: 0 times infinity is NaN."""
     if w is None or w.all():
         return y, X, w
     kept = np.flatnonzero(w > 0)

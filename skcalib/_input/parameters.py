@@ -63,6 +63,6 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
-    """Weight of the uniform distribution: the parameter, or the weight of one row for "auto"."""
+    """Return the share of the uniform distribution: the parameter, or 1 / (N + 1) for "auto"."""
     check_real("smoothing", smoothing, high=1, closed=True, option="auto")
     return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)

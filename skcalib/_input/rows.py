@@ -127,7 +127,7 @@ def check_fitted(estimator: Any) -> None:
 
 
 def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
-    """Logits with the columns that the estimator was fitted to. Values may be invalid."""
+    """Return logits with the columns that the estimator was fitted to. Values may be invalid."""
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
     if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
         return as_floats(X, "X", estimator=type(estimator).__name__)
@@ -151,7 +151,7 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
 
 
 def _has_fractions(x: Any, name: str) -> bool:
-    """Whether an array in memory holds a number that is not whole."""
+    """Return whether an array in memory contains a number that is not whole."""
     values = as_numpy(x, name)
     if is_dask(values) or issparse(values):
         return False
@@ -200,7 +200,7 @@ class RowStatistics:
 def check_rows(
     X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
 ) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
-    """Logits, labels and weights of the rows of positive weight, and statistics of them.
+    """Return logits, labels and weights of the rows of positive weight, and their statistics.
 
     With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure.
     """
@@ -248,7 +248,7 @@ def check_rows(
 def check_unlabelled(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
-    """Logits and weights of rows for a fitted calibrator, and statistics of them."""
+    """Return logits and weights of rows for a fitted calibrator, and their statistics."""
     Z = logits_for(estimator, X, least_rows=1)
     masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
     w = check_weights(sample_weight, len(Z), part=True)
@@ -265,7 +265,7 @@ def check_unlabelled(
 def checked_rows(
     check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
 ) -> tuple[Rows, Any]:
-    """Rows of the arrays, and the statistics, that ``check`` returns for the inputs.
+    """Return rows of the arrays that ``check`` returns for the inputs, and its statistics.
 
     Dask collections are checked chunk by chunk on the workers, and the statistics of the chunks are
     added: see :func:`~.dask.checked_chunks`.

@@ -118,7 +118,7 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
     # One confidence for all predictions: the smoothed accuracy; other classes share the rest.
     p = (accuracy * N + 1) / (N + 2)
     other = (1 - p) / max(math.exp(entropy) - 1, np.finfo(float).tiny)
-    loss = rows.sum(partial(mixture_derivatives, plain.value, 0.0))[0] / N
+    loss = rows.sum(partial(log_loss, plain.value)) / N
     if p <= other or loss <= -p * math.log(p) - (1 - p) * math.log(other):
         return plain
     return _fit_mixture(rows, smoothing, plain)
@@ -231,6 +231,15 @@ def _moments(S: Floats) -> list[Floats]:
     return [np.multiply(A, S, out=A).sum(axis=1) / total for _ in range(3)]
 
 
+def log_loss(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
+    """Return the summed log loss of ``softmax(b Z)``. ``Z`` is (m, K); ``y`` and ``w`` are (m,)."""
+    Z = arrays.both_columns(Z)
+    S = b * (Z - Z.max(axis=1, keepdims=True))
+    losses = np.log(np.exp(S).sum(axis=1)) - S[np.arange(len(y)), y]
+    loss: Floats = arrays.weighted_sum(losses, w)
+    return loss
+
+
 def mixture_derivatives(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
     """Return the summed log loss of a mixture, and its derivative by ``log b``: (2,).
 
@@ -245,8 +254,7 @@ def mixture_derivatives(b: float, share: float, Z: Floats, y: Indices, w: Floats
     A = np.exp(S)
     total = A.sum(axis=1)
     log_scaled = math.log1p(-share) + label - np.log(total)
-    with np.errstate(divide="ignore"):  # of a share of 0
-        log_p = np.logaddexp(log_scaled, np.log(share / n_classes))
+    log_p = np.logaddexp(log_scaled, np.log(share / n_classes))
     slope = np.exp(log_scaled - log_p) * ((A * S).sum(axis=1) / total - label)
     return arrays.weighted_sum(np.column_stack([-log_p, slope]), w)
 

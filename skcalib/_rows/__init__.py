@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 from numpy.typing import ArrayLike
 
 from .arrays import Array, Bools, Floats, Indices, both_columns, namespace, on_host
@@ -17,11 +14,3 @@ __all__ = [
     "both_columns", "map_blocks", "namespace", "on_host", "thin", "with_one_blas_thread",
     "with_one_openmp_thread",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Return the functions of input by their old names, until all imports have moved."""
-    if name in ("as_array", "as_numpy", "check_in_memory", "checked_rows"):
-        module = "rows" if name == "checked_rows" else "arrays"
-        return getattr(import_module(f"skcalib._input.{module}"), name)
-    raise AttributeError(name)

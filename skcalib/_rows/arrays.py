@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
 
-# The uniform distribution adds at least this to a probability.
+# Smallest share of the uniform distribution, so that no probability is exactly 0.
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -35,7 +35,7 @@ def is_foreign(x: Any) -> bool:
 
 
 def namespace(x: Any) -> Any:
-    """The module with the operations of an array: ``numpy``, or the namespace of a tensor."""
+    """Return the module with the operations of an array: ``numpy``, or that of a tensor."""
     if isinstance(x, np.ndarray | np.generic):
         return np
     if get_config()["array_api_dispatch"]:
@@ -49,7 +49,7 @@ def namespace(x: Any) -> Any:
 
 
 def perhaps(condition: Any) -> bool:
-    """Whether a condition on data holds, or may hold because the data are not in NumPy.
+    """Return whether a condition on data holds, or may hold because the data are not in NumPy.
 
     A condition on a tensor would wait for the device, and a graph has no data.
     """
@@ -62,7 +62,7 @@ def library_of(xp: Any) -> str:
 
 
 def like(value: Any, x: Any, dtype: Any = None) -> Any:
-    """A number or a NumPy array, in the library and on the device of the array ``x``.
+    """Return a number or a NumPy array in the library and on the device of the array ``x``.
 
     Arrays of that library stay where they are. ``dtype`` is a type of that library, by default the
     type of the value.
@@ -89,39 +89,39 @@ def on_host(x: Any) -> Any:
 
 
 def at_least(x: Any, low: float) -> Any:
-    """Entries of ``x``, or ``low`` where they are less."""
+    """Return the entries of ``x``, or ``low`` where they are smaller."""
     if isinstance(x, np.ndarray):
         return np.maximum(x, low)
     return namespace(x).clip(x, low, None)  # maximum of torch takes no number
 
 
 def at_most(x: Any, high: float) -> Any:
-    """Entries of ``x``, or ``high`` where they are larger."""
+    """Return the entries of ``x``, or ``high`` where they are larger."""
     return np.minimum(x, high) if isinstance(x, np.ndarray) else namespace(x).clip(x, None, high)
 
 
 def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays joined along an axis."""
+    """Join arrays along an axis."""
     xp = namespace(arrays[0])
     return (np.concatenate if xp is np else xp.concat)(arrays, axis=axis)
 
 
 def take(values: Any, index: Any) -> Any:
-    """``values[index]`` along the first axis, in the library of the indices (m,)."""
+    """Return ``values[index]`` along the first axis, in the library of the indices (m,)."""
     if isinstance(index, np.ndarray):
         return values[index]
     return namespace(index).take(like(values, index), index, axis=0)
 
 
 def astype(x: Any, dtype: Any) -> Any:
-    """The array in another type of its library; itself if it has that type."""
+    """Convert an array to another dtype of its library."""
     if isinstance(x, np.ndarray | np.generic):
         return x.astype(dtype, copy=False)
     return namespace(x).astype(x, dtype, copy=False)
 
 
 def double(A: Array) -> Array:
-    """The array in double precision."""
+    """Convert an array to double precision."""
     if isinstance(A, np.ndarray | np.generic):
         return A.astype(np.float64, copy=False)
     if "mps" in str(A.device):  # devices of Apple have no double precision
@@ -130,12 +130,12 @@ def double(A: Array) -> Array:
 
 
 def smallest_normal(x: Any) -> float:
-    """The smallest positive normal number in the precision of ``x``."""
+    """Return the smallest positive normal number in the precision of ``x``."""
     return float(namespace(x).finfo(x.dtype).smallest_normal)
 
 
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:
-    """Context that makes torch compute in the precision of a tensor, also within its autocast."""
+    """Return a context in which torch computes in the precision of a tensor, also in autocast."""
     xp = namespace(x)
     if library_of(xp) != "torch":
         return nullcontext()
@@ -144,7 +144,7 @@ def in_full_precision(x: Any) -> AbstractContextManager[Any]:
 
 
 def both_columns(Z: Array) -> Array:
-    """Logits with one column per class: one column ``z`` stands for ``(0, z)``."""
+    """Return logits (m, K) with one column per class: one column ``z`` stands for ``(0, z)``."""
     if Z.shape[1] > 1:
         return Z
     if not isinstance(Z, np.ndarray):
@@ -156,12 +156,12 @@ def both_columns(Z: Array) -> Array:
 
 
 def in_columns_of(Z: Array, L: Array) -> Array:
-    """Logits ``L`` of all classes, as log-odds (m, 1) if ``Z`` has a single column."""
+    """Return logits ``L`` (m, K), as log-odds (m, 1) if ``Z`` has a single column."""
     return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
 
 def is_event(y: Array, n_maps: int) -> Array:
-    """Whether the label of each row is the class of each map: (m, n_maps).
+    """Return whether the label of each row is the class of each map: (m, n_maps).
 
     A single map is for the second of two classes.
     """
@@ -169,7 +169,7 @@ def is_event(y: Array, n_maps: int) -> Array:
 
 
 def softmax(S: Array) -> Array:
-    """Probabilities of all classes (m, K), for their logits, or for log-odds (m, 1) of two.
+    """Return probabilities of all classes (m, K) for logits, or for log-odds (m, 1) of two.
 
     ``scipy.special.softmax`` takes several times as long for few columns.
     """
@@ -184,7 +184,7 @@ def softmax(S: Array) -> Array:
 
 
 def log_softmax(S: Array) -> Array:
-    """Log-probabilities of all classes (m, K), finite except for masked classes."""
+    """Return log-probabilities of all classes (m, K), finite except for masked classes."""
     both = both_columns(S)
     xp = namespace(both)
     if hasattr(xp, "log_softmax"):
@@ -194,7 +194,7 @@ def log_softmax(S: Array) -> Array:
 
 
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
-    """Result of ``f`` for finite logits, clipped to finite numbers, and -inf for masked classes."""
+    """Return ``f`` of finite logits (m, K), clipped, with -inf for masked classes."""
     # A quarter of the range, so that differences of two logits are finite as well.
     xp = namespace(Z)
     largest = float(xp.finfo(Z.dtype).max) / 4
@@ -217,7 +217,7 @@ def masked_logits(Z: Floats) -> Floats:
 
 
 def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
-    """Probabilities and a share of the uniform ones; 0 for masked classes, -inf in ``L``."""
+    """Add a share of the uniform distribution over the classes that are not -inf in ``L``."""
     xp = namespace(P)
     if not perhaps(xp.min(L) == -np.inf):
         P += max(smoothing / P.shape[1], TINY)
@@ -228,7 +228,7 @@ def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
 
 
 def mix_logits(Z: Floats, smoothing: float) -> Floats:
-    r"""Logits of the mixture, for logits ``Z`` (m, K), or (m, 1) for log-odds of two classes.
+    r"""Return logits of the mixture for logits ``Z`` (m, K), or log-odds (m, 1) of two classes.
 
     .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
 
@@ -262,7 +262,7 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
 
 
 def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
-    """Probabilities (m, K) of the mixture, for logits (m, K), or (m, 1) for log-odds of two."""
+    """Return probabilities (m, K) of the mixture for logits (m, K), or log-odds (m, 1) of two."""
     P = softmax(Z)
     if smoothing > 0:
         P = _plus_uniform(P * (1 - smoothing), Z, smoothing)
@@ -270,24 +270,24 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
 
 
 def of_labels(S: Array, y: Array) -> Array:
-    """The entry of each row (m, K) in the column of its class index: (m,)."""
+    """Return the entry of each row (m, K) in the column of its class index: (m,)."""
     return S[np.arange(len(S)), y]
 
 
 def weighted_sum(values: Array, w: Array | None = None) -> Any:
-    """Weighted sum in double precision of one value per row, or of each column of several."""
+    """Return the weighted sum over rows of values (m,) or (m, d), in double precision."""
     return values.sum(axis=0, dtype=np.float64) if w is None else w @ values
 
 
 def searchsorted(edges: Floats, x: Array) -> Array:
-    """Number of the edges, which are sorted, below each number of a tensor."""
+    """Return the number of sorted edges below each number of a tensor."""
     x = double(x)
     x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns of others
     return namespace(x).searchsorted(like(edges, x), x)
 
 
 def bincount(index: Array, values: Any, n: int) -> Floats:
-    """Sum of the values at each index below ``n``: float64 (n,). For no values, their number.
+    """Return the sum of the values at each index below ``n``, or their number: float64 (n,).
 
     Values have the shape of the indices, or are broadcast to it.
     """

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def max_threads() -> int:
-    """Number of usable cores, or ``OMP_NUM_THREADS`` if that is smaller.
+    """Return the number of usable cores, or ``OMP_NUM_THREADS`` if it is smaller.
 
     joblib sets this variable in its worker processes.
     """
@@ -27,13 +27,13 @@ def max_threads() -> int:
 
 @cache
 def _cores() -> int:
-    """Number of cores that this process may use; cached, since joblib reads files."""
+    """Return the number of cores of this process; cached, since joblib reads files."""
     return int(joblib.cpu_count())
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Controller of the loaded libraries; cached, since the search takes a millisecond."""
+    """Return the controller of the loaded libraries; cached, since a search takes a millisecond."""
     return ThreadpoolController()
 
 

@@ -84,7 +84,7 @@ def are_single(x: Floats) -> bool:
 
 
 def rounding(p: Floats, dtype: DTypeLike) -> Floats:
-    """Bound on the rounding error of probabilities after a logarithm and an exponential."""
+    """Return a bound on rounding errors of probabilities after a logarithm and an exponential."""
     # The relative error of the exponential of z is |z| times the relative error of z.
     log = np.log(np.maximum(p, np.finfo(np.float64).tiny))
     return 4 * float(np.finfo(dtype).eps) * p * (1 - log)

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_real
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows
@@ -23,7 +24,7 @@ from skcalib.metrics._groups import (
     sums_by_group,
     warn_of_few_events,
 )
-from skcalib.metrics._input import check_input, columns_of
+from skcalib.metrics._input import columns_of
 from skcalib.metrics._proper_scores import bounded
 from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
 
@@ -34,13 +35,13 @@ SINGULAR = 1e-9
 def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
     """Risks and events of rows of two classes, in memory, for weights, labels and pos_label."""
     check_in_memory((y_true, y_proba, params[0]))
-    rows = check_input(y_true, y_proba, *params)
+    rows = check_measure(y_true, y_proba, *params)
     if len(rows.classes) != 2:
         raise ValueError(
             f"This is a figure of the risk of one event, for two classes, got {len(rows.classes)}. "
             "Pass y_true == label and the probabilities of that label."
         )
-    return next(columns_of(None, rows, "binary", None, None, params[2]).each())
+    return next(columns_of(None, rows, "binary", None, None, params[2]).scored())
 
 
 def calibration_slope(

@@ -324,6 +324,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         return self._only("calibrators_")
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("estimator_", "calibrator_"):  # the property has raised an AttributeError
+            return self._only(f"{name[:-1]}s_")
         if name in ("calibrated_classifiers_", "feature_importances_", "coef_", "intercept_"):
             raise AttributeError(
                 f"{type(self).__name__} has no {name}: the fitted classifiers are in estimators_, "

@@ -17,12 +17,13 @@ from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.logits import check_weights
+from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Indices
 from skcalib._scores.columns import Scored
 from skcalib.conditional._columns import LEAST_WEIGHT, fitted_columns
 from skcalib.metrics._groups import Random, group_numbers
-from skcalib.metrics._input import Kind, check_draws_labels, check_input, columns_of
+from skcalib.metrics._input import Kind, check_draws_labels, columns_of
 from skcalib.metrics._inversion import p_value, ratio
 from skcalib.metrics._resampling import ROUNDING_ERROR, label_draws
 
@@ -246,12 +247,12 @@ def segment_cells(
     check_in_memory([*arguments, features])
     y_true, y_proba, kind, sample_weight, labels, pos_label = arguments
     check_draws_labels(kind, "multicalibration_error")
-    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
+    rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label, kind)
     n = np.shape(y_proba)[0]
     w = check_weights(sample_weight, n)
     is_kept = None if w is None else (w > 0).astype(float)
     names, members = find_segments(features, n, is_kept, categorical_features, pairs=pairs)
-    scored = columns_of(None, rows, kind, None, None, pos_label).each()
+    scored = columns_of(None, rows, kind, None, None, pos_label).scored()
     return names, [_make_cells(len(names), members, column, groups) for column in scored]
 
 

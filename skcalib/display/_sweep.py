@@ -14,13 +14,13 @@ from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
+from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
 from skcalib._output import briefly, drawing
 from skcalib._rows import Floats, both_columns, on_host
 from skcalib._scores.columns import Scored
 from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.metrics._curve import NBins
-from skcalib.metrics._input import check_input
 from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 
@@ -259,12 +259,12 @@ class TemperatureSweepDisplay(drawing.Display):
             As :meth:`from_logits`, and for numbers that are no probabilities.
         """
         check_in_memory((y_true, y_proba, sample_weight))
-        rows = check_input(y_true, y_proba, sample_weight, labels, pos_label)
+        rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)
         P, y, w = rows.X, rows.y, rows.w
         P = np.asarray(P, dtype=np.float64)
         P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
         X = np.log(np.maximum(P, np.finfo(np.float64).tiny))
-        with ignored(ColumnOrderWarning):  # check_input has warned
+        with ignored(ColumnOrderWarning):  # check_measure has warned
             sweep = _sweep(X, rows.classes[y], w, rows.classes, n_bins, temperatures)
         return cls(*sweep).plot(ax, legend=legend)
 

@@ -164,6 +164,12 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
         Z = output_of(member, calibrated_logits, Z)
     if not isinstance(last, MultiLabelCalibrator):
         return {name: output_of(last, OUTPUTS[name], Z) for name in names}
+    if last.increasing:
+        raise TypeError(
+            "to_onnx takes a MultiLabelCalibrator with increasing=False only, got increasing=True. "
+            "Export with set_params(increasing=False), and replace rows of probabilities that fall "
+            "after the model."
+        )
     outputs = OUTPUTS | {"label": probabilities}
     traced = {name: _multilabel_output(last.calibrators_, outputs[name], Z) for name in names}
     if "label" in names:

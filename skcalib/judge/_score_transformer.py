@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.special import logit
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
@@ -28,10 +29,15 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
 
     .. math:: z = \log \frac{s - \text{low} + h / 2}{\text{high} - s + h / 2} ,
 
-    which are finite at both ends of the scale. One column of log-probabilities, such as the mean
-    log-probability l of the tokens of an answer, becomes :math:`\log (e^l / (1 - e^l))`. Several
-    columns are log-probabilities of the options of a question, one for each class. They are logits
-    already.
+    which are finite at both ends of the scale. One column of probabilities p becomes
+    :math:`\log (p / (1 - p))`, and one column of log-probabilities l, such as means over the tokens
+    of an answer, becomes :math:`\log (e^l / (1 - e^l))`. Several columns belong to classes, such as
+    the options of a question. Their log-probabilities are logits.
+
+    **Probabilities of 0 and 1 become finite.** They are clipped at the machine epsilon
+    :math:`\epsilon` and, in one column, at :math:`1 - \epsilon`. So log-odds are between -36 and 36
+    for float64, and between -16 and 16 for float32. If zeros are frequencies, such as the votes of
+    100 trees, pass ``scale=(0, 1), step=0.01``.
 
     **Pass NaN for options that were not returned.** An API returns the largest log-probabilities
     only. In each row, the m missing options share the remaining probability equally, up to the
@@ -45,7 +51,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    scale : (float, float) or "log-probability"
+    scale : (float, float), "probability" or "log-probability"
         The ends of the scale, as in ``(0, 100)`` or ``(1, 5)``.
     step : float, default=1
         Distance h between neighbouring scores on a numeric scale: 1 for grades, 0.01 for
@@ -94,6 +100,11 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     >>> np.exp(ScoreTransformer("log-probability").transform(options)).round(2)
     array([[0.7, 0.2, 0.1],
            [0.3, 0.3, 0.4]])
+
+    Probabilities of a model whose logits are not available:
+
+    >>> ScoreTransformer("probability").transform([[0.0], [0.2], [0.5], [1.0]]).ravel().round(1)
+    array([-36. ,  -1.4,   0. ,  36. ])
     """
 
     def __init__(
@@ -109,7 +120,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : array-like of shape (n_samples, n_columns)
-            Scores, or log-probabilities of options, with NaN for options not returned.
+            Scores, or probabilities of options, with NaN for options not returned.
         y : object, default=None
             Ignored.
 
@@ -123,7 +134,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         ValueError
             If a parameter is invalid, if scores are outside of the scale, or NaN unless
             ``missing="keep"``, if more than two different scores lie within one step, and if
-            log-probabilities are above 0.
+            probabilities are outside of 0 to 1.
         """
         scores, ends = self._checked(X, least_rows=1)
         distinct = np.unique(scores[~np.isnan(scores)])
@@ -137,7 +148,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Log-odds of scores, or logits of options.
+        """Return log-odds of scores, or logits of options.
 
         Parameters
         ----------
@@ -147,7 +158,8 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Returns
         -------
         ndarray of the shape of ``X``
-            Finite, except for options with -inf. float32 for float32 scores, else float64.
+            Finite, except for options with log-probability -inf. float32 for float32 scores, else
+            float64.
         """
         scores, ends = self._checked(X)
         if hasattr(self, "n_features_in_"):  # not fitted, there are no names to compare
@@ -156,6 +168,11 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             (low, high), half = ends, self.step / 2
             scores = np.clip(scores, low, high)
             return np.log((scores - low + half) / (high - scores + half))
+        if self.scale == "probability":
+            scores = np.clip(scores, np.finfo(scores.dtype).eps, 1)
+            if scores.shape[1] == 1:
+                return logit(np.minimum(scores, 1 - np.finfo(scores.dtype).eps))
+            scores = np.log(scores)
         if scores.shape[1] > 1:
             filled = _with_missing(scores)
             if self.missing == "keep":
@@ -165,7 +182,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         return scores - np.log(-np.expm1(scores))
 
     def _checked(self, X: Any, least_rows: int = 0) -> tuple[Floats, tuple[float, float] | None]:
-        """Scores that are on the scale, and its ends, or None for log-probabilities."""
+        """Return scores that are on the scale, and its ends, or None for probabilities."""
         ends = _ends(self.scale, self.step)
         check_option("missing", self.missing, ["fill", "keep"])
         check_in_memory([X])
@@ -173,17 +190,19 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         scores = as_floats(values, "X", estimator=name, least_rows=least_rows)
         options = ends is None and scores.shape[1] > 1
         takes_nan = options or self.missing == "keep"
-        low, high = ends or (-np.inf if options else np.finfo(scores.dtype).min, 0)
+        low, high = ends or (0.0, 1.0)
+        wanted = f"scores from {low:g} to {high:g}"
+        remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
+        if self.scale == "log-probability":
+            low, high = -np.inf if options else float(np.finfo(scores.dtype).min), 0.0
+            wanted = "log-probabilities of at most 0"
+            remedy = "pass scale='probability' for probabilities"
         slack = ROUNDING * (high - low) if ends else ROUNDING
         off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & takes_nan))
         if off.any():
-            wanted, missing = f"scores from {low:g} to {high:g}", "none of them NaN or infinite"
-            remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
-            if not ends:
-                wanted = "log-probabilities of at most 0"
-                remedy = "pass np.log(p) of probabilities p"
-            if options:
-                missing = "NaN for options that were not returned"
+            missing = "NaN for options that were not returned" if options else (
+                "none of them NaN or infinite"
+            )  # fmt: skip
             raise ValueError(
                 f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "
                 f"the first {scores[off][0]:.9g}. Leave out rows without a score, or pass "
@@ -199,8 +218,8 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
 
 
 def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
-    """Ends of the scale, or None for log-probabilities."""
-    if isinstance(scale, str) and scale == "log-probability":
+    """Return the ends of the scale, or None for probabilities and log-probabilities."""
+    if isinstance(scale, str) and scale in ("probability", "log-probability"):
         return None
     pair = isinstance(scale, tuple | list) and len(scale) == 2
     if pair and all(isinstance(x, Real) and abs(float(x)) < LARGEST for x in (*scale, step)):
@@ -208,9 +227,9 @@ def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
         if 0 < float(step) <= high - low:
             return low, high
     raise ValueError(
-        "scale must be 'log-probability' or the ends of a scale, (low, high), and step above 0 and "
-        f"at most high - low, got scale={scale!r} and step={step!r}. Pass (0, 100) for percentages "
-        "or (0, 1) and step=0.01 for fractions."
+        "scale must be 'probability', 'log-probability' or the ends of a scale, (low, high), and "
+        f"step above 0 and at most high - low, got scale={scale!r} and step={step!r}. Pass (0, "
+        "100) for percentages or (0, 1) and step=0.01 for fractions."
     )
 
 

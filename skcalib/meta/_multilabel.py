@@ -34,6 +34,7 @@ from skcalib._input.logits import (
     with_nan,
     with_weight_only,
 )
+from skcalib._input.parameters import check_flag
 from skcalib._input.rows import check_fitted
 from skcalib._rows import Array, Floats, Rows, on_host
 from skcalib._version import Versioned
@@ -89,6 +90,23 @@ def _shift_below(z: Floats, w: Floats | None) -> float:
     return float(brentq(excess, min(logit(rate) - z.max(), 0.0) - 1.0, 0.0, xtol=1e-12))
 
 
+def closest_increasing(P: Floats) -> Floats:
+    """Return rows that do not fall, at the smallest squared distance to the rows of P (n, m).
+
+    The result is the isotonic regression of each row: the largest, over the start a <= j, of the
+    smallest, over the end b >= j, of the means of the columns a to b.
+    """
+    n, m = P.shape
+    sums = np.cumsum(np.column_stack([np.zeros(n), P]), axis=1)
+    result: Floats = np.zeros_like(P)
+    for a in range(m):
+        means = (sums[:, a + 1 :] - sums[:, a, None]) / np.arange(1, m - a + 1)
+        smallest = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+        result[:, a:] = np.maximum(result[:, a:], smallest)
+    limits = np.finfo(np.float64)  # log-odds must be finite
+    return np.clip(result, limits.tiny, 1 - limits.epsneg)
+
+
 def warn_about_labels(
     E: Array, W: Floats | None, messages: dict[int, Messages], names: Array
 ) -> None:
@@ -104,6 +122,17 @@ def warn_about_labels(
                 "where they contradict that. Calibrate on more rows, or leave it out."
             )
     warn_of_groups("Label", names, messages)
+
+
+def warn_of_increasing_labels(E: Array) -> None:
+    """Warn if each row with a label has all later labels (n, n_labels), as events by horizons."""
+    steps = np.diff(E.astype(np.int8), axis=1)
+    if (steps >= 0).all() and (steps > 0).any(axis=0).all():
+        warn(
+            "Each row that has a label has all later labels, as events by increasing horizons do, "
+            "but the calibrated probabilities of a row may fall. Pass increasing=True if they must "
+            "not."
+        )
 
 
 class MultiLabelCalibrator(
@@ -123,6 +152,10 @@ class MultiLabelCalibrator(
     calibrator : calibrator, default=None
         A calibrator of two classes. A clone is fitted for each label. None means
         :class:`PlattScaling`, and "passthrough" means :class:`Uncalibrated`.
+    increasing : bool, default=False
+        Whether probabilities increase from column to column, as risks by one, two and five years.
+        The probabilities of a row that fall are then replaced by the closest ones that do not
+        fall, by isotonic regression.
     n_jobs : int, default=None
         Number of labels that are fitted in parallel.
 
@@ -142,7 +175,8 @@ class MultiLabelCalibrator(
     -----
     UserWarning
         If the calibration rows all have a label, or none of them has it; if the fit of a label
-        warns, with the labels concerned; and if ``X`` probably holds probabilities.
+        warns, with the labels concerned; if ``X`` probably holds probabilities; and if each row
+        with a label has all later labels, unless ``increasing=True``.
 
     See Also
     --------
@@ -189,8 +223,11 @@ class MultiLabelCalibrator(
     classes_: Array
     n_features_in_: int
 
-    def __init__(self, calibrator: Any = None, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, calibrator: Any = None, *, increasing: bool = False, n_jobs: int | None = None
+    ) -> None:
         self.calibrator = calibrator
+        self.increasing = increasing
         self.n_jobs = n_jobs
 
     __metadata_request__fit: ClassVar = {"groups": True}
@@ -233,6 +270,7 @@ class MultiLabelCalibrator(
         """
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         calibrator = unless_passthrough(calibrator)
+        check_flag("increasing", self.increasing)
         check_calibrator(calibrator, None)
         check_order(calibrator, CLASSES)
         Z = _checked_log_odds(X, type(self).__name__)
@@ -258,6 +296,8 @@ class MultiLabelCalibrator(
         if W is not None:
             warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))
         warn_about_labels(E, W, dict(enumerate(messages)), names_of_labels(y, E.shape[1]))
+        if not self.increasing and E.shape[1] > 1 and unknown is None:
+            warn_of_increasing_labels(E)
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)
         self.calibrators_, self.classes_ = list(calibrators), np.arange(Z.shape[1])
         return self
@@ -351,11 +391,16 @@ class MultiLabelCalibrator(
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         if not len(Z):
             return as_kind_of(Z, X)
-        columns = []
-        for calibrator, z in zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True):
-            lacks, has = log_probabilities(calibrator, z[:, None], CLASSES).T
-            columns.append(output(has, lacks))
-        return as_kind_of(np.stack(columns, axis=1), X)
+        pairs = [
+            log_probabilities(calibrator, z[:, None], CLASSES).T
+            for calibrator, z in zip(self.calibrators_, np.ascontiguousarray(Z.T), strict=True)
+        ]
+        lacks, has = np.stack(pairs, axis=2)
+        if self.increasing:
+            falls = (np.diff(has, axis=1) < 0).any(axis=1)
+            P = closest_increasing(np.exp(has[falls].astype(np.float64)))
+            has[falls], lacks[falls] = np.log(P), np.log1p(-P)
+        return as_kind_of(output(has, lacks), X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,25 +9,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import (
-    check_column_names,
-    check_column_order,
     columns_in_order,
-    event_index,
     position,
-    resolve_classes,
 )
-from skcalib._input.indicators import (
-    as_columns,
-    as_indicator,
-    check_labels_of_columns,
-    names_of_labels,
-)
-from skcalib._input.labels import SEVERAL_LABELS, encode, exact, shown
-from skcalib._input.logits import as_floats, check_probabilities, check_weights, with_weight_only
+from skcalib._input.labels import SEVERAL_LABELS
+from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_option
-from skcalib._input.rows import check_not_swapped, check_rows, checked_rows
 from skcalib._rows import Floats, Indices, Rows
 from skcalib._scores.columns import ScoreColumns, Scored
 
@@ -71,7 +60,7 @@ def columns_of(
             f"order is for kind='cumulative', got order={order!r} with kind={kind!r}. Leave it "
             "out; labels= is the order of the columns."
         )
-    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind, order=order)
+    rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label, kind, order=order)
     kind = resolved(kind, rows.classes)
     if kind == "top-label":
         return ScoreColumns([None], _top_label, rows, kind)
@@ -127,94 +116,7 @@ def scored_rows(*args: Any) -> tuple[Kind, Iterator[Scored]]:
     """The kind, and scores and events of all rows of :func:`columns_of`, column by column."""
     check_in_memory(args)
     columns = columns_of(*args)
-    return columns.kind, columns.each()
-
-
-def check_input(
-    y_true: Any,
-    y_proba: Any,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any = None,
-    kind: Kind = "auto",
-    *,
-    order: ArrayLike | None = None,
-    keep_classes: bool = False,
-) -> Rows:
-    """Return rows of probabilities, class indices and weights, with the classes of the columns.
-
-    With ``kind="multilabel"`` indicators replace class indices. Checked rows may be passed as
-    ``y_proba``, which saves a pass over the data.
-
-    One column of probabilities belongs to the second class. If it belongs to the first class, the
-    two classes are exchanged, or with ``keep_classes`` the probabilities become 1 - p.
-    """
-    if isinstance(y_proba, Rows):
-        return y_proba if order is None else y_proba.replace(order=order)
-    check_not_swapped(y_true=y_true, y_proba=y_proba)
-    if kind == "multilabel":
-        if pos_label is not None:
-            raise ValueError(
-                f"pos_label is for kind='binary', got {pos_label!r} with kind='multilabel', where "
-                "the event is that a row has the label. Leave it out."
-            )
-        return _check_indicator_input(y_true, y_proba, sample_weight, labels)
-    y_proba = as_array(y_proba, "y_proba", flat=True)
-    check = partial(check_rows, proba=True)
-    rows, statistics = checked_rows(
-        check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
-    )
-    n_columns = rows.n_columns if rows.X.ndim == 2 else 1
-    if rows.X.ndim == 1 and labels is None:
-        labels = order  # the second of two ordered classes is the event
-    classes = resolve_classes(
-        statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
-    )
-    is_fact = labels is not None or statistics.categories is not None or rows.X.ndim == 2
-    if event_index(classes, pos_label, named=is_fact) == 0 and rows.X.ndim == 1:
-        if keep_classes:
-            rows = rows.map(lambda P, y, w: 1 - P)
-        else:
-            classes = classes[::-1]
-    as_indices = partial(encode, classes=classes)
-    order = statistics.categories if order is None else order
-    rows = rows.relabel(as_indices, classes=classes, order=order)
-    named = labels is not None or pos_label is not None
-    check_column_order(rows, named=named, name="y_proba", param="labels")
-    return rows
-
-
-def unlabelled(y_proba: Any) -> Rows:
-    """Return rows of probabilities without labels; the classes are the indices of the columns."""
-    check_in_memory([y_proba])
-    shape = np.shape(y_proba)
-    n_classes = shape[1] if len(shape) == 2 else 2
-    return check_input(np.zeros(shape[:1], dtype=int), y_proba, None, range(n_classes))
-
-
-def _check_indicator_input(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:
-    """Rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
-    check_in_memory((y_true, y_proba, sample_weight))
-    P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
-    P, w = as_floats(P, "y_proba", flat=True), check_weights(sample_weight, len(P))
-    E = as_indicator(y_true, "y_true", unknown=None if w is None else w[:, None] == 0)
-    if P.shape != E.shape:
-        raise ValueError(
-            "y_true and y_proba must be of the same shape (n_samples, n_labels), got "
-            f"{E.shape} and {P.shape}."
-        )
-    check_probabilities(P.ravel())
-    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
-    names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
-    if labels is not None:
-        names = np.asarray(exact(labels, "labels"))
-        if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
-            raise ValueError(
-                f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
-            )
-    check_column_names(y_proba, names, "y_proba", param="labels")
-    E, P, w = with_weight_only(E, P, w)
-    return Rows(P, E, w, classes=names)
+    return columns.kind, columns.scored()
 
 
 def _top_label(P: Floats, y: Indices) -> Events:

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.features import taken
+from skcalib._input.measures import check_measure
 from skcalib._rows import Array, Floats, Indices
 
-from ._input import Kind, check_input, check_kind
+from ._input import Kind, check_kind
 from ._names import measure_name
 from ._proper_scores import mean_over_rows
 from ._ranked_probability import ranked_probability_score
@@ -101,7 +102,7 @@ def measured(
     order = np.argsort(classes)
     test, classes, P = sample, classes[order], P[:, order].astype(np.float64, copy=False)
     if all(measure.takes_rows for measure in measures):  # one check for all of them
-        P = check_input(sample.y, P, sample.w, classes)
+        P = check_measure(sample.y, P, sample.w, classes)
         test = Sample(sample.Z, None, None, None)
     predictions = Predictions(classes, P)
     return {measure.name: measure(predictions, *test[:3]) for measure in measures}

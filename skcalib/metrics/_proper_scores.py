@@ -14,11 +14,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import xlogy
 
+from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_option
 from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
 from skcalib._scores.isotonic import isotonic_blocks
 
-from ._input import OF_EACH, Kind, check_input, columns_of
+from ._input import OF_EACH, Kind, columns_of
 
 Score = Literal["log_loss", "brier_score", "ranked_probability_score"]
 
@@ -64,8 +65,8 @@ def mean_brier_score(
 
 
 def mean_over_rows(f: Callable[[Floats, Indices], Floats], *rows: Any) -> float:
-    """Weighted mean of ``f(P, y)``, for the first arguments of :func:`check_input`."""
-    checked = check_input(*rows)
+    """Weighted mean of ``f(P, y)``, for the first arguments of :func:`check_measure`."""
+    checked = check_measure(*rows)
     total = checked.sum(lambda P, y, w: np.sum(f(P, y)) if w is None else w @ f(P, y))
     return float(total) / checked.weight
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_option
 from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows
 from skcalib._rows.ranking import distinct_scores
@@ -27,7 +28,7 @@ from ._calibration_error import (
 )
 from ._curve import NBins, ReliabilityCurve, curve_from_sums, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
-from ._input import Kind, check_draws_labels, check_input, columns_of, resolved
+from ._input import Kind, check_draws_labels, columns_of, resolved
 from ._names import MEASURES, measure_name, name_of_function, suggestion
 from ._ranked_probability import ranked_probability_score
 
@@ -100,7 +101,7 @@ class MeasuredByBins:
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
             Column(label, e, bin_index(score, closed(e, strategy)).astype(np.intp), score, event)
-            for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
+            for e, (label, score, event, _) in zip(edges, columns.scored(), strict=True)
         ]
 
     def of_rows(self, times: Indices | None = None) -> float:
@@ -224,7 +225,7 @@ def measured_by(
     name, params = _named(measure)
     kind = _kind_of(measure, params.pop("kind", kind), kind)
     n_bins, strategy = params.pop("n_bins", n_bins), params.pop("strategy", strategy)
-    rows = check_input(y_true, y_proba, sample_weight, labels, pos_label, kind)
+    rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label, kind)
     numbers = group_numbers(groups, y_proba, sample_weight)
     problem = Problem(rows.in_memory(), resolved(kind, rows.classes), pos_label, numbers)
     if name in FORMULAS:

@@ -9,7 +9,7 @@ from skcalib.base import BaseCalibrator
 
 
 class Uncalibrated(BaseCalibrator):
-    """Logits without calibration, as the reference that calibrators have to improve on.
+    """No calibration, the baseline of searches and mixtures that calibrators have to improve on.
 
     ``transform`` returns its input, and ``predict_proba`` its softmax. Use it as a value in
     :class:`~sklearn.model_selection.GridSearchCV`, or as a candidate of :class:`AutoCalibrator`.

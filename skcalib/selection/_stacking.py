@@ -25,8 +25,8 @@ from skcalib._warnings import (
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out. With more than two classes the limit is larger,
-# because each candidate takes a pass over the logits of all classes, except the uniform
-# distribution, which protects against probabilities of zero.
+# because each candidate takes a pass over the logits of all classes. Simple candidates and the
+# uniform distribution take little time, and protect against overconfident flexible ones.
 NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
 
 # Pseudo-rows of each candidate in the prior of the weights.
@@ -102,15 +102,18 @@ def stack(
     else:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
         prior = pseudo_rows(Q, w, names, simple or names[:1], len(rows.classes))
-        is_cheap = np.array([len(rows.classes) == 2 or name == "uniform" for name in names])
+        two_classes = len(rows.classes) == 2
+        is_cheap = two_classes | np.isin(names, [*(simple or names[:1]), "uniform"])
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
         best_weights = without_negligible(lowest_loss(Q, w, prior), smallest)
         weights = dict.fromkeys(losses, 0.0) | dict(zip(names, best_weights.tolist(), strict=True))
-
-    # Correct the frequency of the event: mixtures of steps and of maps without an intercept predict
-    # too many rare events.
-    if combine == "stack" and len(rows.classes) == 2:
-        intercept = fit_intercept(held_out_mixture(rows, folds, weights), rows.y[test], w)
+        # Correct the frequency of the event: mixtures of steps and of maps without an intercept
+        # predict too many rare events.
+        if two_classes:
+            y, p_label = rows.y[test], Q @ best_weights
+            p_other = np.maximum(1 - p_label, smoothing / 2)
+            P = np.where(y[:, None] == [0, 1], p_label[:, None], p_other[:, None])
+            intercept = fit_intercept(np.log(P), y, w)
 
     kept = {name: candidates[name] for name in names if weights[name] > 0}
     return Stack(weights, fit_to_all_rows(kept, rows), intercept, losses, errors, folds)

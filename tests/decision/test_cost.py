@@ -125,7 +125,7 @@ BAD = {
     "complex": ({"cost": np.ones((2, 2)) * 1j}, "cost must be an array of numbers.*got ndarray"),
     "scalar": ({"y_true": [1], "y_proba": 0.5}, "y_proba must be .*got float without rows"),
     "nothing": ({"cost": None}, r"cost must have a row for each.*got shape \(\)"),
-    "logits": ({"y_proba": [2.0, -1, 0]}, "Pass probabilities, not logits"),
+    "logits": ({"y_proba": [2.0, -1, 0]}, "Pass probabilities"),
     "sums": ({"y_proba": np.full((3, 2), 0.3)}, "sum to one"),
 }
 

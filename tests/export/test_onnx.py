@@ -479,3 +479,12 @@ def test_calibrators_of_tensors(monkeypatch):
     found = run(to_onnx(calibrator), Z.astype(np.float32))
     expected = skcalib.VectorScaling().fit(Z, y).predict_proba(Z)
     np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
+
+
+def test_increasing_risks_are_refused_with_a_remedy():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(100, 2))
+    Y = np.stack([Z[:, 0] > 1, Z[:, 0] > 0], axis=1).astype(int)
+    calibrator = skcalib.MultiLabelCalibrator(increasing=True).fit(Z, Y)
+    with pytest.raises(TypeError, match="increasing"):
+        to_onnx(calibrator)

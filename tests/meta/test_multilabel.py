@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from families import CALIBRATORS, of_case, quick
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -271,3 +272,46 @@ def test_dask_is_refused():
     for rows in ((far[0], Y), (Z, far[1])):
         with pytest.raises(ValueError, match="rows must be in memory for this, got a Dask"):
             MultiLabelCalibrator().fit(*rows)
+
+
+# ------------------------------------------------------------------------------------------
+# Risks by increasing horizons.
+
+
+def risks(n=400, seed=0):
+    """Log-odds of an event by five horizons, and whether it happened by then."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(-2, 1, (n, 1)) + 0.3 * np.arange(5) + rng.normal(0, 0.4, (n, 5))
+    first = rng.exponential(8, n) * np.exp(-Z[:, 2])
+    return Z, (first[:, None] <= np.arange(1, 6)).astype(int)
+
+
+def test_labels_that_increase_by_horizon_are_named():
+    with pytest.warns(UserWarning, match="increasing=True"):
+        MultiLabelCalibrator().fit(*risks())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_increasing_probabilities_are_the_closest_ones_that_do_not_fall(dtype):
+    Z, Y = risks()
+    Z = Z.astype(dtype)
+    increasing = MultiLabelCalibrator(increasing=True).fit(Z, Y)
+    with pytest.warns(UserWarning, match="increasing=True"):
+        plain = MultiLabelCalibrator().fit(Z, Y)
+    P, raw = increasing.predict_proba(Z), plain.predict_proba(Z)
+    falls = (np.diff(raw, axis=1) < 0).any(axis=1)
+    assert 0.2 < falls.mean() < 1
+    expected = np.array([isotonic_regression(row).x for row in raw.astype(np.float64)])
+    assert_allclose(P, expected, rtol=3e-6 if dtype == np.float32 else 1e-12)
+    assert_array_equal(P[~falls], raw[~falls])
+    assert P.dtype == dtype
+    assert_allclose(increasing.transform(Z), logit(P), atol=2e-5)
+    assert_allclose(increasing.predict_log_proba(Z), np.log(P), rtol=1e-5)
+
+
+def test_increasing_risks_have_less_error():
+    Z, Y = risks()
+    P = MultiLabelCalibrator(increasing=True).fit(Z, Y).predict_proba(Z)
+    with pytest.warns(UserWarning, match="increasing=True"):
+        raw = MultiLabelCalibrator().fit(Z, Y).predict_proba(Z)
+    assert np.mean((P - Y) ** 2) < np.mean((raw - Y) ** 2)

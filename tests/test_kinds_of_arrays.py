@@ -1,0 +1,65 @@
+"""Law of kinds of arrays: measures and fits of the same numbers are equal, whatever holds them."""
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N
+
+WEIGHTS = np.linspace(0.5, 1.5, N)
+
+
+def read_only(a):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+KINDS = {
+    "list": lambda a: a.tolist(),
+    "tuple": lambda a: tuple(map(tuple, a.tolist())) if a.ndim == 2 else tuple(a.tolist()),
+    "pandas": lambda a: pd.DataFrame(a) if a.ndim == 2 else pd.Series(a, index=np.arange(N) + 7),
+    "nullable": lambda a: (pd.DataFrame(a) if a.ndim == 2 else pd.Series(a)).convert_dtypes(),
+    "object": lambda a: a.astype(object),
+    "Fortran": np.asfortranarray,
+    "read-only": read_only,
+    "strided": lambda a: np.repeat(a, 2, axis=0)[::2],
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "big-endian": lambda a: a.astype(a.dtype.newbyteorder(">")),
+    "small": lambda a: a.astype(np.float32 if a.dtype.kind == "f" else np.int8),
+}
+
+MEASURES = [
+    path
+    for path, call in REGISTRY.items()
+    if {"y_true", "y_proba", "sample_weight"} <= call.parameters and "Display" not in path
+]
+FITS = ["AutoCalibrator.fit", "IsotonicCalibration.fit", "VectorScaling.fit"]
+
+
+def numbers_in(result):
+    if is_dataclass(result):
+        return [x for field in fields(result) for x in numbers_in(getattr(result, field.name))]
+    if isinstance(result, (tuple, list)):
+        return [x for part in result for x in numbers_in(part)]
+    if hasattr(result, "predict_proba"):
+        return result.predict_proba(LOGITS).ravel().tolist()
+    if isinstance(result, (float, np.ndarray)) and np.asarray(result).dtype.kind == "f":
+        return np.ravel(result).tolist()
+    return []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", [*MEASURES, *FITS])
+def test_results_do_not_depend_on_the_kind_of_array(path):
+    call = REGISTRY[path]
+    arrays = {"sample_weight": WEIGHTS}
+    arrays |= (
+        {"X": LOGITS, "y": LABELS} if path in FITS else {"y_true": LABELS, "y_proba": PROBABILITIES}
+    )
+    expected = numbers_in(call(**arrays))
+    for kind, convert in KINDS.items():
+        found = numbers_in(call(**{name: convert(array) for name, array in arrays.items()}))
+        tolerance = 1e-3 if kind == "small" else 1e-9
+        np.testing.assert_allclose(found, expected, atol=tolerance, err_msg=kind)
