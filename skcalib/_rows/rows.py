@@ -71,7 +71,7 @@ class Rows:
             return float(self.sum(lambda X, y, w: w.sum()))
 
     @property
-    def least_weight(self) -> float:
+    def smallest_weight(self) -> float:
         """Smallest positive weight."""
         if self.w is None:
             return 1.0

@@ -182,7 +182,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
             )
         return {
             "knots_": splines.knots(),
-            "values_": splines.values_of(result.x),
+            "values_": splines.knot_values(result.x),
             "alpha_": alpha,
             "alphas_": alphas.copy() if chosen else np.empty(0),
             "loo_losses_": losses / odds.weight if chosen else np.empty(0),

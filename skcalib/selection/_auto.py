@@ -19,7 +19,7 @@ from skcalib._input.labels import as_labels
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
-from skcalib._optimize.mixture import mixture, mixture_of_log_odds
+from skcalib._optimize.mixture import mixture, mixture_from_log_odds
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, namespace
 from skcalib._scores.columns import margins
 from skcalib._splits import Split, checked_splits, forward_splits, random_splits
@@ -285,7 +285,7 @@ class AutoCalibrator(BaseCalibrator):
             # The default candidates are maps of the log-odds, and so is their mixture.
             M, members = margins(Z), self.calibrators_.values()
             S = xp.stack([output_of(member, calibrated_logits, M) for member in members])
-            L = mixture_of_log_odds(S, weights)
+            L = mixture_from_log_odds(S, weights)
         else:
             Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
