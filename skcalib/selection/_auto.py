@@ -63,7 +63,7 @@ class AutoCalibrator(BaseCalibrator):
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None the folds are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -83,11 +83,11 @@ class AutoCalibrator(BaseCalibrator):
         Share of the uniform distribution in the result: :math:`1 / (N + 1)` for N rows, or its
         square for the default candidates, which are smoothed themselves.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
