@@ -192,7 +192,9 @@ def _check_noise_matrix(matrix: Any, K: int) -> Floats:
     elif (np.abs(Q.sum(axis=1) - 1) > ROW_SUM_ERROR).any():
         condition, got = "rows that sum to one", f"sums {Q.sum(axis=1)!s:.80}"
         if (np.abs(Q.sum(axis=0) - 1) <= ROW_SUM_ERROR).all():
-            got += ", and columns that do. Rows are true classes: pass its transpose, noise_matrix.T"  # the most likely mistake
+            got += (
+                ", and columns that do. Rows are true classes: pass its transpose, noise_matrix.T"
+            )
     elif np.linalg.cond(Q) > SINGULAR:
         condition, got = "an inverse, or labels do not tell classes apart", "a singular matrix"
     if condition:
