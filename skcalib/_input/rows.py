@@ -86,8 +86,8 @@ def labelled_rows(
     ``X`` has the columns of ``n_scores`` scores side by side. ``check`` raises errors for invalid
     logits and returns whether some class is masked.
     """
-    check = partial(check_rows, estimator=type(calibrator).__name__, check=check)
-    rows, statistics = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
+    checks = partial(check_rows, estimator=type(calibrator).__name__, check=check)
+    rows, statistics = checked_rows(checks, X=X, y=y, sample_weight=sample_weight)
     if len(statistics.labels) == 1:
         only = shown(statistics.labels)
         raise ValueError(f"y must hold at least two classes, got one class only: {only}.")

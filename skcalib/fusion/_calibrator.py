@@ -62,6 +62,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     cv : int, splitter or iterable of splits, default=5
         How to split the rows for out-of-fold evidence. An integer is the number of random folds, or
         of folds of groups if ``fit`` is given ``groups``.
+        From 50 000 rows on, folds consist of a sample.
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None the folds are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
@@ -106,8 +107,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     Warns
     -----
     UserWarning
-        If rows have no score; if the fit of a score warns, with the scores concerned; and if ``X``
-        probably holds probabilities.
+        If rows have no score; if the fit of a score warns, with the names of the scores; and if
+        more than 5 per cent of the rows equal another row and ``groups`` are not given.
 
     See Also
     --------
@@ -213,27 +214,33 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         ------
         ValueError
             If the columns are not ``n_scores`` times as many as for one score, if a row has some
-            columns of a score, if the rows that have a score are of one class, for Dask
-            collections, and as for other calibrators. The calibrator is then unchanged.
+            columns of a score, if the rows that have a score are of one class, if scores mask all
+            classes of a row, if folds have one class only, for Dask collections, and as for other
+            calibrators. The calibrator is then unchanged.
         """
         check_not_swapped(y=y, X=X)
-        X = as_matrix(X, self)
-        columns = column_names(X)
-        names = name_scores(columns, self.n_scores, X.shape[1])
+        matrix = as_matrix(X, self)
+        columns = column_names(matrix)
+        names = name_scores(columns, self.n_scores, matrix.shape[1])
         check = partial(check_scores, n_scores=len(names))
-        rows, _ = labelled_rows(self, X, y, sample_weight, n_scores=len(names), check=check)
+        rows, _ = labelled_rows(self, matrix, y, sample_weight, n_scores=len(names), check=check)
         check_class_names(columns, len(names), rows.classes)
         if self.calibrator is not None:
             check_calibrator(self.calibrator, rows.w)
             check_order(self.calibrator, rows.classes)
-        rows = in_groups(rows, X, groups, sample_weight)
+        rows = in_groups(rows, matrix, groups, sample_weight)
         if isinstance(self.cv, Integral):
             check_integer("cv", self.cv, least=2)
             splits = random_splits(rows, int(self.cv), self.random_state)
         else:
-            splits = given_splits(self.cv, X, y, sample_weight, groups)
+            splits = given_splits(self.cv, matrix, y, sample_weight, groups)
+        if not splits or len(np.unique(first_tests(splits)[1])) < 2:
+            raise ValueError(
+                "cv must put rows into at least two test sets, with two classes in the other rows, "
+                f"got {len(splits)} splits. Use cv=5, or calibrate on more rows or groups."
+            )
         rows = rows.replace(X=rows.X.reshape(rows.n_rows, len(names), -1))
-        return set_fitted(self, X, rows.classes, self._fit(rows, splits, names))
+        return set_fitted(self, matrix, rows.classes, self._fit(rows, splits, names))
 
     def _fit(self, rows: Rows, splits: list[Split], names: list[str]) -> dict[str, Any]:
         """Return fitted attributes from rows of scores (n, M, width) and splits."""
@@ -253,10 +260,6 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
                     f"no row for {name!r}. Leave this score out."
                 )
         tested, fold, _ = first_tests(splits)
-        if len(np.unique(fold)) < 2:
-            raise ValueError(
-                f"cv must put rows into at least two test sets, got {len(splits)} splits. Use cv=5."
-            )
         E, base = np.empty((rows.n_rows, n_scores, n_classes)), np.empty((rows.n_rows, n_classes))
         for number, (train, _) in enumerate(splits):
             test, part = tested[fold == number], rows.take(train)
@@ -341,11 +344,12 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         check_fitted(self)
         X, n_scores = as_matrix(X, self, self.n_features_in_), len(self.score_names_)
         check_class_names(column_names(X), n_scores, self.classes_)
-        Z = logits_for(self, X)
+        Z = logits_for(self, X, least_rows=1)
         check_scores(Z, n_scores)
-        if len(Z) > 1:
-            present = Z.reshape(len(Z) * n_scores, -1)
-            warn_of_new_probabilities(present[~np.isnan(present[:, 0])])
+        present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
+        present = present[~np.isnan(present[:, 0])]
+        if len(present) > n_scores:
+            warn_of_new_probabilities(present)
         L: Floats = map_blocks(partial(_fused, self), Z)
         return L
 
@@ -402,7 +406,8 @@ def _fit_pool(
 
 def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
     """Return log-probabilities (m, K) for a block of checked scores."""
-    Z = X.reshape(len(X), len(fusion.score_names_), -1)
+    n_scores = len(fusion.score_names_)
+    Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     log_rates = np.log(fusion.base_rates_)
     E, base = evidence_of(fusion.calibrators_, Z, fusion.classes_, log_rates)
     weights = np.concatenate([[*fusion.weights_.values()], fusion.imputed_slopes_])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._inner.fits import fit_calibrator, log_probabilities
-from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.arrays import as_array, check_in_memory, column_names
 from skcalib._input.classes import check_column_names
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
@@ -40,7 +40,13 @@ def as_matrix(X: Any, estimator: Any, n_columns: int | None = None) -> Any:
             f"{tuple(X.shape)}. Pass X.reshape(len(X), -1) for (n_samples, n_scores, n_classes), "
             "or np.hstack(X) for (n_scores, n_samples, n_classes)."
         )
-    return as_array(X, n_columns=n_columns)
+    X = as_array(X, n_columns=n_columns)
+    if n_columns is not None and not column_names(X) and X.shape[1] != n_columns:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {n_columns} features as input. "
+            "Pass the columns of all scores in the order of fit, and NaN for missing scores."
+        )
+    return X
 
 
 def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[str]:
@@ -56,7 +62,7 @@ def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[s
     n_scores = len(distinct) if n_scores is None else n_scores
     check_integer("n_scores", n_scores)
     width, rest = divmod(n_columns, int(n_scores))
-    if rest or not width:
+    if rest:
         raise ValueError(
             f"X must have as many columns for each of n_scores={n_scores} scores, got {n_columns} "
             "columns. Pass one column per score and class, or log-odds with a column per score."
@@ -84,9 +90,9 @@ def check_scores(X: Floats, n_scores: int) -> bool:
 
     Warn of rows without any score.
     """
-    Z = X.reshape(len(X), n_scores, -1)
+    Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     nan: Bools = np.isnan(Z)
-    missing = nan.all(axis=2)
+    missing: Bools = np.all(nan, axis=2)
     partial = np.count_nonzero((nan.any(axis=2) & ~missing).any(axis=1))
     if partial:
         raise ValueError(
@@ -95,7 +101,9 @@ def check_scores(X: Floats, n_scores: int) -> bool:
             "skcalib.judge.ScoreTransformer(missing='keep')."
         )
     masked = not missing.all() and check_finite(Z[~missing])
-    if masked and (impossible := np.isneginf(Z).any(axis=1).all(axis=1).sum()):
+    possible: Floats = Z.min(axis=1).max(axis=1)  # -inf if some score masks each class
+    impossible = np.count_nonzero(np.isneginf(possible))
+    if masked and impossible:
         raise ValueError(
             "Each row of X must have a class that no score masks by -inf, got "
             f"{impossible} of {len(Z)} rows without one. Mask a class in all scores or in none."
@@ -138,7 +146,7 @@ def evidence_of(
             L[rows, m] = log_rates
         elif len(rows):
             L[rows, m] = log_probabilities(calibrator, Z[rows, m], classes)
-    masked = np.isneginf(L).any(axis=1)
+    masked: Bools = np.any(np.isneginf(L), axis=1)
     E = L - log_rates
     E[masked[:, None] & ~np.isnan(L)] = 0
     return E, np.where(masked, -np.inf, log_rates)
