@@ -30,7 +30,6 @@ ELSEWHERE = {
 
 # Without groups of the user.
 OTHERS = {
-    "BaseCalibrator.fit": "abstract",
     "NetBenefitDisplay": "takes numbers of groups from from_predictions",
     "ReliabilityDisplay": "takes numbers of groups from from_predictions",
     "RiskCoverageDisplay": "takes numbers of groups from from_predictions",

@@ -1,9 +1,6 @@
-"""Rows of arrays: sums and maps over blocks of them, in memory or on workers of Dask."""
+"""Rows: sums and maps over blocks of arrays, in memory or on Dask workers."""
 
 from __future__ import annotations
-
-from importlib import import_module
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -17,11 +14,3 @@ __all__ = [
     "both_columns", "map_blocks", "namespace", "on_host", "thin", "with_one_blas_thread",
     "with_one_openmp_thread",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Return the functions of input by their old names, until all imports have moved."""
-    if name in ("as_array", "as_numpy", "check_in_memory", "checked_rows"):
-        module = "rows" if name == "checked_rows" else "arrays"
-        return getattr(import_module(f"skcalib._input.{module}"), name)
-    raise AttributeError(name)

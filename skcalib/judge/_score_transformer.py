@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.special import logit
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
@@ -16,22 +17,27 @@ from skcalib._input.parameters import check_option
 from skcalib._rows import ArrayLike, Floats
 from skcalib._version import Versioned
 
-# Least total probability of options that were not returned: the rounding error of 1 in float32.
-LEAST_LEFT = 2.0**-24
+# Smallest total probability of options that were not returned: the rounding error of 1 in float32.
+MIN_REMAINDER = 2.0**-24
 
 
 class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Transformer of scores of a language model or judge to logits, for calibrators.
+    r"""Transformer of scores from a language model or judge to logits, for calibrators.
 
     Nothing is fitted. With scores s on a scale from low to high in steps of h, such as a stated
     confidence of 0 to 100 or a grade of 1 to 5, each column becomes log-odds,
 
     .. math:: z = \log \frac{s - \text{low} + h / 2}{\text{high} - s + h / 2} ,
 
-    which are finite at both ends of the scale. One column of log-probabilities, such as the mean
-    log-probability l of the tokens of an answer, becomes :math:`\log (e^l / (1 - e^l))`. Several
-    columns are log-probabilities of the options of a question, one for each class. They are logits
-    already.
+    which are finite at both ends of the scale. One column of probabilities p becomes
+    :math:`\log (p / (1 - p))`, and one column of log-probabilities l, such as means over the tokens
+    of an answer, becomes :math:`\log (e^l / (1 - e^l))`. Several columns belong to classes, such as
+    the options of a question. Their log-probabilities are logits.
+
+    **Probabilities of 0 and 1 become finite.** They are clipped at the machine epsilon
+    :math:`\epsilon` and, in one column, at :math:`1 - \epsilon`. So log-odds are between -36 and 36
+    for float64, and between -16 and 16 for float32. If zeros are frequencies, such as the votes of
+    100 trees, pass ``scale=(0, 1), step=0.01``.
 
     **Pass NaN for options that were not returned.** An API returns the largest log-probabilities
     only. In each row, the m missing options share the remaining probability equally, up to the
@@ -45,15 +51,15 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    scale : (float, float) or "log-probability"
-        The ends of the scale, as in ``(0, 100)`` or ``(1, 5)``.
+    scale : (float, float), "probability" or "log-probability"
+        The ends of the scale, as in ``(0, 100)`` or ``(1, 5)``, or the kind of probabilities.
     step : float, default=1
         Distance h between neighbouring scores on a numeric scale: 1 for grades, 0.01 for
         confidences between 0 and 1, and 5 for a model that states multiples of 5 only.
     missing : {"fill", "keep"}, default="fill"
         "fill" replaces options that were not returned, and refuses other missing scores. "keep"
-        passes NaN on for a missing score of a column, and for a row without any returned option, as
-        :class:`~skcalib.fusion.FusionCalibrator` takes them.
+        returns NaN for a missing score in a column, and for a row without any returned option.
+        :class:`~skcalib.fusion.FusionCalibrator` accepts NaN.
 
     Attributes
     ----------
@@ -65,7 +71,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     See Also
     --------
     LogitTransformer : Logits of a classifier.
-    skcalib.fusion.FusionCalibrator : Several scores of a row, with missing ones.
+    skcalib.fusion.FusionCalibrator : Several scores per row, some of them missing.
     skcalib.judge.calibrated_mean : Rate of an event in many scored rows, from few labels.
 
     Notes
@@ -94,6 +100,11 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     >>> np.exp(ScoreTransformer("log-probability").transform(options)).round(2)
     array([[0.7, 0.2, 0.1],
            [0.3, 0.3, 0.4]])
+
+    Probabilities of a model whose logits are not available:
+
+    >>> ScoreTransformer("probability").transform([[0.0], [0.2], [0.5], [1.0]]).ravel().round(1)
+    array([-36. ,  -1.4,   0. ,  36. ])
     """
 
     def __init__(
@@ -109,7 +120,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : array-like of shape (n_samples, n_columns)
-            Scores, or log-probabilities of options, with NaN for options not returned.
+            Scores, or probabilities of options, with NaN for options not returned.
         y : object, default=None
             Ignored.
 
@@ -121,23 +132,23 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Raises
         ------
         ValueError
-            If a parameter is invalid, if scores are outside of the scale, or NaN unless
-            ``missing="keep"``, if more than two different scores lie within one step, and if
-            log-probabilities are above 0.
+            If a parameter is invalid, if scores are outside the scale, or if they are NaN without
+            ``missing="keep"``. Also if more than two different scores lie within one step, or
+            probabilities are outside [0, 1].
         """
         scores, ends = self._checked(X, least_rows=1)
         distinct = np.unique(scores[~np.isnan(scores)])
         if ends and len(distinct) > 2 and distinct[-1] - distinct[0] <= self.step:
             raise ValueError(
-                f"step must be the distance of neighbouring scores, got step={self.step:g} and "
-                f"{len(distinct)} scores from {distinct[0]:g} to {distinct[-1]:g}. Pass scale=(0, "
-                "1), step=0.01 for confidences between 0 and 1."
+                f"step must be the distance between neighbouring scores, got step={self.step:g} "
+                f"and {len(distinct)} scores from {distinct[0]:g} to {distinct[-1]:g}. Pass "
+                "scale=(0, 1), step=0.01 for confidences between 0 and 1."
             )
         validate_data(self, X, skip_check_array=True)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Log-odds of scores, or logits of options.
+        """Return log-odds of scores, or logits of options.
 
         Parameters
         ----------
@@ -147,41 +158,49 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Returns
         -------
         ndarray of the shape of ``X``
-            Finite, except for options with -inf. float32 for float32 scores, else float64.
+            Finite, except for options with log-probability -inf. float32 for float32 scores, else
+            float64.
         """
         scores, ends = self._checked(X)
-        if hasattr(self, "n_features_in_"):  # not fitted, there are no names to compare
+        if hasattr(self, "n_features_in_"):  # without a fit there are no names to compare
             validate_data(self, X, reset=False, skip_check_array=True)
         if ends:
             (low, high), half = ends, self.step / 2
             scores = np.clip(scores, low, high)
             return np.log((scores - low + half) / (high - scores + half))
+        if self.scale == "probability":
+            scores = np.clip(scores, np.finfo(scores.dtype).eps, 1)
+            if scores.shape[1] == 1:
+                return logit(np.minimum(scores, 1 - np.finfo(scores.dtype).eps))
+            scores = np.log(scores)
         if scores.shape[1] > 1:
             filled = _with_missing(scores)
             if self.missing == "keep":
                 filled[np.isnan(scores).all(axis=1)] = np.nan
             return filled
-        scores = np.minimum(scores, -LEAST_LEFT)
+        scores = np.minimum(scores, -MIN_REMAINDER)
         return scores - np.log(-np.expm1(scores))
 
     def _checked(self, X: Any, least_rows: int = 0) -> tuple[Floats, tuple[float, float] | None]:
-        """Scores that are on the scale, and its ends, or None for log-probabilities."""
+        """Return scores (n, n_columns) on the scale, and its ends, or None for probabilities."""
         ends = _ends(self.scale, self.step)
         check_option("missing", self.missing, ["fill", "keep"])
         check_in_memory([X])
         values, name = as_numpy(X, "X"), type(self).__name__
         scores = as_floats(values, "X", estimator=name, least_rows=least_rows)
         options = ends is None and scores.shape[1] > 1
-        takes_nan = options or self.missing == "keep"
-        low, high = ends or (-np.inf if options else np.finfo(scores.dtype).min, 0)
+        nan_ok = options or self.missing == "keep"
+        low, high = ends or (0.0, 1.0)
+        wanted = f"scores from {low:g} to {high:g}"
+        remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
+        if self.scale == "log-probability":
+            low, high = -np.inf if options else float(np.finfo(scores.dtype).min), 0.0
+            wanted = "log-probabilities of at most 0"
+            remedy = "pass scale='probability' for probabilities"
         slack = ROUNDING * (high - low) if ends else ROUNDING
-        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & takes_nan))
+        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & nan_ok))
         if off.any():
-            wanted, missing = f"scores from {low:g} to {high:g}", "none of them NaN or infinite"
-            remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
-            if not ends:
-                wanted = "log-probabilities of at most 0"
-                remedy = "pass np.log(p) of probabilities p"
+            missing = "none of them NaN or infinite"
             if options:
                 missing = "NaN for options that were not returned"
             raise ValueError(
@@ -199,8 +218,8 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
 
 
 def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
-    """Ends of the scale, or None for log-probabilities."""
-    if isinstance(scale, str) and scale == "log-probability":
+    """Return the ends of the scale, or None for probabilities and log-probabilities."""
+    if isinstance(scale, str) and scale in ("probability", "log-probability"):
         return None
     pair = isinstance(scale, tuple | list) and len(scale) == 2
     if pair and all(isinstance(x, Real) and abs(float(x)) < LARGEST for x in (*scale, step)):
@@ -208,17 +227,17 @@ def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
         if 0 < float(step) <= high - low:
             return low, high
     raise ValueError(
-        "scale must be 'log-probability' or the ends of a scale, (low, high), and step above 0 and "
-        f"at most high - low, got scale={scale!r} and step={step!r}. Pass (0, 100) for percentages "
-        "or (0, 1) and step=0.01 for fractions."
+        "scale must be 'probability', 'log-probability' or the ends of a scale, (low, high), and "
+        f"step above 0 and at most high - low, got scale={scale!r} and step={step!r}. Pass (0, "
+        "100) for percentages or (0, 1) and step=0.01 for fractions."
     )
 
 
 def _with_missing(options: Floats) -> Floats:
     """Replace NaN in log-probabilities (n, K) by shares of the remaining probability."""
     missing = np.isnan(options)
-    left = 1 - np.exp(np.where(missing, -np.inf, options)).sum(axis=1, dtype=np.float64)
-    share = np.log(np.maximum(left, LEAST_LEFT) / np.maximum(missing.sum(axis=1), 1))
-    least = np.where(np.isfinite(options), options, np.inf).min(axis=1)
-    filled = np.where(missing, np.minimum(share, least)[:, None], options)
+    remainder = 1 - np.exp(np.where(missing, -np.inf, options)).sum(axis=1, dtype=np.float64)
+    share = np.log(np.maximum(remainder, MIN_REMAINDER) / np.maximum(missing.sum(axis=1), 1))
+    smallest = np.where(np.isfinite(options), options, np.inf).min(axis=1)
+    filled = np.where(missing, np.minimum(share, smallest)[:, None], options)
     return filled.astype(options.dtype)

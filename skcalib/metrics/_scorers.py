@@ -132,7 +132,7 @@ def calibration_scorer(
     Parameters
     ----------
     measure : str or callable
-        One of :func:`get_scorer_names`, or such a name without "neg_", which is the same scorer;
+        One of :func:`get_scorer_names`, or such a name without ``neg_``, which is the same scorer;
         or a function ``measure(y_true, y_proba)`` such as
         :func:`skcalib.decision.area_under_risk_coverage`. Columns are passed in the order of the
         sorted labels. A function with a parameter ``labels`` is passed these labels, a function

@@ -47,6 +47,33 @@ def test_log_odds_of_a_log_probability(dtype):
     assert OPTIONS.transform(np.array([[-1e-6]], dtype))[0, 0] == pytest.approx(13.81551, abs=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logits_of_probabilities(dtype):
+    proba, eps = ScoreTransformer("probability"), np.finfo(dtype).eps
+    p = np.array([0, 1e-12, 0.2, 0.5, 0.99, 1], dtype)[:, None]
+    found = proba.fit_transform(p)
+    np.testing.assert_allclose(found, logit(np.clip(p, eps, 1 - eps)), rtol=1e-6)
+    np.testing.assert_allclose(proba.transform(1 - p)[[0, 2, 3, 5]], -found[[0, 2, 3, 5]], 1e-4)
+    assert found.dtype == dtype
+    # Several columns are classes; a probability of 0 does not make a class impossible.
+    P = np.array([[0.7, 0.2, np.nan], [0, 0.3, 0.7], [1, 0, 0]], dtype)
+    logits = clone(proba).fit_transform(P)
+    np.testing.assert_allclose(np.exp(logits[0]), [0.7, 0.2, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(np.exp(logits[1:]), np.maximum(P[1:], eps), rtol=1e-6)
+    assert logits.dtype == dtype
+    kept = ScoreTransformer("probability", missing="keep").transform([[np.nan], [0.5]])
+    np.testing.assert_array_equal(kept, [[np.nan], [0]])
+
+
+def test_probabilities_in_a_pipeline_are_logits():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 200)
+    y = np.arange(200) % 3
+    pipe = make_pipeline(ScoreTransformer("probability"), TemperatureScaling()).fit(P, y)
+    expected = TemperatureScaling().fit(np.log(P), y).predict_proba(np.log(P))
+    np.testing.assert_allclose(pipe.predict_proba(P), expected, rtol=1e-6)
+
+
 @given(seed=st.integers(0, 10**6), n_returned=st.integers(0, 6), known=st.floats(0.01, 1))
 def test_missing_options_share_the_remaining_probability(seed, n_returned, known):
     rng = np.random.default_rng(seed)
@@ -119,9 +146,11 @@ def test_in_a_pipeline():
         (
             {"scale": "log-probability"},
             [[-1.0, 0.1]],
-            r"at most 0, NaN for options .*first 0.1.*np.log\(p\)",
+            r"at most 0, NaN for options .*first 0.1.*scale='probability'",
         ),
-        ({"scale": "probability"}, [[0.5]], "'log-probability' or .*got scale='probability'"),
+        ({"scale": "probability"}, [[0.5], [1.1]], "scores from 0 to 1, .*1 of 2.*first 1.1"),
+        ({"scale": "probability"}, [[0.5], [np.nan]], "none of them NaN"),
+        ({"scale": "odds"}, [[0.5]], "'log-probability' or .*got scale='odds'"),
         ({"scale": (5, 1)}, [[3]], r"got scale=\(5, 1\) and step=1.0"),
         ({"scale": (1, 5), "step": 0}, [[3]], "step=0.*Pass.*step=0.01 for fractions"),
         ({"scale": (1, 5), "step": 4.5}, [[3]], "at most high - low, .*step=4.5"),

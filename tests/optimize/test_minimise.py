@@ -94,6 +94,7 @@ def test_steps_are_bounded_if_the_loss_is_nearly_linear(map_):
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_few_rows_of_most_classes_converge_fast():
     """The loss is nearly linear, with kinks: steps must not be cut to a tenth again and again."""
     rng = np.random.default_rng(1)
