@@ -413,7 +413,7 @@ random_state, color, line_kw
             diagram, or if ``subset`` names unknown classes.
         """
         style, scale = self._style(style, scale)
-        look = drawing.line_properties(color, line_kw, of_bars=style == "bars")
+        look = drawing.line_properties(color, line_kw, for_bars=style == "bars")
         options = Options(style, scale, confidence_level, band, n_resamples, random_state, look)
         self._check(options)
         name = self.name if name is None else str(name)
