@@ -274,11 +274,11 @@ class ConditionalCalibrator(AutoCalibrator):
         scaled = log_mixture(temperature, smoothing, rows.X)
         w = None if rows.w is None else rows.w[test]
         groups = None if rows.groups is None else rows.groups[test]
-        samples = HeldOut(
-            np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups
-        )
+        bases = np.stack([L, scaled[test]], axis=1)
+        samples = HeldOut(bases, rows.y[test], w, F[test], fold, groups)
+        base_rates, strengths = _with_base_rates(samples), [[10.0, 1.0, 0.1]]
         weighed = weigh(columns, samples, smoothing, self.n_jobs)
-        alone = weigh(columns, _with_base_rates(samples), smoothing, self.n_jobs, [[10.0]])
+        alone = weigh(columns, base_rates, smoothing, self.n_jobs, strengths)
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
