@@ -276,7 +276,7 @@ class ConditionalCalibrator(AutoCalibrator):
         groups = None if rows.groups is None else rows.groups[test]
         held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups)
         weighed = weigh(columns, held, smoothing, self.n_jobs)
-        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [[10.0]])
+        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [[10.0, 1.0, 0.1]])
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
