@@ -59,7 +59,7 @@ class CalibratorComparison:
     reference : str
         Name of the calibrator that differences refer to.
     left_out : dict of str to ndarray of shape (n_calibrators, n_parts)
-        Values without one of 20 parts of the test rows or groups, for jackknife standard errors.
+        Values if one of 20 parts is left out from the test rows or groups, for the jackknife.
         Empty for splits, and for test sets that are not in memory.
 
     Examples
@@ -133,7 +133,7 @@ class CalibratorComparison:
         return self.scores[self._column(measure)]
 
     def _column(self, measure: str) -> str:
-        """Return the key of ``scores`` of a measure, also for the name of its scorer."""
+        """Return the key in ``scores`` for a measure or the name of its scorer."""
         if isinstance(measure, str) and measure not in self.scores:
             plain = measure.removeprefix("neg_")
             titles = {scorer.removeprefix("neg_"): title for title, scorer in EVERY_MEASURE.items()}
