@@ -233,3 +233,10 @@ def test_two_classes_may_have_any_order():
     assert ranked_probability_score(names, p, order=["no", "yes"]) == pytest.approx(
         ranked_probability_score(y, p)
     )
+
+
+def test_every_function_with_an_order_has_a_law():
+    laws = [calls("y_true", "y_proba", "order"), calls("estimator", "order")]
+    laws.append(calls("order", "classes"))
+    covered = {param.id for law in laws for param in law}
+    assert {param.id for param in calls("order")} <= covered
