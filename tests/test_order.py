@@ -131,7 +131,7 @@ def test_text_without_an_order_is_refused_and_ordered_categories_are_taken():
     expected = skcalib.OrdinalCalibration().fit(LOGITS, CODES)
     with pytest.raises(ValueError, match="order is not specified"):
         skcalib.OrdinalCalibration().fit(LOGITS[:, COLUMNS], TEXT)
-    with pytest.raises(ValueError, match="order is for ordered=True"):
+    with pytest.raises(ValueError, match="ordered=True"):
         skcalib.AutoCalibrator(order=ORDER).fit(LOGITS[:, COLUMNS], TEXT)
     named = skcalib.OrdinalCalibration(classes=NAMES).fit(LOGITS[:, COLUMNS], CATEGORIES)
     assert named.intercept_ == pytest.approx(expected.intercept_)
