@@ -51,8 +51,9 @@ def check_groups(X: Any, groups: Any) -> Array:
 def warn_of_equal_rows(Z: Floats) -> None:
     """Warn if more than 5 per cent of the rows equal another row of logits (n, K).
 
-    Two columns are not checked. Rows with only the lowest logit do not count: classifiers clip
-    probabilities there. Scores with few values, as from nearest neighbors, do not count.
+    Two columns are not checked. Rows with NaN, or with only the lowest logit, do not count:
+    classifiers clip probabilities there. Scores with few values, as from nearest neighbors, do not
+    count.
     """
     n_rows, n_columns = Z.shape
     if n_columns < 3:
@@ -64,7 +65,7 @@ def warn_of_equal_rows(Z: Floats) -> None:
         Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
     n_checked = len(Z)
     lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
-    Z = Z[np.all(lowest != Z, axis=1)]
+    Z = Z[np.all((lowest != Z) & ~np.isnan(Z), axis=1)]
     hashes = np.array([hash(row.tobytes()) for row in Z])
     _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
     share = counts[counts > 1].sum() / n_checked

@@ -58,21 +58,7 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     if type(X) is not np.ndarray or X.ndim != 2:
         check_not_swapped(y=y, X=X)
     X = as_array(X)
-    check = partial(check_rows, estimator=type(calibrator).__name__)
-    rows, statistics = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-    if len(statistics.labels) == 1:
-        only = shown(statistics.labels)
-        raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-    classes = resolve_classes(
-        statistics.labels, rows.n_columns, calibrator.classes, X, categories=statistics.categories
-    )
-    order = getattr(calibrator, "order", None)  # of ordered classes
-    rows = rows.relabel(
-        partial(encode, classes=classes),
-        classes=classes,
-        masked=statistics.masked,
-        order=statistics.categories if order is None else order,
-    )
+    rows, statistics = labelled_rows(calibrator, X, y, sample_weight)
     check_column_order(rows, named=calibrator.classes is not None)
     if statistics.masked:
         refuse_masked(calibrator)
@@ -85,6 +71,42 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     if is_named and calibrator._has_class_parameters:  # noqa: SLF001
         warn_of_absent_classes(rows, statistics.labels)
     return X, rows
+
+
+def labelled_rows(
+    calibrator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    n_scores: int = 1,
+    check: Callable[[Floats], bool] = check_finite,
+) -> tuple[Rows, RowStatistics]:
+    """Check logits, labels and weights; return rows with class indices, and statistics.
+
+    ``X`` is (n, K), or (n, n_scores * K) with several scores side by side. ``check`` raises an
+    error if logits are invalid, and returns whether some class is masked.
+    """
+    checks = partial(check_rows, estimator=type(calibrator).__name__, check=check)
+    rows, statistics = checked_rows(checks, X=X, y=y, sample_weight=sample_weight)
+    if len(statistics.labels) == 1:
+        only = shown(statistics.labels)
+        raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
+    classes = resolve_classes(
+        statistics.labels,
+        rows.n_columns // n_scores,
+        calibrator.classes,
+        X if n_scores == 1 else None,
+        categories=statistics.categories,
+    )
+    order = getattr(calibrator, "order", None)  # of ordered classes
+    rows = rows.relabel(
+        partial(encode, classes=classes),
+        classes=classes,
+        masked=statistics.masked,
+        order=statistics.categories if order is None else order,
+    )
+    return rows, statistics
 
 
 def check_new_logits(
@@ -215,11 +237,18 @@ class RowStatistics:
 
 
 def check_rows(
-    X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    proba: bool = False,
+    estimator: str | None = None,
+    check: Callable[[Floats], bool] = check_finite,
 ) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
     """Check logits, labels and weights; return rows with positive weight and statistics.
 
-    With ``proba``, they are a measure's ``y_proba`` (n, K) or (n,) and ``y_true`` (n,).
+    With ``proba``, they are a measure's ``y_proba`` (n, K) or (n,) and ``y_true`` (n,). ``check``
+    is for logits, as in :func:`labelled_rows`.
     """
     name, y_name = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, y_name, warns=not proba)
@@ -244,7 +273,7 @@ def check_rows(
     if proba:
         check_probabilities(X, labels)
     else:
-        masked, kinds = check_finite(X), kinds_of_probabilities(X)
+        masked, kinds = check(X), kinds_of_probabilities(X)
         check_not_tiny(X)
     w = None
     if sample_weight is not None:
