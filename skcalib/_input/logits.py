@@ -123,7 +123,7 @@ def check_finite(Z: Floats) -> bool:
 def check_not_tiny(Z: Floats) -> None:
     """Raise a ValueError if all logits are so close to zero that their ratios underflow."""
     xp, limits = arrays.namespace(Z), arrays.namespace(Z).finfo(Z.dtype)
-    smallest = float(limits.smallest_normal) / float(limits.eps)
+    smallest = 100 * float(limits.smallest_normal)
     largest = max(float(xp.max(Z)), -float(xp.min(Z)))
     if 0 < largest < smallest:
         raise ValueError(
