@@ -158,7 +158,8 @@ class OrdinalCalibration(BaseCalibrator):
         }
 
     def _calibrate(self, Z: Floats) -> Floats:
-        columns = np.array(self.column_order_)
+        # Files without column_order_ are older than the parameter order.
+        columns = np.array(getattr(self, "column_order_", range(len(self.classes_))))
         U = arrays.double(_in_order(columns, Z))
         xp = arrays.namespace(U)
         U = (U - xp.max(U, axis=1, keepdims=True)) / self.temperature_

@@ -1,5 +1,7 @@
 """OrdinalCalibration: its formula, its optimum, its symmetry, and the data it is made for."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
@@ -9,6 +11,8 @@ from sklearn.metrics import log_loss
 
 from skcalib import OrdinalCalibration, TemperatureScaling
 from skcalib._optimize.ordinal import loss_gradient
+from skcalib.datasets import make_logits
+from skcalib.export import from_json, to_json
 
 
 def ordered(n=400, K=6, shift=0.7, seed=0):
@@ -128,3 +132,12 @@ def test_masked_classes_have_probability_zero_and_no_share_of_the_uniform_distri
     x = np.array([np.log(c.temperature_), np.log(c.slope_), c.intercept_])
     loss = loss_gradient(x, smoothing, Z, y, None)[0]
     assert loss == pytest.approx(-np.log(P[np.arange(300), y]).sum())
+
+
+def test_files_older_than_the_parameter_order_predict_the_same():
+    Z, y = make_logits(100, 4, random_state=0)
+    calibrator = OrdinalCalibration().fit(Z, y)
+    text = json.loads(to_json(calibrator))
+    del text["calibrator"]["fitted"]["column_order_"]
+    older = from_json(json.dumps(text))
+    np.testing.assert_array_equal(older.predict_proba(Z), calibrator.predict_proba(Z))
