@@ -34,7 +34,6 @@ from .logits import (
     as_floats,
     check_finite,
     check_no_dates,
-    check_not_tiny,
     check_probabilities,
     check_weights,
     kinds_of_probabilities,
@@ -227,8 +226,7 @@ def check_rows(
     if proba:
         check_probabilities(X, labels)
     else:
-        masked, kinds = check_finite(X), kinds_of_probabilities(X)
-        check_not_tiny(X)
+        masked, kinds = check_finite(X, allow_tiny=False), kinds_of_probabilities(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)
