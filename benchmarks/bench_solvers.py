@@ -23,7 +23,7 @@ from timing import medians
 from skcalib._optimize.linear import LinearLoss
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
-from skcalib._optimize.newton import parts_of
+from skcalib._optimize.newton import cached_parts
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import Rows
 from skcalib._rows.parallel import with_one_blas_thread
@@ -77,7 +77,7 @@ def loss_of(one: RowSigmoids, theta: np.ndarray) -> float:
 def class_by_class(sigmoids: list[RowSigmoids], method: str, tol: float) -> None:
     """The sigmoid of each class by a method of scipy, with all derivatives that it takes."""
     for one in sigmoids:
-        gradient, hessian = parts_of(one.derivatives, 2, (1, 2))  # of one pass
+        gradient, hessian = cached_parts(one.derivatives, 2, (1, 2))  # of one pass
         minimize(
             partial(loss_of, one),
             one.constant.ravel(),

@@ -7,6 +7,7 @@ prediction stays on its device. Dask collections are checked chunk by chunk on t
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,6 +36,7 @@ from .logits import (
     check_finite,
     check_no_dates,
     check_probabilities,
+    check_total_weight,
     check_weights,
     kinds_of_probabilities,
     refuse_masked,
@@ -117,6 +119,18 @@ def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
         return X
     check_needs_no_gradients(X, "X")
     return on_host(X)
+
+
+def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
+    """Return rows of logits (n, K) and weights without labels, for a fitted calibrator."""
+    X = as_array(X, n_columns=calibrator.n_features_in_)
+    check_column_names(X, calibrator.classes_)
+    check = partial(_check_without_labels, copy(calibrator))
+    rows, statistics = checked_rows(check, X=X, sample_weight=sample_weight)
+    check_total_weight(statistics.weight)
+    if statistics.like_probabilities:
+        warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
+    return rows
 
 
 def check_fitted(estimator: Any) -> None:
@@ -243,7 +257,7 @@ def check_rows(
     return (X, labels, w), statistics
 
 
-def check_unlabelled(
+def _check_without_labels(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
     """Return logits and weights of rows for a fitted calibrator, and their statistics."""

@@ -1,3 +1,3 @@
-"""Log loss of maps, sigmoids, splines and mixtures, and its minimum by scipy.optimize."""
+"""Objectives that calibrators minimize, and their minima by scipy.optimize."""
 
 from __future__ import annotations

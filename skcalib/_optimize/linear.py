@@ -1,17 +1,17 @@
 r"""Linear maps of features: log loss with a ridge penalty, and its minimum.
 
-The notation is the notation of the whole package and of the user guide: a block of rows has
-logits ``Z`` (m, K), class indices ``y`` (m,) and weights ``w`` (m,) or None for ones. Features
-``F`` (m, K) are the logits, or log-probabilities. A model has parameters ``theta`` (p,), scores
-``S`` (m, K) that are linear in ``theta``, and probabilities ``P = softmax(S)``. The objective is
+The package and the user guide share this notation. A block of rows has logits ``Z`` (m, K), class
+indices ``y`` (m,) and weights ``w`` (m,) or None for ones. Features ``F`` (m, K) are the logits, or
+log-probabilities. A map with parameters ``theta`` (p,) computes scores ``S`` (m, K), linear in
+``theta``, and probabilities ``P = softmax(S)``. The objective is
 
 .. math:: L(\theta) = \frac1N \sum_i w_i \Bigl(\log\sum_k e^{s_{ik}} - s_{i y_i}\Bigr)
     + \sum_j r_j (\theta_j - \theta^0_j)^2, \quad N = \sum_i w_i,
 
-where :math:`\theta^0` leaves the features unchanged and r is the ridge penalty. It is convex. With
-the residuals ``R = w (P - Y)`` the gradient of the first term is ``adjoint(R, F) / N``. The maps
-and their preconditioners are in :mod:`skcalib._optimize.maps`, the choice of the penalty in
-:mod:`skcalib._optimize.strength`.
+where :math:`\theta^0` leaves the features unchanged and r is the ridge penalty. The objective is
+convex. With the residuals ``R = w (P - Y)`` the first term has the gradient ``adjoint(R, F) / N``.
+The maps and their preconditioners are in :mod:`skcalib._optimize.maps`, the choice of the penalty
+in :mod:`skcalib._optimize.strength`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from skcalib._optimize.temperature import log_mixture
 from skcalib._rows import Floats, Indices, Rows
 from skcalib._rows.arrays import weighted_sum
 
-# Lower bound of log-probabilities: lower ones are zero probabilities in double precision, and no
-# row may outweigh all others. Masked classes have a lower feature, which identifies them.
+# Log-probabilities are clipped here: lower ones are zero in double precision, and no row may
+# outweigh all others. A lower feature marks masked classes.
 LOWEST_FEATURE, MASKED_FEATURE = -1e3, -2e3
 
 Map = VectorMap | MatrixMap
@@ -39,7 +39,7 @@ NO_RIDGE = Regularization()
 
 
 def log_features(temperature: float, smoothing: float, Z: Floats, *_: object) -> Floats:
-    """Return log-probabilities (m, K) of smoothed temperature scaling, bounded below."""
+    """Return log-probabilities (m, K) after smoothed temperature scaling, bounded below."""
     F = log_mixture(temperature, smoothing, Z)
     if F.min() >= LOWEST_FEATURE:
         return F
@@ -47,14 +47,14 @@ def log_features(temperature: float, smoothing: float, Z: Floats, *_: object) ->
 
 
 def mask_scores(S: Floats, F: Floats) -> Floats:
-    """Return the scores (m, K), -inf where features belong to masked classes."""
+    """Replace the scores (m, K) by -inf where features belong to masked classes."""
     return np.where(F == MASKED_FEATURE, -np.inf, S)
 
 
 def top_zero_scores(theta: Floats, F: Floats, map_: Map, *, masked: bool = False) -> Floats:
-    """Return the scores (m, K) minus the largest score of each row, in the precision of ``theta``.
+    """Return scores (m, K) minus the largest score in the row, in the precision of ``theta``.
 
-    ``theta`` is (p,), ``F`` is (m, K). ``masked`` says that some features are MASKED_FEATURE.
+    ``theta`` is (p,), ``F`` is (m, K). If ``masked``, some features are MASKED_FEATURE.
     """
     S = map_.scores(theta, F.astype(theta.dtype, copy=False))
     if masked:
@@ -64,7 +64,7 @@ def top_zero_scores(theta: Floats, F: Floats, map_: Map, *, masked: bool = False
 
 
 def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:
-    """Return probabilities (m, K) and log losses (m,) of scores with a largest score of 0."""
+    """Return probabilities (m, K) and log losses (m,) for scores with maximum 0 in each row."""
     P = np.exp(S)
     total = P.sum(axis=1)
     P /= total[:, None]
@@ -74,7 +74,7 @@ def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:
 def loss_gradient(
     theta: Floats, F: Floats, y: Indices, w: Floats | None, map_: Map, *, masked: bool = False
 ) -> Floats:
-    """Return the summed log loss of a map and its gradient by ``theta``, in one array (1 + p,).
+    """Return the summed log loss and its gradient by ``theta``, in one array (1 + p,).
 
     ``theta`` is (p,), ``F`` is (m, K), ``y`` and ``w`` are (m,).
     """
@@ -87,7 +87,7 @@ def loss_gradient(
 
 
 def count_wrong(theta: Floats, F: Floats, y: Indices, map_: Map, *, masked: bool = False) -> Any:
-    """Return the number of rows in which another class has the score of the label, or a larger one.
+    """Count the rows in which another class scores as high as the label, or higher.
 
     ``theta`` is (p,), ``F`` is (m, K), ``y`` is (m,).
     """
@@ -99,9 +99,9 @@ def count_wrong(theta: Floats, F: Floats, y: Indices, map_: Map, *, masked: bool
 
 @dataclass(frozen=True, eq=False)
 class LinearLoss:
-    """Objective of a linear map: mean log loss of the rows plus a ridge penalty.
+    """Objective for a linear map: mean log loss plus a ridge penalty.
 
-    ``rows`` hold the features. ``masked`` says that some features belong to masked classes.
+    The logits of ``rows`` are the features. If ``masked``, some features belong to masked classes.
     """
 
     map_: Map
@@ -116,7 +116,7 @@ class LinearLoss:
 
     @property
     def is_small(self) -> bool:
-        """Whether passes are so short that all of them are in double precision."""
+        """Whether passes are so short that double precision costs little."""
         return self.rows.n_rows * self.n_classes <= 1 << 15
 
     @cached_property
@@ -126,7 +126,7 @@ class LinearLoss:
 
     @cached_property
     def ridge(self) -> Floats:
-        """Ridge penalty (p,) of each parameter."""
+        """Ridge penalty (p,) on each parameter."""
         return self.map_.ridge(self.regularization, self.n_classes)
 
     def penalized_with(self, regularization: Regularization) -> LinearLoss:
@@ -134,7 +134,7 @@ class LinearLoss:
         return replace(self, regularization=regularization)
 
     def value_gradient(self, theta: Floats, dtype: Any = np.float64) -> tuple[float, Floats]:
-        """Return the objective and its gradient (p,) by one pass over the rows in a precision."""
+        """Return the objective and its gradient (p,) at ``theta`` (p,), computed in ``dtype``."""
         typed = theta.astype(dtype, copy=False)
         sums = self.rows.sum(
             partial(loss_gradient, typed, map_=self.map_, masked=self.masked),
@@ -146,10 +146,10 @@ class LinearLoss:
         return float(loss + ridge @ away**2), gradient + 2 * ridge * away
 
     def moments(self, theta: Floats) -> Floats:
-        """Return means over the rows that determine the curvature at ``theta``.
+        """Return the means over the rows from which :meth:`blocks` computes curvatures.
 
-        Rows without weights are thinned to 1024, or to four per class if there are more classes:
-        this is exact enough. With weights a sample may miss the rows that matter.
+        1024 rows, or four per class, suffice if rows have no weights. With weights a sample may
+        miss the rows that matter.
         """
         rows, map_, masked = self.rows, self.map_, self.masked
         step = rows.n_rows // max(4 * self.n_classes, 1024)
@@ -165,9 +165,9 @@ class LinearLoss:
         return means
 
     def blocks(self, moments: Floats) -> Blocks:
-        """Return approximate inverses of the Hessian with these moments, one block per class."""
-        # Without the null space, the curvature of each class is larger than q by K / (K - 1) if all
-        # classes are equally probable, as for two classes.
+        """Return the approximate inverse Hessian for these moments, one block per class."""
+        # Outside the null space the curvature of a class is K / (K - 1) times q, exactly if all
+        # classes are equally probable or K = 2.
         K = self.n_classes
         return self.map_.blocks(moments * (K / (K - 1)), self.regularization)
 
@@ -183,21 +183,20 @@ class LinearLoss:
         start: Floats | None = None,
         moments: Floats | None = None,
     ) -> optimize.OptimizeResult:
-        """Search the minimum until the gradient norm is at most ``tol``.
+        """Minimize the objective until the gradient norm is at most ``tol``.
 
         The search begins at ``start`` (p,), or at the identity. ``moments`` determine the first
-        preconditioner; by default they are computed. ``success`` is false, and the
-        parameters are the best that were found, if ``max_iter`` iterations are not enough, if the
-        objective has no minimum, or if rounding leaves no step that lowers the objective.
+        preconditioner; by default they are computed. ``success`` is false if ``max_iter``
+        iterations do not suffice, if no minimum exists, or if rounding leaves no step that lowers
+        the objective. ``x`` are then the best parameters.
         """
-        # Passes over many features in single precision are faster, and exact enough for a tol of
-        # 1e-6 or more.
+        # Single precision is faster on many features, and exact enough for tol >= 1e-6.
         dtype = np.dtype(np.float64) if self.is_small or tol < 1e-6 else self.rows.dtype
-        # Without a ridge the search ends where every row is classified correctly: the objective has
-        # no minimum. A misclassified row has a loss of at least log 2.
+        # Without a ridge, stop once the loss is below log 2 times the smallest weight: then all
+        # rows are classified correctly, and the loss has no minimum.
         lowest = -np.inf
         if not self.ridge.any():
-            lowest = float(np.log(2) * self.rows.least_weight / self.rows.weight)
+            lowest = float(np.log(2) * self.rows.smallest_weight / self.rows.weight)
         x0 = self.identity
         if start is not None:
             x0 = self.map_.balanced(start, self.regularization, self.n_classes)

@@ -1,11 +1,11 @@
-r"""One-vs-rest logistic regression: the log loss of a sigmoid for each class, and its minimum.
+r"""One-vs-rest logistic regression: log loss and its minimum for one sigmoid per class.
 
-For class k the features of a row are :math:`f = (f_1, \dots, f_{d-1}, 1)`, each an array of shape
-(m, K) for the rows of a block, and the probability of the event :math:`y = k` is
-:math:`\sigma(\theta_k^\top f_k)`. Two classes have a single sigmoid, for the second class.
-Targets may lie between 0 and 1, and a normal prior may shrink parameters towards its mean.
-:func:`~skcalib._optimize.newton.newton` solves all K problems of d parameters at once: one pass
-over the rows sums their gradients (K, d) and Hessians (K, d, d).
+For class k the features of a row are :math:`f = (f_1, \dots, f_{d-1}, 1)`, each an array (m, K) for
+a block of m rows, and the event :math:`y = k` has probability :math:`\sigma(\theta_k^\top f_k)`.
+Two classes share a single sigmoid, for the second class. Targets may lie between 0 and 1, and a
+normal prior may shrink parameters towards its mean. :func:`~skcalib._optimize.newton.newton` solves
+all K problems with d parameters at once: one pass over the rows sums their gradients (K, d) and
+Hessians (K, d, d).
 """
 
 from __future__ import annotations
@@ -18,31 +18,28 @@ import numpy as np
 from scipy import optimize
 from scipy.special import logit
 
-from skcalib._optimize.newton import newton, parts_of
+from skcalib._optimize.newton import cached_parts, newton
 from skcalib._rows import Bools, Floats, Indices, Rows
 from skcalib._rows.arrays import is_event, weighted_sum
 
-# Largest decrease of the mean loss of a class in the last step, relative to the variance of its
-# target.
+# Newton's method stops when a step lowers the mean loss of a class by less than this, times the
+# variance of the target.
 TOLERANCE = 1e-10
 
-# Largest number of passes, including the pass that sums the weights of the classes.
+# Largest number of passes, including the pass that sums the class weights.
 MAX_PASSES = 100
 
-# Weight of a class without rows: penalties divided by it are finite.
+# Stands for zero weight, so that penalties divided by the weight are finite.
 NO_WEIGHT = 1e-200
 
-# Function of scores (m, K). It returns the features except for the constant one, each (m, K) in
-# double precision, and which rows count for each class (m, K), or None if all do.
-FeaturesOf = Callable[[Floats], tuple[list[Floats], Bools | None]]
+# Function from scores (m, K) to the features except the constant one, each (m, K) in double
+# precision, and which rows count for each class (m, K), or None if all count.
+FeatureFunction = Callable[[Floats], tuple[list[Floats], Bools | None]]
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A normal distribution of the parameters of each class: its mean and precision (d, d).
-
-    The mean is (d,), or (K, d) if classes differ.
-    """
+    """Normal prior for the parameters of each class: mean (d,) or (K, d), precision (d, d)."""
 
     mean: Floats
     precision: Floats
@@ -56,7 +53,7 @@ class Sigmoids(Protocol):
         """Mean target (K,)."""
 
     def loss(self, theta: Floats) -> float:
-        """Return the sum of the objectives at ``theta`` (K, d), for methods other than newton."""
+        """Return the summed objectives at ``theta`` (K, d). ``newton`` does not call this."""
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
@@ -67,28 +64,28 @@ def fit_sigmoids(
 ) -> optimize.OptimizeResult:
     """Return the parameters ``x`` (K, d) that minimize the loss, above ``low`` (K, d) if given.
 
-    ``nfev`` is the number of passes over the rows. The first step from slopes of zero is a step of
-    linear regression, lengthened: for two normal distributions and a mean target of 1/2 the best
-    slope is larger by the factor 1 / (1 - R^2).
+    ``nfev`` counts passes over the rows. If all slopes of ``start`` are zero, the first step is a
+    linear regression, lengthened by 1 / (1 - R^2). This is exact for two normal distributions
+    and a mean target of 1/2.
     """
     rate = np.clip(sigmoids.rate, 1e-10, 1 - 1e-10)
 
-    def lengthened(promise: Floats) -> Floats:
+    def linear_regression_length(promise: Floats) -> Floats:
         explained = promise * (4 * rate * (1 - rate)) ** 2
         return 1 / np.maximum(1 - explained, 1 / 3)
 
-    gradient, hessian = parts_of(sigmoids.derivatives, 2, start.shape)
+    gradient, hessian = cached_parts(sigmoids.derivatives, 2, start.shape)
     solution = optimize.minimize(
         lambda x: sigmoids.loss(x.reshape(start.shape)),
         start.ravel(),
         jac=lambda x: gradient(x).ravel(),
         hess=hessian,
-        bounds=None if low is None else [(least, np.inf) for least in low.ravel().tolist()],
+        bounds=None if low is None else [(bound, np.inf) for bound in low.ravel().tolist()],
         method=newton,
         options={
             "tol": TOLERANCE * rate * (1 - rate),
             "maxiter": MAX_PASSES - 1,  # one pass has summed the weights
-            "first_length": None if start[:, :-1].any() else lengthened,
+            "first_length": None if start[:, :-1].any() else linear_regression_length,
         },
     )
     solution.x = solution.x.reshape(start.shape)
@@ -100,8 +97,8 @@ class RowSigmoids:
     """K logistic regressions on the same rows: mean log losses minus mean log priors."""
 
     rows: Rows
-    features: FeaturesOf
-    events: Floats  #: (K,), weight of the rows of the class among the rows that count
+    features: FeatureFunction
+    events: Floats  #: (K,), weight of the class among the rows that count
     weight: Floats  #: (K,), weight of all rows that count
     high: Floats  #: (K,), target of the rows of the class
     low: Floats  #: (K,), target of the other rows
@@ -109,7 +106,7 @@ class RowSigmoids:
 
     @classmethod
     def of(
-        cls, rows: Rows, features: FeaturesOf, prior: Prior | None = None, *, smooth: bool
+        cls, rows: Rows, features: FeatureFunction, prior: Prior | None = None, *, smooth: bool
     ) -> RowSigmoids:
         """Return regressions with targets 1 and 0, or with Platt's targets (1999) if ``smooth``."""
         K = rows.n_columns
@@ -140,8 +137,8 @@ class RowSigmoids:
         return np.column_stack([np.zeros_like(rate), logit(rate)])
 
     def loss(self, theta: Floats) -> float:
-        """Return the sum of the objectives at ``theta`` (K, d)."""
-        features, high, low = self.features, self.high, self.low  # blocks must not hold the rows
+        """Return the summed objectives at ``theta`` (K, d)."""
+        features, high, low = self.features, self.high, self.low  # workers get no rows
 
         def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(U)
@@ -186,7 +183,7 @@ class RowSigmoids:
         return gradient, hessian
 
     def share_wrong(self, theta: Floats) -> Floats:
-        """Return the share (K,) of the weight that each sigmoid puts on the wrong side of 1/2.
+        """Return the share of the weight (K,) with a probability on the wrong side of 1/2.
 
         The share is 1 for a class without rows that count.
         """
@@ -204,7 +201,7 @@ class RowSigmoids:
 
 
 def _scores(theta: Floats, F: list[Floats]) -> Floats:
-    """Return the arguments (m, K) of the sigmoids, for ``theta`` (K, d)."""
+    """Return the linear scores (m, K) for ``theta`` (K, d) and features (m, K)."""
     S = F[0] * theta[:, 0]
     for f, slope in zip(F[1:], theta.T[1:-1], strict=True):
         S += f * slope
@@ -213,9 +210,9 @@ def _scores(theta: Floats, F: list[Floats]) -> Floats:
 
 
 def _moments(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
-    """Return sums of ``R`` times features and ``Q`` times pairs of features: (d + d * d, K).
+    """Sum ``R`` times features and ``Q`` times pairs of features over rows: (d + d * d, K).
 
-    ``R``, ``Q`` and the features ``F`` are (m, K). The last feature, which is 1, is not in ``F``.
+    ``R``, ``Q`` and the features ``F`` are (m, K). ``F`` lacks the last feature, which is 1.
     """
     d = len(F) + 1
 

@@ -1,22 +1,21 @@
-r"""Linear maps of features: scores, ridge penalties, and approximate inverses of the Hessian.
+r"""Linear maps: scores, ridge penalties, and approximate inverse Hessians.
 
-Notation as in :mod:`skcalib._optimize.linear`: features ``F`` of shape (m, K), parameters ``theta``
-(p,), scores of shape (m, K).
+Notation as in :mod:`skcalib._optimize.linear`: features ``F`` and scores are (m, K), parameters
+``theta`` are (p,).
 
-The approximate inverse of the Hessian has one block for each class. With :math:`q_k = p_k (1 -
-p_k)`, averaged over the rows, the block of the slopes and the offset of class k is
+The approximate inverse Hessian has one block per class. With :math:`q_k = p_k (1 - p_k)`, averaged
+over the rows, the block for the slopes and the offset in class k is
 
 .. math:: \mathrm E[q_k (f, 1) (f, 1)^\top] = b_k \begin{pmatrix}
     \Sigma_k + m_k m_k^\top & m_k \\ m_k^\top & 1 \end{pmatrix},
 
-with the mass :math:`b_k = \mathrm E[q_k]`, and the mean :math:`m_k` and the covariance
-:math:`\Sigma_k` of the features f under weights in proportion to :math:`q_k`. The blocks of a
-vector map have two rows and are inverted directly. A matrix map uses one common covariance for all
-classes, as linear discriminant analysis does, so that one eigendecomposition serves all blocks.
-Means and masses differ between the classes.
+with the mass :math:`b_k = \mathrm E[q_k]`, and the features' mean :math:`m_k` and covariance
+:math:`\Sigma_k` under weights in proportion to :math:`q_k`. Vector maps have 2 x 2 blocks, inverted
+directly. A matrix map uses one common covariance for all classes, as linear discriminant analysis
+does, so that one eigendecomposition serves all blocks. Means and masses differ between the classes.
 
-Adding the same numbers to the scores of all classes changes no probability. Steps have no part in
-this null space of the Hessian: it is subtracted along the direction of the smallest ridge penalty.
+Adding the same numbers to the scores of all classes changes no probability. This null space is
+subtracted from gradients and steps, along the direction with the smallest ridge penalty.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from skcalib._rows import Floats
 
 
 class Regularization(NamedTuple):
-    """Strengths of the ridge penalty on the diagonal of a matrix, off it, and on the intercepts.
+    """Ridge strengths on the diagonal, off the diagonal, and on the intercepts.
 
-    A vector map has no entries off the diagonal.
+    Vector maps have no entries off the diagonal.
     """
 
     diagonal: float = 0.0
@@ -41,37 +40,36 @@ class Regularization(NamedTuple):
 
     @classmethod
     def rule(cls, K: int, weight: float, alpha: float = 1.0) -> Regularization:
-        r"""Return strengths in proportion to the number of classes (arXiv:2511.03685).
+        r"""Return strengths in proportion to K and 1 / N, times ``alpha`` (arXiv:2511.03685).
 
-        As a prior, the penalty counts as a constant number of rows, times ``alpha``. The K (K - 1)
-        entries off the diagonal are penalized K - 1 times as much as the diagonal. With less than
-        one row for two of these entries, their effective sample size is smaller than N:
-        :math:`N \cdot 2 N / (K (K - 1))`.
+        The K (K - 1) entries off the diagonal are penalized K - 1 times as much as the diagonal.
+        If rows are fewer than half these entries, the effective sample size
+        :math:`N \cdot 2 N / (K (K - 1))` replaces N.
         """
         scale = alpha / weight
         fewer = max(1.0, K * (K - 1) / (2 * weight))
         return cls(scale * K, scale * K * (K - 1) * fewer, scale * K)
 
     def matrix(self, K: int) -> Floats:
-        """Return the strengths of the entries of a matrix (K, K)."""
+        """Return the strength for each entry of the matrix map (K, K)."""
         strengths = np.full((K, K), float(self.off_diagonal))
         np.fill_diagonal(strengths, self.diagonal)
         return strengths
 
     def shares(self, K: int) -> Floats:
-        """Return the share (K, K) of each entry of a matrix in the ridge of its column."""
+        """Return ridge strengths divided by their sums over columns (K, K)."""
         ridge = self.matrix(K) + np.finfo(float).tiny
         return ridge / ridge.sum(axis=0)
 
 
 class Blocks(Protocol):
-    """Approximate inverse of the Hessian, with one block for each class."""
+    """Approximate inverse Hessian, with one block B for each class."""
 
     def solve(self, gradient: Floats) -> Floats:
-        """Return the inverse times a gradient (p,), without its part in the null space."""
+        """Return the inverse times a gradient (p,), outside the null space."""
 
     def leverages(self, F: Floats) -> Floats:
-        """Return ``(f, 1)^T B (f, 1)`` for features (m, K) and each inverse block B: (m, K)."""
+        """Return ``(f, 1)^T B (f, 1)`` for each row f of ``F`` (m, K) and each class: (m, K)."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class VectorMap:
         return np.repeat(strengths[: 1 + self.fit_intercept], K)
 
     def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:  # noqa: ARG002
-        """Return the parameters: the best offsets sum to zero for all strengths."""
+        """Return ``theta`` unchanged: the best offsets sum to zero for all strengths."""
         return theta
 
     def coefficients(self, theta: Floats, K: int) -> tuple[Floats, Floats]:
@@ -111,7 +109,7 @@ class VectorMap:
         return np.append(slopes, R.sum(axis=0)) if self.fit_intercept else slopes
 
     def moments(self, F: Floats, Q: Floats) -> Floats:
-        """Return the sums over rows of ``q f f``, ``q f`` and ``q``, for ``Q`` (m, K): (3, K)."""
+        """Sum ``q f f``, ``q f`` and ``q`` over the rows of ``F`` and ``Q`` (m, K): (3, K)."""
         QF = Q * F
         return np.stack([np.einsum("ij,ij->j", QF, F), QF.sum(axis=0), Q.sum(axis=0)])
 
@@ -126,12 +124,12 @@ class VectorMap:
 
 @dataclass(frozen=True)
 class VectorBlocks:
-    """Inverses (K, n, n) of the blocks of a vector map, with n = 2, or 1 without offsets."""
+    """Inverse blocks (K, n, n) for a vector map, with n = 2, or 1 without offsets."""
 
     inverse: Floats
 
     def solve(self, gradient: Floats) -> Floats:
-        """Return the inverse times a gradient (p,), without the part that all offsets share."""
+        """Return the inverse times a gradient (p,), so that offsets sum to zero."""
         g = gradient.reshape(-1, len(self.inverse)).copy()
         g[1:] -= g[1:].mean(axis=1, keepdims=True)
         step = np.einsum("kij,jk->ik", self.inverse, g)
@@ -139,10 +137,10 @@ class VectorBlocks:
         return step.ravel()
 
     def leverages(self, F: Floats) -> Floats:
-        """Return ``(f, 1)^T B (f, 1)`` for features (m, K) and each inverse block B: (m, K).
+        """Return ``(f, 1)^T B (f, 1)`` for each row f of ``F`` (m, K) and each class: (m, K).
 
-        The factor is a caution: with a few rows per class one Newton step is too short, and the
-        estimated loss would favour too little regularization.
+        The factor 1.1 corrects estimates with few rows per class: one Newton step is too short,
+        and the estimated loss would favour too little regularization.
         """
         inverse = (1.1 * self.inverse).astype(F.dtype, copy=False)
         if inverse.shape[1] == 1:
@@ -163,9 +161,9 @@ class MatrixMap:
         return np.append(regularization.matrix(K), np.full(K, regularization.intercept))
 
     def balanced(self, theta: Floats, regularization: Regularization, K: int) -> Floats:
-        """Return the parameters (p,) of the same probabilities with the smallest ridge penalty.
+        """Return the parameters (p,) with equal probabilities and the smallest ridge penalty.
 
-        Steps do not change the part that all classes share.
+        Later steps stay outside the null space, so that they cannot find these parameters.
         """
         A, c = self.coefficients(theta, K)
         return np.append(A - np.sum(regularization.shares(K) * (A - np.eye(K)), axis=0), c)
@@ -186,9 +184,9 @@ class MatrixMap:
         return np.append(R.T @ F, R.sum(axis=0))
 
     def moments(self, F: Floats, Q: Floats) -> Floats:
-        """Return sums of ``q``, ``q f`` and ``q f f^T`` as rows: (1 + 2 K, K).
+        """Sum ``q``, ``q f`` and ``q f f^T`` over the rows of ``F`` and ``Q`` (m, K): (1 + 2 K, K).
 
-        ``Q`` is (m, K). The third sum runs over all classes as well.
+        The third sum runs over all classes as well.
         """
         second = (F * Q.sum(axis=1, keepdims=True)).T @ F
         return np.concatenate([Q.sum(axis=0)[None], Q.T @ F, second])
@@ -199,10 +197,10 @@ class MatrixMap:
 
 
 class MatrixBlocks:
-    r"""Inverses of the blocks of a matrix map with a common covariance :math:`\Sigma`.
+    r"""Inverse blocks for a matrix map with a common covariance :math:`\Sigma`.
 
-    With the ridge penalties d on the diagonal, o off it and r on offsets, each times 2, the block
-    of class k is
+    With the ridge penalties d on the diagonal, o off it and r on offsets, each times 2, class k has
+    the block
 
     .. math:: \begin{pmatrix} B_k - (o - d) e_k e_k^\top + b_k m_k m_k^\top & b_k m_k \\
         b_k m_k^\top & b_k + r \end{pmatrix}, \qquad B_k = b_k \Sigma + o I .
@@ -213,8 +211,8 @@ class MatrixBlocks:
 
     .. math:: S_k = B_k - (o - d) e_k e_k^\top + r\, t_k m_k^\top .
 
-    In the eigenvectors U of the covariance :math:`B_k` is diagonal. Each of the two matrices
-    :math:`f u u^\top` of rank one changes the inverse (Sherman and Morrison):
+    In the eigenvectors U of the covariance :math:`B_k` is diagonal. Two matrices :math:`f u u^\top`
+    of rank one change the inverse (Sherman and Morrison):
 
     .. math:: (B + f u u^\top)^{-1} = B^{-1} + \gamma v v^\top , \quad v = B^{-1} u , \quad
         \gamma = -f / (1 + f u^\top v) .
@@ -230,7 +228,7 @@ class MatrixBlocks:
         diagonal, off_diagonal, intercept = (2 * strength for strength in regularization)
         self.shares = regularization.shares(K)
 
-        # Row k of the arrays (K, K) belongs to class k, in the coordinates of the eigenvectors.
+        # Row k of each array (K, K) belongs to class k, in eigenvector coordinates.
         small = _small(mass.max() * spread.max())
         self.inverse_diagonal = 1 / (mass[:, None] * spread + off_diagonal + small)
         self.inverse_offset = 1 / (mass + intercept + _small(mass.max()))
@@ -241,20 +239,20 @@ class MatrixBlocks:
         self.offset_per_slope = (mass * self.inverse_offset)[:, None] * mean  # t_k
 
     def _add_rank_one(self, factor: Floats, vectors: Floats) -> None:
-        """Add ``factor[k]`` times the outer square of ``vectors[k]`` to the block of class k."""
+        """Add ``factor[k]`` times the outer square of ``vectors[k]`` to block k, for each k."""
         solved = self._solve_slopes(vectors)
         gain = -factor / (1 + factor * _dots(vectors, solved))
         self.rank_one.append((gain, solved))
 
     def _solve_slopes(self, G: Floats) -> Floats:
-        """Return row k of ``G`` (K, K) times the inverse of the slopes of class k, for each k."""
+        """Solve for the slopes (K, K): row k is row k of ``G`` (K, K) times inverse block k."""
         A = self.inverse_diagonal * G
         for gain, V in self.rank_one:
             A += (gain * _dots(V, G))[:, None] * V
         return A
 
     def solve(self, gradient: Floats) -> Floats:
-        """Return the inverse times a gradient (p,), without the part that all classes share."""
+        """Return the inverse times a gradient (p,), outside the null space."""
         K = len(self.inverse_offset)
         G, h = gradient[: K * K].reshape(K, K), gradient[K * K :]
         G, h = G - self.shares * G.sum(axis=0), h - h.mean()
@@ -265,7 +263,7 @@ class MatrixBlocks:
         return np.concatenate([A.ravel(), c - c.mean()])
 
     def leverages(self, F: Floats) -> Floats:
-        r"""Return ``(f, 1)^T B (f, 1)`` for features (m, K) and each inverse block B: (m, K).
+        r"""Return ``(f, 1)^T B (f, 1)`` for each row f of ``F`` (m, K) and each class: (m, K).
 
         This is :math:`(f - t_k)^\top S_k^{-1} (f - t_k) + 1 / (b_k + r)`.
         """
@@ -284,10 +282,10 @@ class MatrixBlocks:
 
 
 def _dots(A: Floats, B: Floats) -> Floats:
-    """Return the scalar product of each row of ``A`` and the same row of ``B``."""
+    """Return the scalar products (m,) between equal rows of ``A`` and ``B``, both (m, n)."""
     return np.einsum("ij,ij->i", A, B)
 
 
 def _small(largest: float) -> float:
-    """Return the curvature that is added to blocks, given the largest curvature."""
+    """Return the curvature to add to blocks whose largest curvature is ``largest``."""
     return 1e-6 * float(largest) + 1e-12

@@ -1,24 +1,24 @@
 """How every fit minimizes: the method of scipy.optimize for each problem, and L-BFGS.
 
-All fits that minimize are calls of :mod:`scipy.optimize`. All problems are convex except one:
+Most fits call :mod:`scipy.optimize`. All problems are convex except the loss with saturated rows:
 
-- *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
-  method, or by Brent's method between bounds (:mod:`skcalib._optimize.temperature`). If saturated
-  rows determine the zero, a grid precedes the search, since the loss of the mixture is not convex.
+- *Temperature scaling*, one parameter: Halley's method finds the zero of the slope, or ``brentq``
+  between bounds (:mod:`skcalib._optimize.temperature`). If saturated rows determine the zero, a
+  grid precedes the search, since the loss of the mixture is not convex.
 - *Vector and matrix maps*: ``minimize`` with :func:`preconditioned_lbfgs` as its ``method``, and
   the preconditioners of :mod:`skcalib._optimize.maps`.
-- *Sigmoids and splines, K problems of a few parameters each*: ``minimize`` with ``newton``, which
-  takes Newton steps for all of them at once (:mod:`skcalib._optimize.logistic`).
-- *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Weights of a mixture*:
-  Newton's method, with a call of ``nnls`` for each step (:mod:`skcalib._optimize.mixture`): it
-  takes 5 to 11 passes over the rows where "L-BFGS-B" takes 30 to 70, and a half to a fifth of the
-  time. *Effects of features*, slopes and intercepts of levels: "L-BFGS-B"
+- *Sigmoids and splines, K problems with few parameters each*: ``minimize`` with ``newton``, which
+takes Newton steps for all at once (:mod:`skcalib._optimize.logistic`).
+- *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Mixture weights*:
+Newton's method, with ``nnls`` for each step (:mod:`skcalib._optimize.mixture`). It needs 5 to 11
+passes over the rows instead of 30 to 70 with "L-BFGS-B", and is two to five times as fast. *Feature
+effects*, slopes and level intercepts: "L-BFGS-B"
   (:mod:`skcalib.conditional._effects`). *Class priors*: "trust-ncg" in their logarithms
   (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
 
-Processor times of "L-BFGS-B" as multiples of the method in use, for vector and matrix maps of
-single precision logits with ``alpha=1``, in coordinates in which the preconditioner at the start is
-the unit matrix (``python benchmarks/bench_solvers.py``, one thread):
+CPU time with "L-BFGS-B" divided by CPU time with the method in use, for vector and matrix maps,
+float32 logits and ``alpha=1``. The coordinates make the preconditioner at the start the unit matrix
+(``python benchmarks/bench_solvers.py``, one thread):
 
 =============  ======  ======
 rows, classes  vector  matrix
@@ -32,8 +32,8 @@ rows, classes  vector  matrix
 5000 x 100     2.3
 =============  ======  ======
 
-Sigmoids of all classes at once by ``newton``, beside methods of SciPy class by class, which are
-given gradients, and "trust-exact" Hessians as well:
+CPU time with SciPy's methods class by class, divided by CPU time with ``newton`` for all classes at
+once. SciPy's methods get gradients, and "trust-exact" gets Hessians as well:
 
 =============  =============  ======  ==========
 rows, classes  "trust-exact"  "BFGS"  "L-BFGS-B"
@@ -80,11 +80,11 @@ def preconditioned_lbfgs(
 ) -> OptimizeResult:
     """Minimize by L-BFGS (Nocedal 1980) with a preconditioner as the initial inverse Hessian.
 
-    A ``method`` of :func:`scipy.optimize.minimize`. It stops where the gradient norm is at most
-    ``gtol``, where the value is below ``lowest``, or where no step is accepted. ``preconditioner``
-    returns the approximate inverse Hessian at a point, as a function of gradients; it is called
-    every 15 iterations, and at the start unless ``precondition`` is this function. ``noise`` is
-    the relative rounding error of ``fun``.
+    Use it as a ``method`` of :func:`scipy.optimize.minimize`. It stops when the gradient norm is at
+    most ``gtol``, the value is below ``lowest``, or no step is accepted. ``preconditioner(x)``
+    returns a function that multiplies gradients with the approximate inverse Hessian. It is called
+    every 15 iterations, and at the start unless ``precondition`` is this function. ``noise`` is the
+    relative rounding error in ``fun``.
     """
     here = OptimizeResult(x=x0, fun=fun(x0), jac=jac(x0), nit=0)
     pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=20)
@@ -92,11 +92,11 @@ def preconditioned_lbfgs(
         if precondition is None or (here.nit > 0 and here.nit % 15 == 0):
             precondition = preconditioner(here.x)
         step = -_inverse_hessian(here.jac, pairs, precondition)
-        if here.jac @ step >= 0 and pairs:  # no descent, by rounding of the pairs: start anew
+        if here.jac @ step >= 0 and pairs:  # rounding: forget the pairs
             pairs.clear()
             precondition = preconditioner(here.x)
             step = -precondition(here.jac)
-        # Where the loss is nearly linear, its curvature gives no bound.
+        # Bound the step where the loss is nearly linear and its curvature does not.
         longest = 100 * (1 + float(np.linalg.norm(here.x)))
         step *= min(1.0, longest / max(float(np.linalg.norm(step)), np.finfo(float).tiny))
         new = _line_search(fun, jac, here, step, noise * abs(here.fun))
@@ -113,9 +113,9 @@ def preconditioned_lbfgs(
 def _inverse_hessian(
     gradient: Floats, pairs: deque[tuple[Floats, Floats, float]], precondition: Function
 ) -> Floats:
-    """Return the approximate inverse Hessian times a gradient (p,), by the two loops of L-BFGS.
+    """Multiply a gradient (p,) by the approximate inverse Hessian, in the two L-BFGS loops.
 
-    ``pairs`` are differences of parameters (p,) and of gradients (p,) with their scalar products.
+    ``pairs`` are changes in the parameters (p,) and gradients (p,), and their scalar products.
     """
     shares, q = [], gradient
     for s, y, sy in reversed(pairs):
@@ -130,10 +130,10 @@ def _inverse_hessian(
 def _line_search(
     fun: Function, jac: Function, here: OptimizeResult, step: Floats, noise: float
 ) -> OptimizeResult | None:
-    """Return the point after a step (p,) or the first accepted share of it, or None.
+    """Shorten a step (p,) until it is accepted, and return the new point, or None.
 
-    A share is accepted with a sufficient decrease, or with a shorter gradient if the decrease is
-    smaller than the ``noise`` of the values.
+    A step is accepted if it lowers the value sufficiently. If values differ by at most ``noise``,
+    it is accepted if it shortens the gradient.
     """
     slope, short = float(here.jac @ step), 0.9 * np.linalg.norm(here.jac)
     share = 1.0 if slope < 0 else 0.0
@@ -143,7 +143,7 @@ def _line_search(
         rise = new.fun - here.fun
         if rise <= 1e-4 * share * slope or (rise <= noise and np.linalg.norm(new.jac) < short):
             return new
-        # The mean of two estimates of the minimum: of a parabola with the slopes at both ends, and
+        # The mean of two estimates: the minimum of the parabola with the slopes at both ends, and
         # the point where the tangents at both ends meet.
         end = float(new.jac @ step)
         tangents = (share * end - rise) / share

@@ -1,18 +1,17 @@
 r"""Mixtures of probabilities, and their weights by maximum likelihood.
 
-A mixture of M candidates gives the label of row i the probability :math:`\sum_m \pi_m q_{im}`. The
-weights minimize
+M candidates predict the label of row i with the probabilities :math:`q_{im}`, their mixture with
+:math:`\sum_m \pi_m q_{im}`. The weights minimize
 
 .. math:: L(\pi) = -\frac1N \Bigl(\sum_i w_i \log \sum_m \pi_m q_{im}
     + \sum_m a_m \log \pi_m\Bigr)
 
 on the simplex. The Dirichlet prior acts like :math:`a_m` additional rows with a label that only
-candidate m can predict; N is the sum of all :math:`w_i` and :math:`a_m`. The problem is convex.
+candidate m can predict; N sums all :math:`w_i` and :math:`a_m`. The problem is convex.
 
-Since :math:`L(s \pi) = L(\pi) - \log s`, the minimum of :math:`L(\pi) + \sum_m \pi_m - 1` over all
-:math:`\pi \ge 0` sums to one, so that bounds are the only constraints. With the gradient g of this
-function, the value is above the minimum by at most :math:`g^\top \pi - \min_m g_m`, the duality
-gap.
+Since :math:`L(s \pi) = L(\pi) - \log s`, the minimizer of :math:`L(\pi) + \sum_m \pi_m - 1` among
+all :math:`\pi \ge 0` sums to one, so that bounds are the only constraints. With the gradient g, the
+value exceeds the minimum by at most :math:`g^\top \pi - \min_m g_m`, the duality gap.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ MAX_ITERATIONS = 100
 
 
 def mixture(L: Floats, weights: Floats) -> Floats:
-    """Log-probabilities (n, K) of the mixture of candidates with log-probabilities (M, n, K)."""
+    """Mix log-probabilities (M, n, K) with weights (M,): log-probabilities (n, K)."""
     xp = arrays.namespace(L)
     shifted = L + arrays.like(np.log(weights)[:, None, None], L, L.dtype)
     top = xp.max(shifted, axis=0)
@@ -39,8 +38,8 @@ def mixture(L: Floats, weights: Floats) -> Floats:
         return xp.log(xp.sum(xp.exp(shifted - finite), axis=0)) + finite
 
 
-def mixture_of_log_odds(S: Floats, weights: Floats) -> Floats:
-    """Return log-probabilities (n, 2) of the mixture of candidates with log-odds (M, n, 1)."""
+def mixture_from_log_odds(S: Floats, weights: Floats) -> Floats:
+    """Mix probabilities with log-odds (M, n, 1) by weights (M,): log-probabilities (n, 2)."""
     xp = arrays.namespace(S)
     event = arrays.at_most(S, 0.0) - xp.log1p(xp.exp(-xp.abs(S)))
     return mixture(arrays.concat([event - S, event], axis=2), weights)
@@ -48,10 +47,10 @@ def mixture_of_log_odds(S: Floats, weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class MixtureLoss:
-    """Log loss of a mixture of M candidates, plus the sum of their weights, minus one.
+    """Log loss for a mixture of M candidates, plus the sum of their weights, minus one.
 
-    ``rows.X`` are the probabilities (n, M) of the labels, up to a factor per row, or
-    ``block_probabilities`` computes these probabilities from a block of ``rows``.
+    ``rows.X`` are the label probabilities (n, M), up to a factor per row, or
+    ``block_probabilities`` computes them from a block of ``rows``.
     """
 
     rows: Rows
@@ -60,16 +59,16 @@ class MixtureLoss:
 
     @property
     def weight(self) -> float:
-        """Sum of the weights of rows and pseudo-rows."""
+        """Total weight of the rows and pseudo-rows."""
         return self.rows.weight + float(self.pseudo_rows.sum())
 
     def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
-        """Value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass."""
+        """Return value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass."""
         sums = partial(_logs_and_products, x, self.block_probabilities)
         logs, *products = self.rows.sum(sums)
         a, H = self.pseudo_rows, np.reshape(products, (len(x), len(x)))
         logs, H = logs + a[a > 0] @ np.log(x[a > 0]), (H + np.diag(a / x / x)) / self.weight
-        # The shares of the candidates in a row sum to one, so H @ x is minus the gradient of L.
+        # Since L(s x) = L(x) - log s, H @ x is minus the gradient of L.
         return float(x.sum() - 1 - logs / self.weight), 1 - H @ x, H
 
 
@@ -80,7 +79,11 @@ def _logs_and_products(
     y: Indices | None,
     w: Floats | None,
 ) -> Floats:
-    """Log-likelihood of a block, and minus its second derivatives: (1 + M * M,)."""
+    """Return the log-likelihood of a block, and minus its second derivatives: (1 + M * M,).
+
+    ``x`` are the weights (M,). ``Q`` are the probabilities (m, M), or the block from which
+    ``block_probabilities`` computes them. ``y`` and ``w`` are (m,).
+    """
     Q = Q if block_probabilities is None else block_probabilities(Q, y, w)
     mixed = np.maximum(Q @ x, 1e-100)  # avoid division by zero
     S, logs = Q / mixed[:, None], np.log(mixed)
@@ -89,11 +92,10 @@ def _logs_and_products(
 
 
 def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult:
-    """Weights of lowest log loss, from a positive start that sums to one.
+    """Return the weights ``x`` (M,) that minimize the loss, from positive weights ``start`` (M,).
 
-    The result has the weights ``x`` (M,), their loss ``fun``, the number of passes ``nfev``, and
-    ``success`` if the duality gap is small. Each step of Newton's method minimizes the quadratic
-    model over all weights that are not negative.
+    ``start`` sums to one. ``nfev`` counts passes. ``success`` tells whether the duality gap is
+    small. Each Newton step minimizes the quadratic model over all weights that are not negative.
     """
     smallest = 1e-12  # smaller weights are zero
     x, (value, gradient, H), nfev = start, loss.second_order(start), 1
@@ -101,8 +103,8 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
         gap = float(gradient @ x - gradient.min())
         if gap <= 1e-9:
             break
-        # In these units a row that only one candidate predicts has a curvature of one. With
-        # H = R' R the model is |R u - b|^2 / 2, up to a constant, where R' b is H x - gradient.
+        # In these units the curvature is one for a row that only one candidate predicts. With
+        # H = R'R the model is |R u - b|^2 / 2 plus a constant, where R'b = H x - gradient.
         unit = np.sqrt(x)
         R = np.linalg.cholesky(H * unit * unit[:, None] + 1e-13 * np.eye(len(x))).T
         u, _ = optimize.nnls(R, np.linalg.solve(R.T, unit * (H @ x - gradient)))
@@ -110,15 +112,15 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
         step = np.maximum(u * unit, np.maximum(0.01 * x, smallest)) - x
         share = 1.0
         while share > 1e-6:
-            ahead = (x + share * step) / (x + share * step).sum()
-            new, nfev = loss.second_order(ahead), nfev + 1
+            trial = (x + share * step) / (x + share * step).sum()
+            new, nfev = loss.second_order(trial), nfev + 1
             # A sufficient decrease, up to rounding errors.
             if new[0] <= value + 1e-4 * share * float(gradient @ step) + 1e-14 * (1 + value):
                 break
             share /= 4
         else:
             break
-        x, (value, gradient, H) = ahead, new
+        x, (value, gradient, H) = trial, new
     weights = np.where(x <= 2 * smallest, 0, x)
     # Rounding errors can hide the last decrease: a gap of 2e-5 nats is small.
     return optimize.OptimizeResult(
@@ -127,11 +129,11 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
 
 
 def fit_intercept(L: Floats, y: Indices, w: Floats | None) -> Floats:
-    r"""Intercept (K,) of log-probabilities ``L`` (n, K), by penalized maximum likelihood.
+    r"""Fit the intercept (K,) for log-probabilities ``L`` (n, K), by penalized maximum likelihood.
 
     It minimizes :math:`-\sum_i w_i \log \mathrm{softmax}(l_i + b)_{y_i} + 10 \|b\|^2`. Without the
-    penalty, the probabilities of each class would sum to the weight of its rows. The penalty is a
-    normal prior for differences of two intercepts, with a standard deviation of 0.32.
+    penalty, the predicted and the observed weight of each class would be equal. The penalty is a
+    normal prior for differences between intercepts, with standard deviation 0.32.
     """
     total = len(y) if w is None else w.sum()
     counts = np.bincount(y, w, L.shape[1])
@@ -149,10 +151,11 @@ def fit_intercept(L: Floats, y: Indices, w: Floats | None) -> Floats:
 
 
 def least_squares_weights(A: Floats, b: Floats) -> Floats:
-    """Weights x (M,) that sum to one and minimize ``|A x - b|^2``.
+    """Return weights x (M,) that sum to one and minimize ``|A x - b|^2``.
 
-    With columns ``C = A - b`` this is ``|C x|^2``. The minimum of ``|C u|^2 + (sum(u) - 1)^2`` over
-    all u that are not negative is a multiple of x, so that bounds are the only constraints.
+    ``A`` is (n, M), ``b`` is (n,). With ``C = A - b`` this is ``|C x|^2``. The minimizer of
+    ``|C u|^2 + (sum(u) - 1)^2`` among all u that are not negative is a multiple of x, so that
+    bounds are the only constraints.
     """
     C = A - b[:, None]
     C = np.vstack([C / max(float(np.abs(C).max()), np.finfo(float).tiny), np.ones(A.shape[1])])

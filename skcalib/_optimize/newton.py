@@ -1,11 +1,11 @@
 """Newton's method for many small convex problems at once, as a ``method`` of SciPy.
 
-:func:`newton` minimizes the sum of K convex functions of d parameters each: the sigmoids of K
+:func:`newton` minimizes the sum of K convex functions, each with d parameters: the sigmoids for K
 classes or, with K = 1, the slopes of one function. The Hessian consists of K blocks (d, d). One
-pass over the rows sums the blocks and the gradient; K calls of a method of SciPy would take K times
-as many passes. Usage::
+pass over the rows sums the blocks and the gradient. SciPy's methods, called K times, would take K
+times as many passes. Usage::
 
-    fun, jac, hess = parts_of(value_gradient_and_hessian, 3, x0.shape)
+    fun, jac, hess = cached_parts(value_gradient_and_hessian, 3, x0.shape)
     scipy.optimize.minimize(fun, x0, jac=jac, hess=hess, method=newton)
 """
 
@@ -20,19 +20,19 @@ from scipy import optimize
 
 from skcalib._rows import Floats
 
-# Lower bound of curvatures, as a share of the curvatures at the start, and of the distance of
-# correlations from one.
+# Curvatures are clipped at this share of the curvatures at the start, and correlations at 1 minus
+# this share: otherwise equations would be singular.
 SMALLEST_CURVATURE = 1e-12
 
 
-def parts_of(
+def cached_parts(
     at: Callable[[Floats], tuple[Any, ...]], n_parts: int, shape: tuple[int, ...]
 ) -> list[Callable[[Floats], Any]]:
-    """Return functions of flat parameters for the value, the gradient and so on.
+    """Split a function with ``n_parts`` results, such as value and gradient, into functions.
 
-    ``at`` maps parameters of a shape to ``n_parts`` results. SciPy asks for the value and the
-    derivatives one by one. Results are cached by the bytes of the parameters, so that ``at``
-    passes over the rows once.
+    ``at`` takes parameters of a ``shape``; the functions take flat parameters. SciPy asks for the
+    results one by one. They are cached by the bytes of the parameters, so that ``at`` passes over
+    the rows once.
     """
     latest = lru_cache(maxsize=4)(lambda x: at(np.frombuffer(x).reshape(shape)))
 
@@ -55,16 +55,15 @@ def newton(
     first_length: Callable[[Floats], Floats] | None = None,
     **_: Any,
 ) -> optimize.OptimizeResult:
-    """Minimize a sum of K convex functions of d parameters by Newton's method.
+    """Minimize a sum of K convex functions, each with d parameters, by Newton's method.
 
-    Each function has a step length of its own. Only lower bounds are observed. A step that would
-    cross a bound leads to the minimum of the quadratic model within the bounds. If the slope at the
-    end of a step is positive and more than half as steep as at its start, linear interpolation of
-    the slope shortens the step. This suits convex functions and needs derivatives only: ``fun`` is
-    not called. The search for a function ends at a step with a promised decrease of at most ``tol``
-    (K,) / 2. The last step is taken without an evaluation at its end, since its error is quadratic
-    in the step. ``first_length`` returns the lengths of the first steps (K,) from twice their
-    promised decreases (K,).
+    Step lengths differ between functions. Only lower bounds are observed: a step that would cross a
+    bound ends at the minimum of the quadratic model within the bounds. If a step ends on a rise,
+    more than half as steep as the descent at its start, linear interpolation between the slopes
+    shortens it. This suits convex functions and needs derivatives only: ``fun`` is not called. The
+    search ends when a step promises a decrease by at most ``tol`` (K,) / 2. The last step is taken
+    without an evaluation at its end, since its error is quadratic in the step. ``first_length``
+    returns the first step lengths (K,) for twice the promised decreases (K,).
     """
     d = (hessian := hess(x0)).shape[-1]  # a single function may have a Hessian (d, d)
     shape, blocks = (x0.size // d, d), (-1, d, d)
@@ -109,7 +108,7 @@ def _steps(
     diagonal = np.einsum("kii->ki", hessian)
     # Parameters without curvature at the start do not move.
     size = np.where(smallest > 0, np.sqrt(np.maximum(diagonal, smallest)), np.inf)
-    # Correlations are well conditioned in any units of the features.
+    # Correlations are well conditioned, whatever the units of the features.
     scaled = hessian / (size[:, :, None] * size[:, None, :])
     np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
     step: Floats = -np.linalg.solve(scaled, (gradient / size)[..., None])[..., 0] / size
@@ -120,7 +119,7 @@ def _steps(
 
 
 def _bounded_step(x: Floats, gradient: Floats, hessian: Floats, low: Floats) -> Floats:
-    """Return the step (d,) to the minimum of a quadratic function above the bounds ``low`` (d,).
+    """Return the step (d,) that minimizes a quadratic function above the bounds ``low`` (d,).
 
     ``x`` and ``gradient`` are (d,); ``hessian`` is (d, d).
     """

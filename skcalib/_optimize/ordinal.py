@@ -1,12 +1,12 @@
-r"""Log loss of ordinal calibration and its gradient.
+r"""Log loss for ordinal calibration and its gradient.
 
-With probabilities :math:`p = \mathrm{softmax}(z / T)`, the sum :math:`B` of the probabilities below
-class k, and the sum :math:`A` above it, the log-odds of the two cut points of class k are
+The probabilities :math:`p = \mathrm{softmax}(z / T)` sum to :math:`B` below class k, and to
+:math:`A` above class k. The two cut points of class k have the log-odds
 
 .. math:: u_k = a \log \frac{B + p_k}{A} + b , \qquad l_k = a \log \frac{B}{p_k + A} + b ,
 
-and its calibrated probability is :math:`\sigma(u_k) - \sigma(l_k)`. A row needs the two cut points
-of its label only. The parameters are :math:`(\log T, \log a, b)`.
+and its calibrated probability is :math:`\sigma(u_k) - \sigma(l_k)`. A row needs only the two cut
+points around its label. The parameters are :math:`(\log T, \log a, b)`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.special import expit, log_expit
 
 from skcalib._rows import Floats, Indices, Rows, both_columns
 
-# Scaled logits are at most this far below the largest of a row: exp would underflow.
+# Scaled logits are clipped at this distance from the largest: exp would underflow.
 LOWEST_LOGIT = -700.0
 
 
@@ -40,7 +40,7 @@ def loss_gradient(
     rows, last = np.arange(len(y)), Z.shape[1] - 1
     first, final = y == 0, y == last
     e, d = E[rows, y], D[rows, y]
-    # Sums below and above the label; 1 stands for an empty sum, which has no cut point.
+    # Sums below and above the label. An empty sum has no cut point; 1 avoids a logarithm of 0.
     B, A = _sums_around(E, y)
     dB, dA = _sums_around(D, y)
     B[first], A[final] = 1.0, 1.0
@@ -72,13 +72,13 @@ def loss_gradient(
         n_classes = np.count_nonzero(np.isfinite(Z), axis=1)  # masked classes do not count
         p = (1 - smoothing) * np.exp(log_p)
         q = p + smoothing / n_classes
-        log_p, derivatives = np.log(q), [p / q * one for one in derivatives]
+        log_p, derivatives = np.log(q), [p / q * d for d in derivatives]
     values = -np.stack([log_p, *derivatives])
     return np.asarray(values.sum(axis=1) if w is None else values @ w)
 
 
 def _sums_around(E: Floats, y: Indices) -> tuple[Floats, Floats]:
-    """Return the sums (m,) of each row of ``E`` (m, K) below the label, and above it."""
+    """Sum each row of ``E`` (m, K) below the label (m,), and above the label (m,)."""
     rows = np.arange(len(y))
     total = np.cumsum(E, axis=1)
     reverse = np.cumsum(E[:, ::-1], axis=1)[:, ::-1]
@@ -90,7 +90,7 @@ def _sums_around(E: Floats, y: Indices) -> tuple[Floats, Floats]:
 def fit_ordinal(
     rows: Rows, temperature: float, smoothing: float, alpha: float, max_iter: int
 ) -> OptimizeResult:
-    """Fit the parameters by the log loss with a ridge penalty toward temperature scaling."""
+    """Fit the parameters (3,) by the log loss with a ridge penalty toward temperature scaling."""
     start = np.array([np.log(temperature), 0.0, 0.0])
 
     def objective(x: Floats) -> tuple[float, Floats]:

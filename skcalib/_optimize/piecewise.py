@@ -1,13 +1,13 @@
-r"""One increasing, piecewise linear function of all scores, and the minimum of its log loss.
+r"""One increasing, piecewise linear function for all scores, fitted by the log loss.
 
 With knots :math:`t_1 < \dots < t_J` and slopes :math:`b_0, \dots, b_J` the function is
 
 .. math:: f(l) = \sum_j b_j \varphi_j(l), \qquad \varphi_j(l) = \min(\max(l, t_j), t_{j+1}) ,
 
-where :math:`\varphi_0` has no lower and :math:`\varphi_J` no upper limit. The function is linear
-in the slopes, so the log loss of ``softmax(f(L))`` is convex in the slopes. Slopes of 1 change no
-probability. With positive slopes the function keeps the order of the scores, also in floating
-point: each of the terms is non-decreasing after rounding, and so is their sum.
+where :math:`\varphi_0` has no lower and :math:`\varphi_J` no upper limit. The function is linear in
+the slopes, so the log loss is convex in the slopes. Slopes of 1 change no probability. With
+positive slopes the function keeps the order of the scores, also in floating point: all terms are
+non-decreasing after rounding, and so is their sum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from scipy import optimize
 
 from skcalib._optimize.linear import mask_scores
-from skcalib._optimize.newton import newton, parts_of
+from skcalib._optimize.newton import cached_parts, newton
 from skcalib._rows import Floats, Indices, Rows, arrays, on_host
 
 # Largest number of passes over the rows.
@@ -29,13 +29,13 @@ MAX_PASSES = 100
 
 
 def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
-    """Yield the terms of the function without their slopes, in the shape of the scores ``L``."""
+    """Yield the terms at the scores ``L`` without their slopes, each in the shape of ``L``."""
     for low, high in pairwise([-np.inf, *on_host(knots).tolist(), np.inf]):
         yield arrays.namespace(L).clip(L, low, high)
 
 
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
-    """Return the function at the scores ``L``."""
+    """Evaluate the function with slopes (p,) at the scores ``L``."""
     S = arrays.namespace(L).zeros_like(L)
     for term, slope in zip(terms(L, knots), arrays.like(slopes, L, L.dtype), strict=True):
         S = S + term * slope
@@ -47,7 +47,7 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
 
     ``slopes`` are (p,), ``L`` is (m, K), ``y`` and ``w`` are (m,). ``L`` are finite
     log-probabilities. Double precision is needed, since variances on segments may be small
-    differences of large numbers.
+    differences between large numbers.
     """
     L, w = L.astype(np.float64, copy=False), np.ones(len(y)) if w is None else w
     i = np.arange(len(y))
@@ -70,14 +70,14 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
 
 
 def _origins(knots: Floats) -> Floats:
-    """Return the constants (p,) that are subtracted from the terms."""
+    """Return the constants (p,) that are subtracted from the terms before squaring."""
     return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
 
 
 def _hessian(knots: Floats, sums: Floats) -> Floats:
-    """Return the Hessian (p, p) from means of the terms, their squares, and products of means.
+    """Return the Hessian (p, p) from mean terms, mean squares, and products of means.
 
-    Products of two terms are not needed: on a segment the terms of the lower segments are constant.
+    Products of two terms are not needed: on a segment the terms for lower segments are constant.
     """
     p = len(knots) + 1
     mean, square, products = sums[:p], sums[p : 2 * p], sums[2 * p :]
@@ -88,7 +88,7 @@ def _hessian(knots: Floats, sums: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class PiecewiseLoss:
-    """Log loss of the function plus a ridge penalty on the distance of its slopes from 1."""
+    """Log loss of the function plus a ridge penalty that shrinks its slopes to 1."""
 
     rows: Rows
     knots: Floats
@@ -106,7 +106,7 @@ class PiecewiseLoss:
 
 def fit_slopes(loss: PiecewiseLoss, start: Floats, smallest: float) -> optimize.OptimizeResult:
     """Return the slopes ``x`` (p,) that minimize the loss, none below ``smallest``."""
-    value, gradient, hessian = parts_of(loss.at, 3, start.shape)
+    value, gradient, hessian = cached_parts(loss.at, 3, start.shape)
     return optimize.minimize(
         value,
         start,

@@ -1,24 +1,23 @@
-r"""One-vs-rest logistic regression on natural cubic splines of a score, shrunk towards lines.
+r"""One-vs-rest logistic regression on natural cubic splines, shrunk towards lines.
 
-On knots :math:`t_j = j / (J - 1)` of the unit interval a natural cubic spline is
+On knots :math:`t_j = j / (J - 1)` in the unit interval a natural cubic spline is
 
 .. math:: s(u) = r_0 + r_1 u + \sum_{j=0}^{J-2} r_{j+2} (u - t_j)_+^3 ,
 
-linear outside of the interval, so that its J values at the knots determine it. Its roughness
+linear outside the interval, so that its J values at the knots determine it. Its roughness
 :math:`\int s''(u)^2 du` is a quadratic form in these values (Green and Silverman, "Nonparametric
 Regression and Generalized Linear Models", 1994, section 2.1). Other knots are a change of units.
 
-For the score x of class k, with knots between :math:`t_{k1}` and :math:`t_{kJ}`, the probability of
-the event :math:`y = k` is :math:`\sigma(s_k(x))`, and the objective
+For the score x of class k, with knots between :math:`t_{k1}` and :math:`t_{kJ}`, the event
+:math:`y = k` has the probability :math:`\sigma(s_k(x))`, and the objective is
 
 .. math:: \frac1N \sum_i w_i\, \ell_i(s_k) + \lambda (t_{kJ} - t_{k1}) \int s_k''(x)^2 dx .
 
-A first fit replaces the scores of a class in a narrow cell by their mean. The log loss then depends
-only on the weight of each cell and of its positives, and parameters for many regularization
-strengths, with their leave-one-out log losses, cost less than a pass over the rows. The error is
-quadratic in the width of the cells, and zero with few distinct scores. Newton steps with the
-gradient of all rows and the Hessian of the cells correct it: each step removes three digits of the
-error or more.
+A first fit replaces the scores in a narrow cell by their mean. The log loss then depends only on
+the cell's weight and the weight of its positives. Fits with many regularization strengths, and
+their leave-one-out log losses, cost less than a pass over the rows. The error is quadratic in the
+cell width, and zero with few distinct scores. Newton steps with the gradient from all rows and the
+Hessian from the cells correct it, by three digits or more per step.
 """
 
 from __future__ import annotations
@@ -38,25 +37,25 @@ from skcalib._optimize.strength import SMALLEST_REST
 from skcalib._rows import Floats, Indices, Rows, arrays
 from skcalib._rows.arrays import is_event
 
-# Cells between the smallest and the largest score of each class.
+# Number of cells between the smallest and the largest score of a class.
 N_SCORE_CELLS = 512
 
-# Scores of a class that vary by at most this number of rounding errors are equal.
+# Scores that vary by at most this number of rounding errors count as equal.
 ROUNDINGS = 8
 
-# Rows of a block: with fewer rows, adding the counts of blocks would cost more than counting.
+# Smallest block: with fewer rows, adding counts would cost more than counting.
 ROWS_AT_LEAST = 2048
 
-# Smallest value of basis splines that is not a rounding error.
+# Smaller values of basis splines are rounding errors.
 SMALLEST_VALUE = 1e-12
 
-# Share of the information of the rows, the sum of p (1 - p), below the knots, and above them.
+# Share of the information, the sum of p (1 - p), below the first knot and above the last.
 SHARE_OUTSIDE = 0.02
 
 
 @cache
 def unit_splines(n_knots: int) -> CubicSpline:
-    """Return the natural splines that are 1 at one of J equidistant knots in [0, 1], else 0.
+    """Return J natural splines, each 1 at one of J equidistant knots in [0, 1], else 0.
 
     Any natural spline is their sum, weighted by its values at the knots.
     """
@@ -64,11 +63,11 @@ def unit_splines(n_knots: int) -> CubicSpline:
 
 
 def value_slopes(n_knots: int) -> Floats:
-    """Return the matrix (J - 1, J) from values at the knots to coefficients of the slope.
+    """Return the matrix (J - 1, J) that maps values at the knots to slope coefficients.
 
     The coefficients belong to quadratic B-splines, which are positive and sum to 1: the spline
     increases if all coefficients are positive (Ramsay, "Monotone regression splines in action",
-    1988). At the ends of the interval the coefficients are the values of the slope.
+    1988). The first and the last coefficient are the slopes at the ends.
     """
     _, squares, slopes, _ = unit_splines(n_knots).c
     return slopes + squares / (n_knots - 1)
@@ -76,16 +75,16 @@ def value_slopes(n_knots: int) -> Floats:
 
 @cache
 def value_powers(n_knots: int) -> Floats:
-    """Return the matrix (J + 1, J) from values at the knots to coefficients of :func:`powers`."""
+    """Return the matrix (J + 1, J) that maps values at the knots to :func:`powers`."""
     cubes, _, slopes, values = unit_splines(n_knots).c
     return np.vstack([values[0], slopes[0], np.diff(cubes, axis=0, prepend=0)])
 
 
 def smooth_basis(n_knots: int) -> Floats:
-    """Return the values at the knots of J splines that span all, one per column: (J, J).
+    """Return J basis splines by their values at the knots, one per column: (J, J).
 
     The last spline is 1 and the spline before it ``u - 1/2``. The other splines have roughness 1
-    and are orthogonal with respect to it, and to lines at the knots.
+    and are orthogonal to each other in roughness, and to lines at the knots.
     """
     knots = np.linspace(0, 1, n_knots)
     bend, h = unit_splines(n_knots)(knots, 2), 1 / (n_knots - 1)
@@ -97,7 +96,7 @@ def smooth_basis(n_knots: int) -> Floats:
 
 
 def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
-    """Yield the functions 1, u, and a cube above each knot but the last, linear outside [0, 1]."""
+    """Yield 1, u, and a cube above each knot except the last, at ``U``, linear outside [0, 1]."""
     yield arrays.namespace(U).ones_like(U)
     yield U
     inside = arrays.at_most(U, 1.0)
@@ -105,12 +104,12 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
     for j in range(n_knots - 1):
         knot = j / (n_knots - 1)
         distance = arrays.at_least(inside, knot) - knot
-        # Beyond 1 the cube goes on with its slope there.
+        # Beyond 1 the cube continues as its tangent.
         yield distance * distance * distance + 3 * (1 - knot) ** 2 * above
 
 
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
-    """Return splines with coefficients (J + 1, K), one per column, at the points ``U`` (m, K)."""
+    """Evaluate K splines with coefficients (J + 1, K) at the points ``U`` (m, K): (m, K)."""
     coefficients = arrays.like(coefficients, U, U.dtype)
     if U.shape[1] == 1:  # all cubes in one operation
         knots = np.linspace(0, 1, len(coefficients) - 1)[:-1]
@@ -125,15 +124,15 @@ def evaluate(U: Floats, coefficients: Floats) -> Floats:
 
 
 class ScoreCells(NamedTuple):
-    """Scores of a class in cells that are not empty: arrays of shape (m,)."""
+    """Scores of one class, summarized in m cells that are not empty: arrays (m,)."""
 
     scores: Floats  #: mean scores, increasing
     weight: Floats  #: sum of weights
-    positives: Floats  #: sum of weights of the rows of the class
+    positives: Floats  #: sum of weights with this class as label
 
 
 def score_cells(rows: Rows) -> list[ScoreCells]:
-    """Return the cells of each column of the scores. Infinite scores do not count."""
+    """Return the cells for each score column. Infinite scores do not count."""
     low, high = rows.sum(_range, merge=np.maximum) * [[-1], [1]]
     width = np.maximum(high - low, 0)
     rounding = ROUNDINGS * np.finfo(rows.dtype).eps * np.maximum(np.abs([low, high]).max(axis=0), 1)
@@ -147,14 +146,14 @@ def score_cells(rows: Rows) -> list[ScoreCells]:
 
 
 def _range(M: Floats, *_: object) -> Floats:
-    """Return minus the smallest, and the largest, finite score of each column: (2, K)."""
+    """Return minus the smallest, and the largest, finite score per column: (2, K)."""
     is_finite = np.isfinite(M)
     limits = [np.max(S, axis=0, where=is_finite, initial=-np.inf) for S in (-M, M)]
     return np.array(limits, dtype=np.float64)
 
 
 def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Return weight, positives and summed scores of the cells: (3, K, N_SCORE_CELLS).
+    """Sum weights, positives and scores in each cell: (3, K, N_SCORE_CELLS).
 
     ``low`` and ``per_cell`` are (K,), ``M`` is (m, K), ``y`` and ``w`` are (m,).
     """
@@ -171,7 +170,7 @@ def _counts(low: Floats, per_cell: Floats, M: Floats, y: Indices, w: Floats | No
 
 @dataclass(frozen=True)
 class CellSigmoids:
-    """Logistic regressions of one class on the same cells, one for each of L ridge penalties."""
+    """L logistic regressions for one class on the same cells, one per ridge penalty."""
 
     cells: ScoreCells
     features: Floats  #: (m, d), the last of them 1
@@ -180,7 +179,7 @@ class CellSigmoids:
 
     @property
     def total(self) -> float:
-        """Sum of the weights, or 1 if there are no rows."""
+        """Total weight, or 1 if there are no rows."""
         return float(self.cells.weight.sum()) or 1.0
 
     @property
@@ -189,7 +188,7 @@ class CellSigmoids:
         return np.full(len(self.ridge), self.targets.sum() / self.total)
 
     def loss(self, theta: Floats) -> float:
-        """Return the sum of the objectives at ``theta`` (L, d)."""
+        """Return the summed objectives at ``theta`` (L, d)."""
         w, S = self.cells.weight, self.features @ theta.T
         losses = ((w - self.targets) @ S - w @ log_expit(S)) / self.total
         return float(losses.sum() + (self.ridge * theta**2).sum())
@@ -204,17 +203,17 @@ class CellSigmoids:
         return gradient, hessian
 
     def leave_one_out_losses(self, theta: Floats) -> Floats:
-        """Return leave-one-out log losses (L,) of all rows at the minima ``theta`` (L, d).
+        """Return summed leave-one-out log losses (L,) at the minimizers ``theta`` (L, d).
 
-        A weight of one is left out at a time, for rows of any weight. One Newton step without it
-        changes the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the leverage
-        ``a`` (see :mod:`skcalib._optimize.strength`).
+        A weight of one is left out at a time, whatever the weights are. One Newton step then
+        changes the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and leverage ``a``
+        (see :mod:`skcalib._optimize.strength`).
         """
         (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)
         hessian = self.total * self.derivatives(theta)[1]
         size = np.einsum("lii->l", hessian)[:, None, None]
-        # An equation of a row with nearly all of the weight would be singular.
+        # Without this the equation is singular if one row has nearly all weight.
         inverse = np.linalg.inv(hessian + 1e-10 * size * np.eye(theta.shape[1]))
         A = np.einsum("lij,ij->il", self.features @ inverse, self.features)
         A /= np.maximum(1 - A * P * (1 - P), SMALLEST_REST)
@@ -229,58 +228,58 @@ class CellSigmoids:
 
 @dataclass(frozen=True)
 class Splines:
-    """Splines of K classes with the same number J of knots, to be fitted to rows of scores.
+    """K splines with J knots each, to be fitted to rows of scores.
 
-    Infinite scores do not count for their class. Parameters are the coefficients of
+    Infinite scores do not count for their class. The parameters (K, J) multiply
     :func:`smooth_basis` in units of the score. The penalty is their squared norm without the last
-    two parameters, which are slopes and values in the middle.
+    two, the slope and the value in the middle.
     """
 
     rows: Rows
     edges: Floats  #: (2, K), the outer knots
     by_class: list[CellSigmoids]  #: the splines on the cells of each class, without penalties
     share: float  #: targets are 1 and 0 mixed with this share of 1/2
-    values: Floats  #: (J, J), values of the basis at the knots
+    values: Floats  #: (J, J), basis at the knots
     coefficients: Floats  #: (J + 1, J), coefficients of the basis in powers
 
     @classmethod
     def of(cls, rows: Rows, n_knots: int, share: float) -> Splines:
-        """Return splines with most of the information of the rows between their outer knots."""
+        """Place ``n_knots`` per class around most of the information in the rows."""
         values, cells = smooth_basis(n_knots), score_cells(rows)
         coefficients = value_powers(n_knots) @ values
-        edges = np.array([_knot_range(one.scores, one.weight) for one in cells])
+        edges = np.array([_knot_range(c.scores, c.weight) for c in cells])
         by_class = [
-            _on_cells(one, low, high, coefficients, share)
-            for one, (low, high) in zip(cells, edges, strict=True)
+            _on_cells(c, low, high, coefficients, share)
+            for c, (low, high) in zip(cells, edges, strict=True)
         ]
         return cls(rows, edges.T, by_class, share, values, coefficients)
 
     def knots(self) -> Floats:
-        """Return all knots of each class (K, J)."""
+        """Return all knots (K, J)."""
         low, high = self.edges
         return np.linspace(low, high, len(self.values), axis=1)
 
-    def values_of(self, theta: Floats) -> Floats:
+    def knot_values(self, theta: Floats) -> Floats:
         """Return the values at the knots (K, J) from parameters (K, J)."""
         return self.units * theta @ self.values.T
 
     @property
     def units(self) -> Floats:
-        """Factors of the parameters, the widths between the outer knots and 1: (K, J)."""
+        """Factors (K, J) that multiply the parameters: the widths between outer knots, and 1."""
         J, (low, high) = len(self.values), self.edges
         return np.column_stack([np.tile((high - low)[:, None], J - 1), np.ones(len(low))])
 
     @property
     def unchanged(self) -> Floats:
-        """Parameters of the splines that do not change the scores: (K, J)."""
+        """Parameters (K, J) that leave the scores unchanged."""
         theta = np.zeros((len(self.by_class), len(self.values)))
         theta[:, -2], theta[:, -1] = 1, self.edges.mean(axis=0)
         return theta
 
     def path(self, strengths: Floats) -> tuple[Floats, Floats]:
-        """Return parameters (L, K, J) on the cells and leave-one-out losses (L,) for each strength.
+        """Fit each strength (L,) on the cells: parameters (L, K, J), leave-one-out losses (L,).
 
-        The loss of a single strength is not computed, and 0.
+        A single strength needs no choice: its loss is not computed, and 0.
         """
         starts, losses = [], np.zeros(len(strengths))
         for sigmoids, start in zip(self.by_class, self.unchanged, strict=True):
@@ -295,7 +294,7 @@ class Splines:
         """Return the parameters ``x`` (K, J) that minimize the loss, by :func:`.fit_sigmoids`."""
         strengths, low = np.array([strength]), None
         by_class = [sigmoids.penalized(strengths) for sigmoids in self.by_class]
-        # With bounds, coefficients of the slope replace all parameters except the last.
+        # With bounds, slope coefficients replace all parameters except the last.
         to_slopes = np.eye(len(self.values))
         if increasing:
             to_slopes[:-1, :-1] = value_slopes(len(self.values)) @ self.values[:, :-1]
@@ -312,9 +311,9 @@ class Splines:
 def _on_cells(
     cells: ScoreCells, low: float, high: float, coefficients: Floats, share: float
 ) -> CellSigmoids:
-    """Return the splines with outer knots ``low`` and ``high`` on the cells of a class.
+    """Return unpenalized splines for one class with outer knots ``low`` and ``high``.
 
-    ``coefficients`` are (J + 1, J). There is no penalty yet.
+    ``coefficients`` are (J + 1, J).
     """
     n_knots = coefficients.shape[1]
     U = (cells.scores - low) / (high - low)
@@ -327,10 +326,10 @@ def _on_cells(
 
 @dataclass(frozen=True)
 class RowSplines:
-    """The splines with gradients of all rows, and losses and Hessians of the cells."""
+    """Objective for splines: gradients from all rows, losses and Hessians from the cells."""
 
     splines: Splines
-    basis: Floats  #: (J, J), from the parameters of the fit to the parameters of the splines
+    basis: Floats  #: (J, J), maps parameters of the fit to parameters of the splines
 
     @property
     def rate(self) -> Floats:
@@ -338,7 +337,7 @@ class RowSplines:
         return np.concatenate([sigmoids.rate for sigmoids in self.splines.by_class])
 
     def loss(self, x: Floats) -> float:
-        """Return the sum of the objectives at ``x`` (K, J), with the scores of the cells."""
+        """Return the summed objectives at ``x`` (K, J), on the cells."""
         pairs = zip(self.splines.by_class, x @ self.basis.T, strict=True)
         return sum(sigmoids.loss(theta[None]) for sigmoids, theta in pairs)
 
@@ -347,18 +346,18 @@ class RowSplines:
         splines, units, theta = self.splines, self.splines.units, x @ self.basis.T
         coefficients = splines.coefficients @ (units * theta).T
         block = partial(_gradient, splines.edges, coefficients, splines.share)
-        sums = splines.rows.sum(block) / [one.total for one in splines.by_class]
+        sums = splines.rows.sum(block) / [sigmoids.total for sigmoids in splines.by_class]
         gradient = units * (sums.T @ splines.coefficients)
-        gradient += 2 * np.concatenate([one.ridge for one in splines.by_class]) * theta
+        gradient += 2 * np.concatenate([sigmoids.ridge for sigmoids in splines.by_class]) * theta
         pairs = zip(splines.by_class, theta, strict=True)
-        hessian = np.concatenate([one.derivatives(row[None])[1] for one, row in pairs])
+        hessian = np.concatenate([sigmoids.derivatives(row[None])[1] for sigmoids, row in pairs])
         return gradient @ self.basis, self.basis.T @ hessian @ self.basis
 
 
 def _gradient(
     edges: Floats, coefficients: Floats, share: float, M: Floats, y: Indices, w: Floats | None
 ) -> Floats:
-    """Return sums over rows of residuals times the functions of :func:`powers`: (J + 1, K).
+    """Sum residuals times :func:`powers` over rows: (J + 1, K).
 
     ``edges`` are (2, K), ``coefficients`` (J + 1, K), ``M`` (m, K), ``y`` and ``w`` (m,).
     """
@@ -373,7 +372,10 @@ def _gradient(
 
 
 def _knot_range(scores: Floats, weight: Floats) -> tuple[float, float]:
-    """Return two scores with all information between them except for a share on each side."""
+    """Return scores that leave SHARE_OUTSIDE of the information on each side.
+
+    ``scores`` and ``weight`` are (m,).
+    """
     if len(scores) > 1:
         P = expit(scores)
         information = weight * np.maximum(P * (1 - P), np.finfo(float).tiny)

@@ -1,17 +1,17 @@
-r"""Strength of the ridge penalty of a linear map, by approximate leave-one-out log losses.
+r"""Choice of the ridge strength for a linear map by approximate leave-one-out log losses.
 
 At the minimum of the objective, with Hessian H, a row has Jacobian J (from parameters to scores),
 residual :math:`g = p - e_y` and curvature :math:`D = \mathrm{diag}(p) - p p^\top`. If a part u of
-the weight of the row is left out, one Newton step changes the scores of the row by
+the row's weight is left out, one Newton step changes its scores by
 
 .. math:: u A (I - u D A)^{-1} g, \qquad A = J (N H)^{-1} J^\top ,
 
-where A (K, K) is the leverage of the row (Rad and Maleki, "A scalable estimate of the
-out-of-sample prediction error via approximate leave-one-out cross-validation", JRSS B 2020,
-arXiv:1801.10243). Penalties are in proportion to 1 / N, so that the penalty of the summed loss is
-the same without the row. A row of weight 2 stands for two equal rows, of which one is left out:
-:math:`u = \min(w, 1)`. The Hessian is approximated by one block for each class, as in
-:mod:`skcalib._optimize.maps`. A is then diagonal, and the change has a closed form.
+where A (K, K) is the leverage of the row (Rad and Maleki, "A scalable estimate of the out-of-sample
+prediction error via approximate leave-one-out cross-validation", JRSS B 2020, arXiv:1801.10243).
+Penalties are in proportion to 1 / N: leaving out the row does not change the penalty of the summed
+loss. A row with weight 2 stands for two equal rows. Only one is left out: :math:`u = \min(w, 1)`.
+The Hessian is approximated by one block per class, as in :mod:`skcalib._optimize.maps`. A is then
+diagonal, and the change has a closed form.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from skcalib._optimize.maps import Blocks, Regularization
 from skcalib._rows import Floats, Indices
 from skcalib._rows.arrays import weighted_sum
 
-# Smallest share of its curvature that a block retains without a row.
+# Without a row, a block retains at least this share of its curvature: the row may dominate it.
 SMALLEST_REST = 0.1
 
 
 class Fit(NamedTuple):
-    """A fit with one strength, which is exact enough to compare strengths."""
+    """Fit with one strength, exact enough to compare strengths."""
 
     alpha: float
     loss: LinearLoss
     theta: Floats  #: parameters (p,) close to the minimum
-    moments: Floats  #: moments of the curvature there
+    moments: Floats  #: from :meth:`LinearLoss.moments` at theta
     estimate: float  #: mean leave-one-out log loss
-    total: float  #: leave-one-out log loss of all rows minus the log prior of the strength
+    total: float  #: summed leave-one-out log loss minus the log prior at alpha
     n_iter: int
 
 
@@ -47,9 +47,9 @@ def choose_strength(
 ) -> tuple[Fit, list[Fit]]:
     """Return the fit with the smallest leave-one-out loss minus log prior, and all fits.
 
-    ``rule`` returns the regularization of a strength. From 3 the strengths fall until the sum
-    rises: with many parameters for the rows the estimates for much smaller strengths are too low.
-    If the first step does not help, a strength of 10 is tried as well.
+    ``rule(alpha)`` returns a regularization. Strengths fall from 3 until the total rises: for much
+    smaller strengths the estimates would be too low if parameters are many. If 1 is no better than
+    3, a strength of 10 is tried as well.
     """
     fits = [_fit(loss, rule, 3.0, tol, max_iter)]
     for alpha in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003):
@@ -69,10 +69,10 @@ def _fit(
     max_iter: int,
     near: Fit | None = None,
 ) -> Fit:
-    """Fit with a strength, from the parameters of the fit ``near`` with another strength."""
+    """Fit with one strength, starting from the fit ``near`` with another strength."""
     loss = loss.penalized_with(rule(alpha))
     start = moments = None
-    if near is not None:  # one Newton step for the change of the ridge, without a pass
+    if near is not None:  # one Newton step for the changed ridge, without a pass
         moments = near.moments
         gradient = 2 * (loss.ridge - near.loss.ridge) * (near.theta - loss.identity)
         start = near.theta - loss.blocks(moments).solve(gradient)
@@ -87,16 +87,16 @@ def _fit(
 
 
 def log_prior(alphas: Any) -> Floats:
-    """Return the logarithm of the log-normal prior of strengths, up to a constant.
+    """Return the log density of the log-normal prior for strengths, up to a constant.
 
-    A strength is within a factor of three of 1 with a probability of two in three.
+    Two in three strengths are between 1/3 and 3.
     """
     prior: Floats = -((np.log(alphas) / np.log(3)) ** 2) / 2
     return prior
 
 
 def leave_one_out_loss(loss: LinearLoss, theta: Floats, blocks: Blocks) -> float:
-    """Return the mean leave-one-out log loss at the minimum ``theta`` (p,) of an objective."""
+    """Return the mean leave-one-out log loss at the minimizer ``theta`` (p,)."""
     weight, map_, masked = loss.rows.weight, loss.map_, loss.masked
     typed = theta if loss.is_small else theta.astype(loss.rows.dtype)
 
@@ -117,10 +117,10 @@ def leave_one_out_losses(
     *,
     masked: bool = False,
 ) -> Floats:
-    """Return the sum of the leave-one-out log losses of rows, times their weights.
+    """Sum the leave-one-out log losses over rows, times their weights.
 
-    ``theta`` is (p,), ``F`` is (m, K), ``y`` and ``w`` are (m,). ``blocks`` are the inverse blocks
-    of the Hessian of the mean loss of rows of the total ``weight``.
+    ``theta`` is (p,), ``F`` is (m, K), ``y`` and ``w`` are (m,). ``blocks`` are the inverse Hessian
+    for the mean loss. ``weight`` is the total weight.
     """
     S = top_zero_scores(theta, F, map_, masked=masked)
     P, _ = softmax_and_losses(S, y)
@@ -136,15 +136,16 @@ def leave_one_out_losses(
 
 
 def score_change(A: Floats, P: Floats, R: Floats) -> Floats:
-    r"""Return ``A (I - D A)^-1 r`` for each row of diagonal leverages: (m, K).
+    r"""Return ``A (I - D A)^-1 r`` for the diagonal leverages ``A`` (m, K) in each row: (m, K).
 
-    ``A``, the probabilities ``P`` and the residuals ``R`` are (m, K). With ``e = 1 - p a`` the
-    formula of Sherman and Morrison gives
+    The probabilities ``P`` and the residuals ``R`` are (m, K). By Sherman and Morrison, with
+    ``e = 1 - p a``, this is
 
     .. math:: a \left(r - p\, \frac{\sum p a r / e}{1 + \sum p a p / e}\right) / e .
 
-    Blocks share the covariance of all rows, and contain only a part of the curvature of one row. D
-    is half the curvature: then estimates were closest to folds on networks with 100 classes.
+    D is half the curvature, since blocks share one covariance and contain only a part of a row's
+    curvature. With a half, estimates were closest to cross-validation for networks with 100
+    classes.
     """
     PA = 0.5 * P * A
     rest = np.maximum(1 - PA, SMALLEST_REST)

@@ -1,29 +1,28 @@
 r"""Inverse temperatures: the factor ``b`` that minimizes the log loss of ``softmax(b Z)``.
 
-The loss is convex in ``b``. Its derivative for a row is ``E_p[z] - z_y``, which increases with
-``b``. The root of the sum over the rows in ``log b`` is found by Halley's method, or by Brent's
-method between two bounds if Halley's method does not converge.
+The loss is convex in ``b``. A row contributes ``E_p[z] - z_y`` to its derivative, which increases
+with ``b``. Halley's method finds the root in ``log b``, or Brent's method between two bounds if
+Halley's method does not converge.
 
-*Bounds.* Let g be the mean distance from the largest logit of a row to the logit of the label, d
-the mean distance to all logits of the row, and H the mean logarithm of the number of classes. The
-loss is H at ``b = 0``, where its slope is ``g - d``, and at least ``b g`` everywhere. The minimum
-is therefore below ``2 H / g``. The search starts at ``H / d log(d / g)``: there a line plus an
-exponential is smallest that has the value H at 0, and the slopes of the loss at 0 and far from 0.
+*Bounds.* Let g be the mean of the largest logit minus the label's logit, d the mean of the largest
+logit minus the average logit, and H the mean of log K. The loss is H at ``b = 0``, with slope
+``g - d``, and at least ``b g`` everywhere. The minimum is therefore below ``2 H / g``. The search
+starts at ``H / d log(d / g)``. This minimizes a line plus an exponential with the loss's value and
+slope at 0 and its slope far from 0.
 
-*No minimum.* The loss has no minimum if rows are separable (g is 0), no better than chance (g is
-at least d), or constant (d is 0). Labels of separable rows are smoothed by 1 / (N + 1), with N the
-sum of the weights, which adds ``b d / (N + 1)`` to the loss. The factor is the lower bound for
-rows no better than chance, and 1 for constant rows.
+*No minimum.* The loss has no minimum if rows are separable (g is 0), no better than chance (g is at
+least d), or constant (d is 0). For separable rows, labels are smoothed by 1 / (N + 1), with N the
+total weight, which adds ``b d / (N + 1)`` to the loss. For rows no better than chance the factor is
+the lower bound, for constant rows 1.
 
 *Saturated rows.* A few rows with a wrong label and logits of thousands may determine the minimum.
-Mixed with a share :math:`\varepsilon` of the uniform distribution these rows have a bounded loss:
+Mixing in a share :math:`\varepsilon` of the uniform distribution bounds their loss:
 
 .. math:: -\frac1N \sum_i w_i \log\left((1 - \varepsilon)\, \mathrm{softmax}(b z_i)_{y_i}
     + \varepsilon / K\right) .
 
-The minimum of this loss replaces the minimum of the log loss if the log loss exceeds the log loss
-of one confidence for all predictions. The loss of the mixture is not convex, so a grid precedes
-the search.
+The minimizer replaces ``b`` if one confidence for all predictions has a lower log loss than
+``softmax(b Z)``. The mixture's loss is not convex, so a grid precedes the search.
 """
 
 from __future__ import annotations
@@ -38,11 +37,10 @@ from scipy import optimize
 from skcalib._rows import Floats, Indices, Rows, arrays, thin
 from skcalib._warnings import NoMinimumWarning, warn
 
-# Smallest factor, times the mean range of the logits of a row: all classes are equally probable.
+# Smallest factor times the mean range of a row's logits: there all classes are equally probable.
 SMALLEST_SCALE = 1e-6
 
-# Scores are clipped so that products with them are finite. The exponential of the lower bound is
-# zero in single precision.
+# Clip scores so that products are finite. exp(LOWEST_SCORE) is zero in single precision.
 LOWEST_SCORE, LARGEST_SCORE = -80.0, 1e30
 
 HALLEY_STEPS = 10
@@ -88,10 +86,9 @@ def warn_of_no_minimum(scale: InverseTemperature, *, penalized: bool = False) ->
 def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemperature:
     """Return the factor ``b > 0`` that minimizes the log loss of ``softmax(b Z)``.
 
-    With ``smoothing`` the factor minimizes the loss of the mixture if saturated rows determine the
-    minimum of the log loss.
+    With ``smoothing``, ``b`` minimizes the mixture's loss if saturated rows would determine it.
     """
-    # From the factor of a sample two passes over all rows are enough.
+    # From a sample's factor two passes over all rows suffice.
     few = thin(rows)
     sample = None if few is None else fit_inverse_temperature(few, smoothing)
     if sample is not None and sample.outcome == "minimum":
@@ -109,7 +106,7 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
         gap = distance / (N + 1)
         penalty = N * gap
     b, smallest = None, SMALLEST_SCALE / spread
-    if slope < -1e-13 * spread:  # not by rounding
+    if slope < -1e-13 * spread:  # more negative than rounding errors
         start = entropy / distance * math.log(distance / gap)
         b = _find_root(rows, start, (smallest, 2 * entropy / gap), penalty)
     if is_separable:
@@ -129,9 +126,10 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
 def _find_root(
     rows: Rows, start: float, bounds: tuple[float, float] | None = None, penalty: float = 0.0
 ) -> float | None:
-    """Find the root of the slope of the summed log loss plus ``penalty * b``.
+    """Return the factor ``b`` that minimizes the summed log loss plus ``penalty * b``.
 
-    Return None if Halley's method does not converge and there are no bounds, or no root in them.
+    Return None if Halley's method does not converge and there are no ``bounds``, or if the loss
+    rises at the lower bound.
     """
 
     def slope(log_b: float) -> tuple[float, float, float]:
@@ -149,7 +147,7 @@ def _find_root(
         bend = step * third / second / 2
         step /= 1 - bend if abs(bend) < 1 else 1
         log_b -= step
-        if abs(step) <= 1e-4:  # the error is of the order of the cube of the last step
+        if abs(step) <= 1e-4:  # cubic convergence: the error is negligible
             return math.exp(log_b)
     if bounds is None or slope(math.log(bounds[0]))[0] >= 0:
         return None
@@ -158,9 +156,9 @@ def _find_root(
 
 
 def _fit_mixture(rows: Rows, smoothing: float, plain: InverseTemperature) -> InverseTemperature:
-    """Return the factor of least loss of the mixture among ``plain`` and larger factors.
+    """Minimize the mixture's loss over ``plain`` and larger factors.
 
-    At the upper end rows with the typical distance, by the geometric mean, have a loss of 1 / N.
+    At the upper end a row with the typical gap, a geometric mean, has a loss of 1 / N.
     """
 
     def loss_and_slope(log_b: float) -> Floats:
@@ -185,11 +183,11 @@ def _fit_mixture(rows: Rows, smoothing: float, plain: InverseTemperature) -> Inv
 
 
 def row_statistics(Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Return sums over rows of the numbers that bound the factor: (5,).
+    """Sum the statistics that bound the factor over rows: (5,).
 
-    They are whether the label has the largest logit, the largest logit minus the logit of the
-    label, the slope of the loss at 0, the logarithm of the number of classes that are not masked,
-    and the largest logit minus the smallest. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
+    They are whether the label's logit is the largest, the largest logit minus the label's logit,
+    the slope at 0, the logarithm of the number of unmasked classes, and the largest logit minus the
+    smallest. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
     """
     Z = arrays.both_columns(Z)
     distance = Z.max(axis=1, keepdims=True) - Z
@@ -203,14 +201,14 @@ def row_statistics(Z: Floats, y: Indices, w: Floats | None) -> Floats:
 
 
 def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Return three derivatives of the summed log loss of ``softmax(b Z)``: (3,).
+    """Return three derivatives by ``b`` of the summed log loss, times powers of ``b``: (3,).
 
-    They are the derivatives by ``b`` times ``b``, ``b**2`` and ``b**3``. For the scores ``s = b z``
-    of a row they are ``E[s] - s_y`` and the second and third central moments of ``s``. ``Z`` is
-    (m, K); ``y`` and ``w`` are (m,).
+    The probabilities are ``softmax(b Z)``. With the scores ``s = b z`` the derivatives times ``b``,
+    ``b**2`` and ``b**3`` are ``E[s] - s_y`` and the second and third central moments of ``s``.
+    ``Z`` is (m, K); ``y`` and ``w`` are (m,).
     """
     if Z.shape[1] <= 2:  # one exponential per row
-        with np.errstate(over="ignore"):  # of large logits in float32
+        with np.errstate(over="ignore"):  # large logits in float32
             S = (b * (Z[:, -1] - (Z[:, 0] if Z.shape[1] == 2 else 0))) * (2 * y - 1)
         S = np.clip(S, -LARGEST_SCORE, -LOWEST_SCORE)
         wrong = 1 / (1 + np.exp(S))
@@ -223,14 +221,14 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
             S *= b
             label = np.maximum(S[np.arange(len(y)), y], -LARGEST_SCORE)
             m1, m2, m3 = _moments(S)
-            if np.isnan(m1).any():  # by scores of -inf; a pass that clips all scores is slower
+            if np.isnan(m1).any():  # from -inf; clipping in every pass would be slower
                 m1, m2, m3 = _moments(np.maximum(S, LOWEST_SCORE))
         terms = np.stack([m1 - label, m2 - m1**2, m3 - (3 * m2 - 2 * m1**2) * m1])
     return arrays.weighted_sum(terms.T, w)
 
 
 def _moments(S: Floats) -> list[Floats]:
-    """Return the means (m,) of ``S``, ``S**2`` and ``S**3`` under ``softmax(S)``."""
+    """Average ``S``, ``S**2`` and ``S**3`` (m, K) under ``softmax(S)``: three arrays (m,)."""
     A = np.exp(S)
     total = A.sum(axis=1)
     return [np.multiply(A, S, out=A).sum(axis=1) / total for _ in range(3)]
@@ -246,10 +244,10 @@ def log_loss(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
 
 
 def mixture_derivatives(b: float, share: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Return the summed log loss of a mixture, and its derivative by ``log b``: (2,).
+    """Return the summed log loss of a mixture and its derivative by ``log b``: (2,).
 
-    The mixture is ``softmax(b Z)`` with a ``share`` of the uniform distribution over the classes
-    that are not masked. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
+    The uniform distribution over the unmasked classes is mixed into ``softmax(b Z)`` with a
+    ``share``. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
     """
     Z = arrays.both_columns(Z).astype(np.float64, copy=False)
     S = b * (Z - Z.max(axis=1, keepdims=True))
@@ -265,9 +263,9 @@ def mixture_derivatives(b: float, share: float, Z: Floats, y: Indices, w: Floats
 
 
 def log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
-    """Return the sum of the logarithm of the largest logit minus the next, and the weight: (2,).
+    """Sum the largest logit minus the next one, as a logarithm, and the weight: (2,).
 
-    Rows in which all logits are equal do not count. ``Z`` is (m, K); ``w`` is (m,).
+    Rows with equal logits do not count. ``Z`` is (m, K); ``w`` is (m,).
     """
     Z = arrays.both_columns(Z).astype(np.float64, copy=False)
     distance = Z.max(axis=1, keepdims=True) - Z
@@ -277,9 +275,9 @@ def log_gaps(Z: Floats, _: Indices, w: Floats | None) -> Floats:
 
 
 def mixed_logits(temperature: float, smoothing: float, Z: Floats) -> Floats:
-    """Return the logits of temperature scaling mixed with the uniform distribution: (m, K).
+    """Scale logits by a temperature and mix in the uniform distribution: logits (m, K).
 
-    Logits of masked classes are -inf. With several columns and smoothing the logits are
+    Masked classes have logits of -inf. With several columns and smoothing the logits are
     log-probabilities.
     """
     if Z.shape[1] > 1:  # remove constants of rows before rounding
@@ -288,6 +286,6 @@ def mixed_logits(temperature: float, smoothing: float, Z: Floats) -> Floats:
 
 
 def log_mixture(temperature: float, smoothing: float, Z: Floats) -> Floats:
-    """Return the log-probabilities of the mixture in :func:`mixed_logits`: (m, K)."""
+    """Return the normalized log-probabilities (m, K) for :func:`mixed_logits`."""
     L = mixed_logits(temperature, smoothing, Z)
     return L if smoothing > 0 and Z.shape[1] > 1 else arrays.log_softmax(L)

@@ -1,4 +1,4 @@
-"""Rows of arrays: sums and maps over blocks of them, in memory or on workers of Dask."""
+"""Rows: sums and maps over blocks of arrays, in memory or on Dask workers."""
 
 from __future__ import annotations
 

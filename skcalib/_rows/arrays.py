@@ -1,9 +1,10 @@
-"""Functions of arrays of any library that follows the array API standard, such as on a GPU.
+"""Functions on arrays in any library with the array API standard, such as tensors on a GPU.
 
-Predictions run in the library of their logits: in NumPy, in the library of a tensor while
-scikit-learn's ``array_api_dispatch`` is on, or with an array that writes a graph of ONNX. They take
-operations from :func:`namespace`, and from here where libraries differ or NumPy has a faster way. A
-tensor is an array of any library except NumPy. Blocks are (m, K): rows of logits or probabilities.
+Predictions run in the logits' library: in NumPy, in a tensor's library while scikit-learn's
+``array_api_dispatch`` is on, or with an array that writes an ONNX graph. They use operations from
+:func:`namespace`. Functions in this module bridge differences between libraries, or are faster in
+NumPy. A tensor is an array in any library except NumPy. Blocks are (m, K): rows of logits or
+probabilities.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def is_foreign(x: Any) -> bool:
-    """Return whether an object is an array of a library other than NumPy and Dask."""
+    """Return whether an object is an array that belongs neither to NumPy nor to Dask."""
     if isinstance(x, np.ndarray | np.generic) or not hasattr(x, "device"):
         return False
     return hasattr(x, "__array_namespace__") or hasattr(x, "__dlpack__")
 
 
 def namespace(x: Any) -> Any:
-    """Return the module with the operations of an array: ``numpy``, or that of a tensor."""
+    """Return the module with operations for an array: ``numpy``, or the tensor's library."""
     if isinstance(x, np.ndarray | np.generic):
         return np
     if get_config()["array_api_dispatch"]:
         return get_namespace(x)[0]
-    # Where calibrators are exported: a graph of ONNX that is built, or a tensor in a module.
+    # During export: an ONNX graph, or a tensor inside a torch module.
     if hasattr(x, "__array_namespace__"):
         return x.__array_namespace__()
     if not hasattr(_array_api, "array_api_compat"):
@@ -49,34 +50,34 @@ def namespace(x: Any) -> Any:
 
 
 def perhaps(condition: Any) -> bool:
-    """Return whether a condition on data holds, or may hold because the data are not in NumPy.
+    """Return whether a condition is true, or cannot be read from tensors and graphs.
 
-    A condition on a tensor would wait for the device, and a graph has no data.
+    Reading a tensor would wait for the device, and a graph has no data.
     """
     return bool(condition) if isinstance(condition, np.generic | bool) else True
 
 
 def library_of(xp: Any) -> str:
-    """Return the library of a namespace, which is jax.numpy in JAX and wrapped in others."""
+    """Return the name of the library behind a namespace, such as "torch" or "jax"."""
     return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
 
 
 def like(value: Any, x: Any, dtype: Any = None) -> Any:
-    """Return a number or a NumPy array in the library and on the device of the array ``x``.
+    """Convert a number or a NumPy array to the library and the device of the array ``x``.
 
-    Arrays of that library stay where they are. ``dtype`` is a type of that library, by default the
-    type of the value.
+    Tensors stay where they are. ``dtype`` belongs to the library of ``x``; by default the value's
+    type is kept.
     """
     if isinstance(x, np.ndarray):
         return np.asarray(value, dtype)
     if is_foreign(value):
         return value if dtype is None else astype(value, dtype)
-    value = np.array(value, order="C")  # torch warns of arrays that cannot be written
+    value = np.array(value, order="C")  # torch warns of read-only arrays
     return namespace(x).asarray(value, dtype=dtype, device=x.device)
 
 
 def on_host(x: Any) -> Any:
-    """Return a tensor as an array of NumPy without gradients, and other objects unchanged."""
+    """Convert a tensor to a NumPy array without gradients; return other objects unchanged."""
     if isinstance(x, np.ndarray) or not is_foreign(x):
         return x
     if hasattr(x, "detach"):  # torch
@@ -89,14 +90,14 @@ def on_host(x: Any) -> Any:
 
 
 def at_least(x: Any, low: float) -> Any:
-    """Return the entries of ``x``, or ``low`` where they are smaller."""
+    """Clip the entries of ``x`` from below."""
     if isinstance(x, np.ndarray):
         return np.maximum(x, low)
     return namespace(x).clip(x, low, None)  # maximum of torch takes no number
 
 
 def at_most(x: Any, high: float) -> Any:
-    """Return the entries of ``x``, or ``high`` where they are larger."""
+    """Clip the entries of ``x`` from above."""
     return np.minimum(x, high) if isinstance(x, np.ndarray) else namespace(x).clip(x, None, high)
 
 
@@ -114,7 +115,7 @@ def take(values: Any, index: Any) -> Any:
 
 
 def astype(x: Any, dtype: Any) -> Any:
-    """Convert an array to another dtype of its library."""
+    """Convert an array to another dtype in the same library."""
     if isinstance(x, np.ndarray | np.generic):
         return x.astype(dtype, copy=False)
     return namespace(x).astype(x, dtype, copy=False)
@@ -124,7 +125,7 @@ def double(A: Array) -> Array:
     """Convert an array to double precision."""
     if isinstance(A, np.ndarray | np.generic):
         return A.astype(np.float64, copy=False)
-    if "mps" in str(A.device):  # devices of Apple have no double precision
+    if "mps" in str(A.device):  # Apple devices lack double precision
         return A
     return astype(A, namespace(A).float64)
 
@@ -135,7 +136,7 @@ def smallest_normal(x: Any) -> float:
 
 
 def in_full_precision(x: Any) -> AbstractContextManager[Any]:
-    """Return a context in which torch computes in the precision of a tensor, also in autocast."""
+    """Return a context that disables autocast, so that torch keeps the precision of ``x``."""
     xp = namespace(x)
     if library_of(xp) != "torch":
         return nullcontext()
@@ -161,15 +162,15 @@ def in_columns_of(Z: Array, L: Array) -> Array:
 
 
 def is_event(y: Array, n_maps: int) -> Array:
-    """Return whether the label of each row is the class of each map: (m, n_maps).
+    """Return whether the label (m,) is the class of the map: (m, n_maps).
 
-    A single map is for the second of two classes.
+    A single map belongs to the second of two classes.
     """
     return y[:, None] == (1 if n_maps == 1 else like(np.arange(n_maps), y))
 
 
 def softmax(S: Array) -> Array:
-    """Return probabilities of all classes (m, K) for logits, or for log-odds (m, 1) of two.
+    """Return probabilities (m, K) for logits (m, K), or (m, 2) for log-odds (m, 1).
 
     ``scipy.special.softmax`` takes several times as long for few columns.
     """
@@ -184,7 +185,7 @@ def softmax(S: Array) -> Array:
 
 
 def log_softmax(S: Array) -> Array:
-    """Return log-probabilities of all classes (m, K), finite except for masked classes."""
+    """Return log-probabilities (m, K), finite except for masked classes."""
     both = both_columns(S)
     xp = namespace(both)
     if hasattr(xp, "log_softmax"):
@@ -194,8 +195,8 @@ def log_softmax(S: Array) -> Array:
 
 
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
-    """Return ``f`` of finite logits (m, K), clipped, with -inf for masked classes."""
-    # A quarter of the range, so that differences of two logits are finite as well.
+    """Apply ``f`` to logits (m, K) clipped to finite numbers, and restore -inf at masks."""
+    # Clip at a quarter of the range, so that differences between logits are finite as well.
     xp = namespace(Z)
     largest = float(xp.finfo(Z.dtype).max) / 4
     masked = -np.inf == Z if perhaps(xp.min(Z) < -largest) else None
@@ -205,9 +206,9 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
 
 
 def masked_logits(Z: Floats) -> Floats:
-    """Return the logits that ``_calibrate`` gets, with -inf for masked classes.
+    """Restore -inf for masked classes in the logits (m, K) that ``_calibrate`` gets.
 
-    :func:`finite_unless_masked` replaces -inf by a number that no other class has.
+    :func:`finite_unless_masked` replaced -inf by a number that no other class has.
     """
     xp = namespace(Z)
     lowest = float(xp.finfo(Z.dtype).min) / 4
@@ -217,7 +218,10 @@ def masked_logits(Z: Floats) -> Floats:
 
 
 def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
-    """Add a share of the uniform distribution over the classes that are not -inf in ``L``."""
+    """Add a share of the uniform distribution to scaled probabilities ``P`` (m, K).
+
+    Classes do not count where the logits ``L`` (m, K) or (m, 1) are -inf.
+    """
     xp = namespace(P)
     if not perhaps(xp.min(L) == -np.inf):
         P += max(smoothing / P.shape[1], TINY)
@@ -228,14 +232,14 @@ def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
 
 
 def mix_logits(Z: Floats, smoothing: float) -> Floats:
-    r"""Return logits of the mixture for logits ``Z`` (m, K), or log-odds (m, 1) of two classes.
+    r"""Mix the uniform distribution into logits ``Z`` (m, K), or log-odds (m, 1).
 
     .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
 
-    where :math:`K_i` is the number of classes of the row that are not masked: the order of the
-    classes does not change. For several columns the logits are log-probabilities, -inf for masked
-    classes. NumPy computes them in double precision, which holds every ``smoothing``.
-    ``np.logaddexp`` is as exact, and takes ten times as long.
+    where :math:`K_i` counts the unmasked classes in the row, so that the order of the classes does
+    not change. For several columns the result is log-probabilities, -inf for masked classes. NumPy
+    computes them in double precision, which represents every ``smoothing``. ``np.logaddexp`` is as
+    exact, but ten times as slow.
     """
     if smoothing == 0:
         return Z
@@ -245,24 +249,24 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
             P = np.subtract(Z, Z.max(axis=1, keepdims=True), dtype=np.float64)
             P = np.exp(P, out=P)
             P *= (1 - smoothing) / P.sum(axis=1, keepdims=True)
-        else:  # single precision is enough if it holds the share of each class
+        else:  # single precision suffices if it represents the share
             P = softmax(Z if smoothing > 1e-30 else double(Z)) * (1 - smoothing)
         P = _plus_uniform(P, Z, smoothing)
-        if not isinstance(Z, np.ndarray):  # zero, of masked classes, has no gradient
+        if not isinstance(Z, np.ndarray):  # log(0) at masked classes has no gradient
             P = xp.where(-np.inf == Z, -np.inf, xp.log(at_least(P, smallest_normal(P))))
             return astype(P, Z.dtype)
         with np.errstate(divide="ignore"):
             return np.log(P, out=P).astype(Z.dtype, copy=False)
-    # The odds of the more probable class minus one are exact near 0 and far from it. The precision
-    # of the logits is enough if it holds the smoothing.
+    # Compute the odds of the more probable class minus one: exact near 0 and far from 0. The
+    # logits' precision suffices if it represents the smoothing.
     distance = xp.abs(Z if smoothing / 2 > smallest_normal(Z) else double(Z))
-    less = xp.exp(-distance) * (1 - smoothing / 2) + max(smoothing / 2, TINY)
-    excess = xp.log1p(xp.expm1(-distance) * (smoothing - 1) / less)
+    rarer = xp.exp(-distance) * (1 - smoothing / 2) + max(smoothing / 2, TINY)
+    excess = xp.log1p(xp.expm1(-distance) * (smoothing - 1) / rarer)
     return astype(xp.where(Z < 0, -excess, excess), Z.dtype)
 
 
 def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
-    """Return probabilities (m, K) of the mixture for logits (m, K), or log-odds (m, 1) of two."""
+    """Return probabilities (m, K) for :func:`mix_logits`, for logits (m, K) or log-odds (m, 1)."""
     P = softmax(Z)
     if smoothing > 0:
         P = _plus_uniform(P * (1 - smoothing), Z, smoothing)
@@ -270,26 +274,26 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
 
 
 def of_labels(S: Array, y: Array) -> Array:
-    """Return the entry of each row (m, K) in the column of its class index: (m,)."""
+    """Return the entries (m,) of ``S`` (m, K) in the columns ``y`` (m,)."""
     return S[np.arange(len(S)), y]
 
 
 def weighted_sum(values: Array, w: Array | None = None) -> Any:
-    """Return the weighted sum over rows of values (m,) or (m, d), in double precision."""
+    """Sum values (m,) or (m, d) over rows with weights ``w`` (m,), in double precision."""
     return values.sum(axis=0, dtype=np.float64) if w is None else w @ values
 
 
 def searchsorted(edges: Floats, x: Array) -> Array:
-    """Return the number of sorted edges below each number of a tensor."""
+    """Return how many sorted edges are below each number in a tensor."""
     x = double(x)
-    x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns of others
+    x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns otherwise
     return namespace(x).searchsorted(like(edges, x), x)
 
 
 def bincount(index: Array, values: Any, n: int) -> Floats:
-    """Return the sum of the values at each index below ``n``, or their number: float64 (n,).
+    """Sum the values at each index below ``n``, or count the indices: float64 (n,).
 
-    Values have the shape of the indices, or are broadcast to it.
+    Values are broadcast to the shape of ``index``.
     """
     if values is not None:
         values = np.broadcast_to(np.asarray(values, np.float64), index.shape)

@@ -1,7 +1,7 @@
-"""Rows of Dask collections: passes over chunks on the workers, and random samples.
+"""Rows in Dask collections: passes over chunks on the workers, and random samples.
 
-A sum has a task for each chunk, and the client adds the results. Fits that need ranks or folds
-gather a random sample. Dask is imported only when a Dask collection is passed.
+A sum runs one task per chunk, and the client adds the results. Fits that need ranks or folds gather
+a random sample. Dask is imported only when a Dask collection is passed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .arrays import Array
 from .parallel import with_one_blas_thread
 from .rows import BlockFunction, Reduction, Rows, block_slices, sum_blocks
 
-# A sample has at most this many rows and numbers (1 GiB in double precision), and all rows of
-# classes with fewer than RARE_ROWS rows.
+# Limits for a sample (1 GiB in double precision). It includes all rows of classes with fewer than
+# RARE_ROWS rows.
 MOST_SAMPLED_ROWS, MOST_NUMBERS, RARE_ROWS = 1_000_000, 1 << 27, 1000
-# Results of a map with at most this many numbers are stored.
+# A map stores results with at most this many numbers.
 MOST_STORED = 1 << 24
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
@@ -30,9 +30,9 @@ class ChunkError(RuntimeError):
 
 
 class DaskRows(Rows):
-    """Rows with one Dask task for each chunk, which returns the :class:`Rows` of the chunk.
+    """Rows in chunks: one Dask task per chunk, which returns :class:`Rows`.
 
-    ``X``, ``y`` and ``w`` are arrays without rows, which have the dtypes and the columns.
+    ``X``, ``y`` and ``w`` are arrays without rows, with the dtypes and the columns.
     """
 
     is_local = False
@@ -44,14 +44,14 @@ class DaskRows(Rows):
         self.chunks, self.n_rows = chunks, n_rows
 
     def replace(self, **changes: Any) -> DaskRows:
-        """Return the rows with other chunks, arrays without rows, or attributes, by their names."""
+        """Replace chunks, arrays without rows, or attributes, by name."""
         names = ("chunks", "n_rows", "X", "y", "w", "classes", "masked", "order")
         rows = DaskRows(**{name: getattr(self, name) for name in names} | changes)
         rows.weight = self.weight
         return rows
 
     def _tasks(self, f: Callable[[Rows], Any]) -> list[Any]:
-        """Return tasks that apply ``f`` to the rows of each chunk."""
+        """Return tasks that apply ``f`` to each chunk."""
         return calls(f, ((chunk,) for chunk in self.chunks))
 
     def sum(self, f: BlockFunction, *, merge: Reduction = add, at_least: int = 1) -> Any:
@@ -70,14 +70,14 @@ class DaskRows(Rows):
         return self.replace(chunks=chunks, y=np.zeros(0, np.intp), **changes)
 
     def take(self, index: Any) -> Rows:
-        """Return the rows of a slice of each chunk, in the memory of this process."""
+        """Gather ``index``, a slice, from each chunk into the memory of this process."""
         return self._gathered(self._tasks(lambda chunk: chunk.take(index)))
 
     def in_memory(self) -> Rows:
-        """Return all rows, or a random sample if they are too many to gather.
+        """Gather all rows, or a random sample if there are too many rows.
 
-        The sample has all rows of rare classes. If there are any, the other rows have larger
-        weights, so that the shares of the classes are their shares of all rows.
+        The sample includes all rows of rare classes. If there are rare classes, the other rows get
+        larger weights, so that the class frequencies do not change.
         """
         most = min(MOST_SAMPLED_ROWS, MOST_NUMBERS // self.n_columns)
         if self.n_rows <= most:
@@ -92,7 +92,7 @@ class DaskRows(Rows):
         return self._gathered(calls(sample, enumerate(self.chunks)))
 
     def _gathered(self, chunks: list[Any]) -> Rows:
-        """Return the rows of chunks in the memory of this process."""
+        """Concatenate chunks in the memory of this process."""
         parts = compute(chunks)
         columns = zip(*((part.X, part.y, part.w) for part in parts), strict=True)
         arrays = (None if column[0] is None else np.concatenate(column) for column in columns)
@@ -100,16 +100,19 @@ class DaskRows(Rows):
 
 
 def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -> Any:
-    """Return the sum of ``f(X, y, w)`` over the blocks of a chunk.
+    """Sum ``f(X, y, w)`` over the blocks of a chunk in one thread.
 
-    It runs in one thread: Dask runs one task per core, and the order of operations is fixed.
+    Dask runs one task per core, and one thread fixes the order of operations.
     """
     arrays = chunk.X, chunk.y, chunk.w
     return with_one_blas_thread(sum_blocks, f, merge, arrays, block_slices(arrays, at_least))
 
 
 def _sample_chunk(share: float, rare: Array, k: int, chunk: Rows) -> Rows:
-    """Return all rows of rare classes, and a share of the others, of the chunk k."""
+    """Sample the rows of chunk k: all rows of rare classes, and a share of the others.
+
+    ``rare`` (K,) marks the rare classes.
+    """
     draws = np.random.default_rng(k).random(chunk.n_rows)
     if chunk.y is None or not rare.any():
         return chunk.take(draws < share)
@@ -122,7 +125,7 @@ def _sample_chunk(share: float, rare: Array, k: int, chunk: Rows) -> Rows:
 
 
 def calls(f: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Return a task for each of the arguments that calls ``f``, which is sent to a worker once."""
+    """Return tasks that call ``f``, one per tuple of arguments. ``f`` is sent to workers once."""
     from dask import delayed
 
     shared, task = delayed(f, traverse=False), delayed(_call, pure=False)
@@ -134,27 +137,27 @@ def _call(f: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def persisted(tasks: list[Any], *, few: bool = False) -> list[Any]:
-    """Persist tasks in the memory of the workers if there is a cluster, or if they are ``few``.
+    """Persist tasks in the workers' memory if there is a cluster, or if they are ``few``.
 
-    Without a cluster that is the memory of this process, which may be smaller than the data, so
+    Without a cluster this process would store the results, which may be larger than its memory, so
     each pass recomputes large results.
     """
     import dask
 
     on_cluster = hasattr(getattr(dask.base.get_scheduler(), "__self__", None), "persist")
-    # A classifier, which is sent to the workers once, may be larger than Dask expects of a graph.
+    # A classifier, which is sent to the workers once, may exceed Dask's limit for a graph.
     with dask.config.set({LARGE_GRAPH: "1GB"}):
         return list(dask.persist(*tasks)) if tasks and (on_cluster or few) else tasks
 
 
 def compute(tasks: list[Any]) -> Sequence[Any]:
-    """Return the results of tasks, or raise a ChunkError unless the input is invalid."""
+    """Compute tasks. Raise a ChunkError if Dask fails, but the ValueError of invalid input."""
     import dask
 
     try:
         results: Sequence[Any] = dask.compute(*tasks)
     except ValueError as error:
-        if "Missing dependency" not in str(error):  # chunks of a client that is closed
+        if "Missing dependency" not in str(error):  # the client of the chunks is closed
             raise
         raise ChunkError(
             "Dask could not compute a chunk of rows: its client is closed or was restarted. Load "

@@ -27,21 +27,21 @@ def max_threads() -> int:
 
 @cache
 def _cores() -> int:
-    """Return the number of cores of this process; cached, since joblib reads files."""
+    """Count the cores of this process; cached, since joblib reads files."""
     return int(joblib.cpu_count())
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Return the controller of the loaded libraries; cached, since a search takes a millisecond."""
+    """Return the thread controller; cached, since a search for libraries takes a millisecond."""
     return ThreadpoolController()
 
 
 class _OneBlasThread:
     """Context that limits BLAS to one thread.
 
-    Contexts of several threads may overlap: the first one sets the limit, and the last one restores
-    it. Limits of threadpoolctl alone would restore each other's.
+    Contexts in several threads may overlap: the first sets the limit, and the last restores it.
+    With threadpoolctl alone, overlapping contexts would restore each other's limits.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ _one_blas_thread = _OneBlasThread()
 def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
     """Call ``f(*args)`` with BLAS limited to one thread.
 
-    Threads that each start BLAS threads for every matrix product make the product several times
+    If several threads start BLAS threads for every matrix product, products are several times
     slower.
     """
     with _one_blas_thread:
@@ -75,20 +75,20 @@ def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
 
 
 def with_one_openmp_thread(f: Callable[..., Result], *args: Any) -> Result:
-    """Call ``f(*args)`` with OpenMP limited to one thread, as for the trees of scikit-learn.
+    """Call ``f(*args)`` with OpenMP limited to one thread, as for scikit-learn's trees.
 
-    Their threads wait for each other after every node: for a few thousand rows two threads gain
-    little on idle cores, and take up to a hundred times as long on cores that others use as well.
+    Threads wait for each other after every node. For a few thousand rows two threads gain little on
+    idle cores, and may be a hundred times as slow on busy cores.
     """
     with _controller().limit(limits=1, user_api="openmp"):
         return f(*args)
 
 
 def share(work: Callable[[Sequence[slice]], Result], blocks: Sequence[slice]) -> list[Result]:
-    """Divide blocks of rows among threads, and return ``work(blocks)`` of each thread in order.
+    """Divide blocks of rows among threads, and return the results of ``work(blocks)`` in order.
 
-    BLAS has one thread. Each call has threads of its own, so calls may be nested. A thread has two
-    blocks or more, since a thread takes longer to start than a block to compute.
+    BLAS uses one thread. Each call starts new threads, so calls may be nested. A thread gets two
+    blocks or more, since starting a thread takes longer than computing a block.
     """
     n_threads = min(max_threads(), len(blocks) // 2)
     if n_threads < 2:

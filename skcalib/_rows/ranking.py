@@ -1,4 +1,4 @@
-"""Distinct scores in increasing order, with the weight and the hits of each."""
+"""Distinct scores in increasing order, with their weights and hits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .arrays import Bools, Floats, Indices
 
 
 class Ranked(NamedTuple):
-    """Distinct scores with their weight and hits: float64 arrays of shape (m,)."""
+    """Distinct scores with weights and hits: float64 arrays (m,)."""
 
     scores: Floats  #: distinct scores, increasing
     weight: Floats  #: sum of weights
-    hits: Floats  #: sum of weights where the event happened
+    hits: Floats  #: sum of weights with the event
 
 
 def distinct_scores(
@@ -26,15 +26,15 @@ def distinct_scores(
     are_sorted: bool = False,
     single: bool = False,
 ) -> Ranked:
-    """Sort scores (n,), unless they are sorted already, and add up the weights and hits of ties.
+    """Sort scores (n,), unless ``are_sorted``, and add the weights and hits of ties.
 
-    Rows of zero weight and scores of NaN, which stand for masked classes, are left out. ``single``
-    says that the scores were computed from float32 numbers.
+    ``hits`` and ``weights`` are (n,) or None. Rows with zero weight, and NaN scores, which mean
+    masked classes, are left out. ``single`` says that scores were computed from float32 numbers.
     """
     if weights is not None and not weights.all():
-        kept = weights > 0
-        scores, weights = scores[kept], weights[kept]
-        hits = None if hits is None else hits[kept]
+        is_positive = weights > 0
+        scores, weights = scores[is_positive], weights[is_positive]
+        hits = None if hits is None else hits[is_positive]
     w = np.ones(len(scores)) if weights is None else weights
     happened = np.zeros(len(scores)) if hits is None else hits if weights is None else hits * w
     if hits is None and weights is None:  # sort is faster than argsort
@@ -50,9 +50,9 @@ def distinct_scores(
 
 
 def _first_of_ties(scores: Floats, *, single: bool) -> Indices:
-    """Return the index of the first score of each run of ties among sorted scores (n,).
+    """Return the index of the first score in each run of ties among sorted scores (n,).
 
-    Scores within rounding of one another are ties, such as equal votes of a forest.
+    Scores that differ by rounding errors are ties, such as equal votes in a forest.
     """
     n, single = len(scores), single or are_single(scores)
     scores = scores.astype(np.float64, copy=False)
@@ -63,7 +63,7 @@ def _first_of_ties(scores: Floats, *, single: bool) -> Indices:
     error = rounding(scores, np.float32)
     first = np.flatnonzero(np.append(True, gaps > error[1:])[:n])
     last = np.append(first[1:], n) - 1
-    # Dense scores form long runs, in which only equal scores are ties.
+    # Dense scores form long runs; count only equal scores as ties there.
     is_short = scores[last] - scores[first] <= 2 * error[last]
     is_new &= ~np.repeat(is_short, last - first + 1)
     is_new[first] = True
@@ -71,7 +71,7 @@ def _first_of_ties(scores: Floats, *, single: bool) -> Indices:
 
 
 def are_single(x: Floats) -> bool:
-    """Return whether all numbers, or their differences from 1, have the digits of float32 only."""
+    """Return whether all numbers, or 1 minus them, are float32 numbers."""
     if x.dtype == np.float32:
         return True
 
@@ -84,7 +84,7 @@ def are_single(x: Floats) -> bool:
 
 
 def rounding(p: Floats, dtype: DTypeLike) -> Floats:
-    """Return a bound on rounding errors of probabilities after a logarithm and an exponential."""
-    # The relative error of the exponential of z is |z| times the relative error of z.
+    """Return an upper bound of rounding errors in ``p`` after a logarithm and an exponential."""
+    # exp(z) multiplies the relative error by |z|.
     log = np.log(np.maximum(p, np.finfo(np.float64).tiny))
     return 4 * float(np.finfo(dtype).eps) * p * (1 - log)

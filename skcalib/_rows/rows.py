@@ -1,8 +1,8 @@
-"""Rows: arrays with one entry per row, and sums and maps over blocks of them.
+"""Rows: arrays with one entry per row, and sums and maps over blocks.
 
-Rows are in memory, in a memory-mapped file, or in the chunks of a Dask collection
-(:class:`~.dask.DaskRows`). A block is small enough that the block and the temporaries of a function
-of it stay in the cache, so plain array expressions run at the speed of a fused loop.
+Rows are in memory, in a memory-mapped file, or in Dask chunks (:class:`~.dask.DaskRows`). Blocks
+are so small that they stay in the cache, with all temporary arrays. Plain array expressions then
+run at the speed of a fused loop.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ import numpy as np
 from .arrays import Array
 from .parallel import share
 
-# Functions of a block of each array, and operations that put their results together.
+# Functions ``f(X, y, w)`` of a block, and operations that merge two results.
 BlockFunction = Callable[..., Any]
 Reduction = Callable[[Any, Any], Any]
 
-# 512 KiB of float64: temporaries of kernels stay in the cache, and malloc does not map each of them
-# into memory anew, which costs more than the arithmetic.
+# 512 KiB of float64: temporary arrays stay in the cache, and malloc does not map each into memory
+# anew, which costs more than the arithmetic.
 BLOCK_ELEMENTS = 1 << 16
-# Rows of a block, at least: with fewer, the overhead exceeds the gain.
+# Smallest block: with fewer rows, the overhead exceeds the gain.
 BLOCK_ROWS = 256
-# Largest number of columns of a block that are made contiguous.
+# Blocks with up to this number of columns are made contiguous.
 NARROW_COLUMNS = 128
-# Largest number of mapped logits that are stored; otherwise each pass computes them.
+# ``map`` stores up to this number of logits; otherwise each pass computes them.
 MOST_STORED = 1 << 22
 
 
 class Rows:
     """Logits or probabilities ``X`` (n, ...), labels ``y`` (n,) and weights ``w`` (n,) or None.
 
-    ``classes`` are the labels of the columns, if ``y`` contains class indices. ``groups`` (n,) has
-    the group of each row. ``masked`` says whether some logits are -inf, which masks the class in
-    the row. ``order`` are the labels from the lowest to the highest, if it is a known fact: the
-    categories of ``y``, or the order that the user named. Functions of blocks are pure, can be
-    pickled and must not hold the rows.
+    ``classes`` are the column labels if ``y`` contains class indices. ``groups`` (n,) names groups.
+    ``masked`` says whether some logits are -inf, which masks the class in the row. ``order`` are
+    the labels from the lowest to the highest, if the categories of ``y`` or the user define an
+    order. Functions of blocks are pure, can be pickled and do not refer to the rows.
     """
 
     #: Whether the rows are in this process, so that a pass needs no round trip to workers.
@@ -64,14 +63,14 @@ class Rows:
 
     @cached_property
     def weight(self) -> float:
-        """Sum of the weights."""
+        """Total weight."""
         if self.w is None:
             return float(self.n_rows)
         with np.errstate(over="ignore"):
             return float(self.sum(lambda X, y, w: w.sum()))
 
     @property
-    def least_weight(self) -> float:
+    def smallest_weight(self) -> float:
         """Smallest positive weight."""
         if self.w is None:
             return 1.0
@@ -79,12 +78,12 @@ class Rows:
         return float(smallest)
 
     def sum(self, f: BlockFunction, *, merge: Reduction = add, at_least: int = 1) -> Any:
-        """Return the sum of ``f(X, y, w)`` over blocks of rows, added in row order.
+        """Sum ``f(X, y, w)`` over blocks in row order.
 
-        ``f`` returns a float64 array for rows of any dtype, with a shape that does not depend on
-        the block. The number of threads and the block size change the sum by rounding only.
-        ``merge`` is another associative operation in place of addition, such as ``np.maximum``.
-        ``at_least`` is the smallest number of rows of a block, for a result as large as many rows.
+        ``f`` returns a float64 array, with a shape that does not depend on the block. Threads and
+        block sizes change the sum by rounding only. ``merge`` replaces addition by another
+        associative operation, such as ``np.maximum``. Blocks have ``at_least`` rows: raise it if
+        the result is as large as many rows.
         """
         arrays = self.X, self.y, self.w
         blocks = block_slices(arrays, at_least)
@@ -93,36 +92,36 @@ class Rows:
         return reduce(merge, share(partial(sum_blocks, f, merge, arrays), blocks))
 
     def map(self, f: BlockFunction) -> Rows:
-        """Return the rows with ``f(X, y, w)`` in place of the logits.
+        """Replace the logits by ``f(X, y, w)``.
 
-        Few results are stored. Many are computed in each pass over the returned rows.
+        Few results are stored. Many results are computed in each pass over the returned rows.
         """
         if self.n_rows * self.n_columns > MOST_STORED:
             return self.replace(X=Computed(self, f))
         return self.replace(X=map_blocks(f, self.X, self.y, self.w, order="F"))
 
     def take(self, index: Any) -> Rows:
-        """Return some of the rows in memory, by their numbers or a slice."""
+        """Select rows by their numbers or a slice, in memory."""
         arrays = (self.X, self.y, self.w, self.groups)
         X, y, w, groups = (a if a is None else a[index] for a in arrays)
         return self.replace(X=X, y=y, w=w, groups=groups)
 
     def replace(self, **changes: Any) -> Self:
-        """Return the rows with other arrays or attributes, by their names."""
+        """Replace arrays or attributes, by name."""
         names = ("X", "y", "w", "classes", "groups", "masked", "order")
         return type(self)(**{name: getattr(self, name) for name in names} | changes)
 
     def relabel(self, f: Callable[[Any], Array], **changes: Any) -> Self:
-        """Return the rows with labels ``f(y)``, and with other attributes by their names."""
+        """Replace the labels by ``f(y)``, and other attributes by name."""
         return self.replace(y=f(self.y), **changes)
 
     def in_memory(self) -> Rows:
-        """Return the rows in the memory of this process; for many rows of Dask, a random sample."""
+        """Return the rows in the memory of this process, a random sample if Dask has many rows."""
         return self
 
 
 class Computed:
-    """Array of ``f(X, y, w)`` of rows, which is computed for the rows that are asked for."""
+    """Array ``f(X, y, w)``, computed only for the rows that are indexed."""
 
     def __init__(self, rows: Rows, f: BlockFunction) -> None:
         self.rows, self.f = rows, f
@@ -141,8 +140,8 @@ class Computed:
 def thin(rows: Rows, at_least: int = 512) -> Rows | None:
     """Return every k-th row in memory, or None if the rows are too few or too wide to thin.
 
-    k is 64, but smaller if ``at_least`` rows would not remain, and larger if the sample had more
-    than 16 million numbers.
+    k is 64. It is smaller if fewer than ``at_least`` rows would remain, and larger if the sample
+    had more than 16 million numbers.
     """
     most = 1 << 24
     step = min(max(64, rows.n_rows * rows.n_columns // most), rows.n_rows // at_least)
@@ -152,7 +151,7 @@ def thin(rows: Rows, at_least: int = 512) -> Rows | None:
 
 
 def map_blocks(f: BlockFunction, *arrays: Any, order: Literal["C", "F"] = "C") -> Any:
-    """Return ``f(*block)`` of all blocks in one array, or in a tuple if ``f`` returns a tuple.
+    """Concatenate ``f(*block)`` over all blocks, or tuples if ``f`` returns a tuple.
 
     ``arrays`` have one entry per row, or are None. ``order`` is the memory layout of the result.
     """
@@ -162,7 +161,7 @@ def map_blocks(f: BlockFunction, *arrays: Any, order: Literal["C", "F"] = "C") -
         if isinstance(values, tuple):
             return tuple(np.array(value, order=order) for value in values)
         return np.array(values, order=order)
-    first = f(*block_of(arrays, slice(1)))  # has the shapes and dtypes
+    first = f(*block_of(arrays, slice(1)))  # for the shapes and dtypes
     is_tuple = isinstance(first, tuple)
     out = tuple(
         np.empty((len(arrays[0]), *a.shape[1:]), a.dtype, order)
@@ -180,7 +179,7 @@ def map_blocks(f: BlockFunction, *arrays: Any, order: Literal["C", "F"] = "C") -
 
 
 def sum_blocks(f: BlockFunction, merge: Reduction, arrays: Any, blocks: Sequence[slice]) -> Any:
-    """Return the sum of ``f(*block)`` over some blocks of rows, in this thread."""
+    """Sum ``f(*block)`` over blocks of rows in this thread."""
     total = f(*block_of(arrays, blocks[0]))
     for rows in blocks[1:]:
         total = merge(total, f(*block_of(arrays, rows)))
@@ -188,7 +187,7 @@ def sum_blocks(f: BlockFunction, merge: Reduction, arrays: Any, blocks: Sequence
 
 
 def block_slices(arrays: Any, at_least: int = 1) -> list[slice]:
-    """Return the rows of each block of arrays of the same length, some of which may be None."""
+    """Divide arrays with equal lengths, or None, into blocks: a slice of rows per block."""
     width, n_rows = 1, len(arrays[0])
     for a in arrays:
         if a is not None:
@@ -200,9 +199,9 @@ def block_slices(arrays: Any, at_least: int = 1) -> list[slice]:
 
 
 def block_of(arrays: Any, rows: slice) -> list[Any]:
-    """Return a block of each array, with contiguous columns if it has few.
+    """Select rows in all arrays, and make few columns contiguous.
 
-    Reductions along short rows are two to eight times as fast if the columns are contiguous.
+    Reductions along short rows are two to eight times as fast on contiguous columns.
     """
     block = []
     for a in arrays:

@@ -37,7 +37,7 @@ class BinSums(NamedTuple):
 
 
 def uniform_edges(n_bins: int) -> Floats:
-    """Edges of ``n_bins`` bins of equal width on [0, 1]."""
+    """Return the edges (n_bins + 1,) of bins of equal width on [0, 1]."""
     return np.linspace(0.0, 1.0, n_bins + 1)
 
 
@@ -53,9 +53,10 @@ class Bins(NamedTuple):
 
 
 def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp]) -> Bins:
-    """Bins with their last scores at the indices ``end``; edges are halfway to the next score.
+    """Return bins that end at the scores with indices ``end``; edges are halfway to the next score.
 
-    The last bin of each binning ends at index m - 1, and its upper edge is 1.
+    ``end`` and ``binning`` have the shape (n_bins,). The last bin of each binning ends at the last
+    score, and its upper edge is 1.
     """
     first = np.append(True, binning[1:] != binning[:-1])
     after = np.minimum(end + 1, len(rows.scores) - 1)
@@ -75,12 +76,12 @@ def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp
 
 
 def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
-    """For each entry B of ``n_bins`` at most B bins of equal weight on [0, 1].
+    """Divide [0, 1] into at most B bins of equal weight, for each entry B of ``n_bins``.
 
-    Bin m ends after the first score at which the cumulative weight reaches ``m / B`` of the
-    total. Ties share a bin, so bins that would end at the same score are merged. Because bins are
-    split by cumulative weight (and edges are not interpolated between order statistics), a weight
-    of 2 is equivalent to the row twice.
+    Bin m ends after the first score at which the cumulative weight reaches ``m / B`` times the
+    total. Ties share a bin, so bins that would end at the same score are merged. Bins are split by
+    cumulative weight, and edges are not interpolated between order statistics. So a weight of 2
+    equals the row twice.
     """
     binning = np.repeat(np.arange(len(n_bins)), n_bins)
     number = np.arange(1, len(binning) + 1) - np.repeat(np.cumsum(n_bins) - n_bins, n_bins)
@@ -89,20 +90,20 @@ def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
     targets = (number / n_bins[binning] - 1e-12) * mass[-1]
     end = np.minimum(np.searchsorted(mass, targets), last)
     end[number == n_bins[binning]] = last
-    kept = np.append((end[1:] != end[:-1]) | (binning[1:] != binning[:-1]), True)
-    return bins_ending_at(rows, end[kept], binning[kept])
+    is_last = np.append((end[1:] != end[:-1]) | (binning[1:] != binning[:-1]), True)
+    return bins_ending_at(rows, end[is_last], binning[is_last])
 
 
 def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
-    """Edges of at most ``n_bins`` bins of equal weight on [0, 1]."""
+    """Return the edges of at most ``n_bins`` bins of equal weight on [0, 1]."""
     return np.append(0.0, equal_mass_bins(rows, np.array([n_bins])).high)
 
 
 def closed(edges: Floats, strategy: Strategy = "uniform") -> Floats:
     """Return edges (n_bins + 1,) with inner edges above all float32 scores that stand for them.
 
-    The vote of one of five trees is 0.2 in float64, and 0.20000000298 in float32. Edges of bins of
-    equal weight are halfway between two scores, and are unchanged.
+    One vote in five trees is 0.2 in float64 and 0.20000000298 in float32. Bins of equal weight
+    have edges halfway between two scores, which stay unchanged.
     """
     if strategy == "quantile":
         return edges
@@ -111,7 +112,7 @@ def closed(edges: Floats, strategy: Strategy = "uniform") -> Floats:
 
 
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
-    """Index of the bin of each score, for scores of any shape."""
+    """Return the bin index of each score, for scores of any shape."""
     inner = edges[1:-1]
     if not isinstance(scores, np.ndarray):  # a tensor in a prediction
         return searchsorted(inner, scores)
@@ -132,15 +133,15 @@ def bin_sums(
     edges: Floats | list[Floats],
     n_bins: int,
 ) -> Floats:
-    """:class:`BinSums` of each column of scores, as an array of shape (n_columns, 5, n_bins).
+    """Return the :class:`BinSums` of each column of scores as an array (n_columns, 5, n_bins).
 
-    ``scores`` and ``hits``, which indicate the events, are of shape (m, n_columns), weights of
-    shape (m,). Scores of NaN are in no bin. ``edges`` delimit at most ``n_bins`` bins: one
-    array for all columns or a list of arrays.
+    ``scores`` and ``hits`` (True where the event happened) have the shape (m, n_columns), weights
+    the shape (m,). NaN scores are in no bin. ``edges`` delimit at most ``n_bins`` bins: one array
+    for all columns or a list of arrays.
     """
     n_columns = scores.shape[1]
     if isinstance(edges, list):
-        columns = [bin_index(scores[:, k], one) for k, one in enumerate(edges)]
+        columns = [bin_index(scores[:, k], inner) for k, inner in enumerate(edges)]
         bins = np.stack(columns, axis=1)
     else:
         bins = bin_index(scores, edges)

@@ -2,7 +2,7 @@ r"""Scores of rows and their events, in columns.
 
 Calibrators of single classes and all measures use such columns, one per class or one for the top
 label, computed block by block from logits or probabilities and labels. They are reduced either to
-sums over the rows, or to the ranked scores with the weight and the hits of each.
+sums over the rows, or to ranked scores with their weights and hits.
 
 One class against the rest: calibrators map the margin, the log-odds of a class,
 
@@ -68,7 +68,7 @@ class ScoreColumns:
         single = isinstance(rows.X, np.ndarray) and are_single(rows.X)
         return [then(distinct_scores(*pair, rows.w, single=single)) for pair in pairs]
 
-    def each(self) -> Iterator[Scored]:
+    def scored(self) -> Iterator[Scored]:
         """Yield the scores and events of all rows, column by column, in memory."""
         rows = self.rows.in_memory()
         S, E = map_blocks(self.score_block, rows.X, rows.y)
@@ -78,50 +78,50 @@ class ScoreColumns:
 
 
 def n_maps(n_columns: int) -> int:
-    """Number of maps for ``n_columns`` columns of logits: one per class, but one for two."""
+    """Return the number of maps for ``n_columns`` columns of logits: one per class, one for two."""
     return n_columns if n_columns > 2 else 1
 
 
 def margins(Z: Floats) -> Floats:
-    """Log-odds of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
+    """Return the log-odds (m, n_maps) of each class, or of the second of two, for logits (m, K)."""
     if Z.shape[1] <= 2:
         return Z[:, -1:] - (Z[:, :1] if Z.shape[1] == 2 else 0)
     if not isinstance(Z, np.ndarray):
         return _exact_margins(Z)
     M = Z - Z.max(axis=1, keepdims=True)
     is_top = M == 0
-    if np.count_nonzero(is_top) > len(Z):  # the first of those that are equal
+    if np.count_nonzero(is_top) > len(Z):  # ties: only the first is the top label
         is_top &= is_top.cumsum(axis=1) == 1
     E = np.exp(M)
-    # The largest is not added to the others, which would lose precision beside it.
+    # Sum the others without the largest term, which would swallow their digits.
     E -= is_top
     below = E.sum(axis=1)
     others = np.subtract((1 + below)[:, None], E, out=E)
-    least = np.finfo(Z.dtype).tiny
-    np.copyto(others, np.maximum(below, least)[:, None], where=is_top)
+    tiny = np.finfo(Z.dtype).tiny
+    np.copyto(others, np.maximum(below, tiny)[:, None], where=is_top)
     M -= np.log(others, out=others)
-    lost = below < 1e3 * least  # by underflow
-    if lost.any():
-        M[lost] = _exact_margins(Z[lost])
+    underflows = below < 1e3 * tiny
+    if underflows.any():
+        M[underflows] = _exact_margins(Z[underflows])
     return M
 
 
 def _lowest_difference(Z: Floats) -> float:
-    """Lower bound of the differences of two logits: half of the smallest number of their dtype.
+    """Return a lower bound for differences between logits: half the lowest number of their dtype.
 
-    NumPy 1 would convert float32 logits to float64 to compare them with the smallest number itself.
+    NumPy 1 would convert float32 logits to float64 to compare them with the lowest number itself.
     """
     return float(arrays.namespace(Z).finfo(Z.dtype).min) / 2
 
 
 def _exact_margins(Z: Floats) -> Floats:
-    """Margins that are accurate however far the largest logit is above the others.
+    """Return margins (m, K) that stay accurate if the largest logit is far above the others.
 
-    The logits of the other classes are relative to the second largest logit.
+    The second largest logit is subtracted from the other classes, so that they do not underflow.
     """
     xp = arrays.namespace(Z)
     is_top = arrays.is_event(xp.argmax(Z, axis=1), Z.shape[1])
-    # The sum selects one of several tied logits. A maximum would divide gradients among them.
+    # The sum selects one logit among ties. A maximum would divide gradients among them.
     M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
     second = arrays.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
@@ -135,10 +135,11 @@ def _exact_margins(Z: Floats) -> Floats:
 
 
 def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
-    """Top label (m,), its margin (m,), and log-probabilities (m, K) given that it is wrong.
+    """Split logits into the top label (m,), its margin (m,), and the other classes (m, K).
 
-    ``Z`` are logits (m, K), one column per class. The log-probability of the top label is -inf. The
-    margin is infinite where all other classes are masked.
+    ``Z`` are logits (m, K), one column per class. The other classes are log-probabilities,
+    conditional on the top label being wrong, and -inf for the top label. The margin is infinite
+    where all other classes are masked.
     """
     xp = arrays.namespace(Z)
     top = xp.argmax(Z, axis=1)
@@ -153,7 +154,7 @@ def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
 
 
 def probabilities(Z: Floats) -> Floats:
-    """Probability of each class, or of the second of two, for logits (m, K): (m, n_maps)."""
+    """Return probabilities (m, n_maps) of each class, or the second of two, for logits (m, K)."""
     if Z.shape[1] > 2:
         return arrays.softmax(Z)
     M = margins(Z)
@@ -161,10 +162,10 @@ def probabilities(Z: Floats) -> Floats:
 
 
 def joined(S: Floats, n_columns: int) -> Floats:
-    r"""Logits (m, n_columns) of normalized probabilities, from one-vs-rest log-odds ``S``.
+    r"""Convert one-vs-rest log-odds ``S`` (m, n_maps) to logits (m, n_columns).
 
-    For several classes they are log-probabilities. Their softmax divides the probabilities by their
-    sum, also where all of them underflow.
+    With three or more classes the logits are log-probabilities. Their softmax divides the
+    probabilities by their sum, even where all of them underflow.
     """
     if n_columns > 2:
         # scipy.special.log_expit takes eight times as long.
@@ -174,10 +175,10 @@ def joined(S: Floats, n_columns: int) -> Floats:
 
 
 def joined_probabilities(P: Floats, n_columns: int) -> Floats:
-    """Logits (m, n_columns) of one-vs-rest probabilities ``P``.
+    """Convert one-vs-rest probabilities ``P`` (m, n_maps) to logits (m, n_columns).
 
-    The softmax divides rows by their sum, and a row of zeros becomes uniform. Zero probabilities
-    are replaced by the smallest positive normal number before the logarithm.
+    The softmax divides rows by their sum, and a row of zeros becomes uniform. The smallest positive
+    normal number replaces zero probabilities before the logarithm.
     """
     xp, tiny = arrays.namespace(P), arrays.smallest_normal(P)
     if n_columns > 2:
@@ -186,24 +187,26 @@ def joined_probabilities(P: Floats, n_columns: int) -> Floats:
     return event - other if n_columns == 1 else arrays.concat([other, event], axis=1)
 
 
-# Probabilities of pairs below this count as this, so that sums of their inverses are finite.
-LEAST = 1e-290
+# Pair probabilities are clipped from below, so that sums of their inverses are finite.
+MIN_PAIR_PROBABILITY = 1e-290
 
 
-def pairs_of(n_classes: int) -> Indices:
-    """All pairs j < k of column numbers, in lexicographic order: (n_pairs, 2)."""
+def class_pairs(n_classes: int) -> Indices:
+    """Return all pairs j < k of column numbers (n_pairs, 2) in lexicographic order."""
     return np.stack(np.triu_indices(n_classes, 1), axis=1)
 
 
 def pair_scores(Z: Floats, pairs: Indices) -> Floats:
-    """Probability of the second class of each pair among the two, for finite logits (m, K)."""
+    """Return P(second class | one of the pair) (m, n_pairs) for finite logits (m, K)."""
     return expit(Z[:, pairs[:, 1]] - Z[:, pairs[:, 0]])
 
 
-def events_of_pairs(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
-    """Scores of pairs, NaN in rows of other classes, and whether the label is the second class.
+def pair_events(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
+    """Return scores of pairs and whether the label is the second class: two arrays (m, n_pairs).
 
-    A row where one of the two classes is masked carries no information about the pair.
+    ``Z`` are logits (m, K), ``y`` labels (m,), ``pairs`` columns (n_pairs, 2). The score is NaN in
+    rows of other classes, and in rows that mask one of the two classes: they carry no information
+    about the pair.
     """
     first, second = (y[:, None] == pairs[:, k] for k in (0, 1))
     masked = np.isneginf(Z)
@@ -214,19 +217,19 @@ def events_of_pairs(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bool
 
 
 def coupled(R: Floats, pairs: Indices, masked: Bools) -> Floats:
-    r"""Probabilities (m, K), up to a factor, from probabilities of pairs.
+    r"""Couple probabilities of pairs to probabilities (m, K) of classes, up to a factor per row.
 
     With the probability :math:`r_{kj}` of k among k and j,
 
     .. math:: p_k = 1 \big/ \big( \sum_{j \ne k} 1 / r_{kj} - (K - 2) \big),
 
     which is exact if pairs are consistent (Price, Knerr, Personnaz, Dreyfus, NIPS 1994).
-    ``R`` (m, n_pairs) has the probability of the second class of each pair, and ``masked`` (m, K)
-    indicates impossible classes, so that the other class of a pair is certain.
+    ``R`` (m, n_pairs) contains the probability of the second class of each pair, and ``masked``
+    (m, K) marks impossible classes, which make the other class of a pair certain.
     """
     K, xp = masked.shape[1], arrays.namespace(R)
     first, second = pairs.T
     R = xp.where(masked[:, first], 1.0, xp.where(masked[:, second], 0.0, R))
     is_first, is_second = (np.eye(K)[numbers] for numbers in (first, second))
-    inverse = [1 / arrays.at_least(r, LEAST) for r in (R, 1 - R)]
+    inverse = [1 / arrays.at_least(r, MIN_PAIR_PROBABILITY) for r in (R, 1 - R)]
     return 1 / (inverse[0] @ is_second + inverse[1] @ is_first - (K - 2))

@@ -1,7 +1,7 @@
 r"""Isotonic regression of events on ranked scores, and Venn-Abers predictors from it.
 
 Inductive Venn-Abers predictors are isotonic regressions with the test object, under both labels.
-With points :math:`P_a = (W_a, H_a)`, the cumulative weight and hits of the first a scores, isotonic
+The points :math:`P_a = (W_a, H_a)` are the cumulative weight and hits up to score a. Isotonic
 regression is the slope of their greatest convex minorant. A test object at score i with label 1
 moves the points before it by (-1, -1), so by the max-min formula its value is
 
@@ -34,17 +34,17 @@ class IsotonicBlocks(NamedTuple):
 
 
 def isotonic_blocks(rows: Ranked) -> IsotonicBlocks:
-    """Isotonic regression of the frequency of hits on the scores."""
+    """Fit an isotonic regression of the hits on the scores."""
     best = optimize.isotonic_regression(rows.hits / rows.weight, weights=rows.weight)
     start, end = best.blocks[:-1], best.blocks[1:] - 1
     return IsotonicBlocks(start, end, best.x[start])
 
 
 def knots(rows: Ranked, blocks: IsotonicBlocks, *, centered: bool) -> tuple[Floats, Floats]:
-    """Scores and values between which the isotonic fit is interpolated linearly.
+    """Return knots (n_knots,) and values (n_knots,) for linear interpolation of the isotonic fit.
 
-    It is constant from the first score of a block to the last; if ``centered``, only where that is
-    0 or 1, and other blocks have a single knot, the weighted mean of their scores.
+    The fit is constant from the first score of a block to the last. If ``centered``, only blocks
+    with the value 0 or 1 are constant. Other blocks have a single knot, their weighted mean score.
     """
     first, last = rows.scores[blocks.start], rows.scores[blocks.end]
     if centered:
@@ -61,7 +61,10 @@ def knots(rows: Ranked, blocks: IsotonicBlocks, *, centered: bool) -> tuple[Floa
 
 
 def interpolated(p: Floats, x: Floats, values: Floats) -> Floats:
-    """Linear interpolation between knots, and constant beyond them, at the points ``p`` (m,)."""
+    """Interpolate linearly between knots ``x``, and constantly beyond them, at points ``p`` (m,).
+
+    ``x`` and ``values`` have the shape (n_knots,).
+    """
     if isinstance(p, np.ndarray):
         return np.interp(p, x, values)
     if len(x) == 1:
@@ -91,12 +94,12 @@ class Steps(NamedTuple):
 
 
 def merged(p0: Floats, p1: Floats, merge: Merge) -> Floats:
-    """Probability that minimizes the larger regret of the two labels, if p0 or p1 is true."""
+    """Return the probability (m,) that minimizes the worst-case regret between p0 and p1 (m,)."""
     return p1 / (1 - p0 + p1) if merge == "log_loss" else p1 + (p0**2 - p1**2) / 2
 
 
 def values_at_scores(rows: Ranked) -> tuple[Floats, Floats]:
-    """Values p0 and p1 of test objects that have the scores of the rows: two arrays (m,)."""
+    """Return p0 and p1 (m,) of test objects with the same scores as the rows."""
     if len(rows.scores) == 0:
         return rows.weight, rows.weight
     mirrored = Ranked(-rows.scores[::-1], rows.weight[::-1], (rows.weight - rows.hits)[::-1])
@@ -105,25 +108,28 @@ def values_at_scores(rows: Ranked) -> tuple[Floats, Floats]:
 
 
 def _label_values(rows: Ranked) -> Floats:
-    """Values p1 at the scores of the rows, by the formula at the top of this module."""
+    """Return p1 (m,) at the scores of the rows, by the formula at the top of this module."""
     points = np.array([np.append(0.0, np.cumsum(values)) for values in (rows.weight, rows.hits)])
     blocks = isotonic_blocks(rows)
     at = np.append(0, blocks.end + 1)
     corners, edges = points[:, at], np.append(blocks.value, np.inf)
     after = np.repeat(np.arange(1, len(at)), np.diff(at))  # the next corner of each point
-    # Few points can attain the maximum. The maximum is at least the tangent slope of the corner
-    # before a point. The tangent slope of the point is at most its slope to the corner after it.
+    # Skip points that cannot attain the maximum, which is at least the tangent slope from the
+    # corner before a point. The tangent slope from the point is at most its slope to the corner
+    # after it.
     from_corner = _tangents(corners[:, :-1], np.arange(1, len(at)), corners, edges)
-    kept = np.flatnonzero(_slopes(points[:, :-1], corners[:, after]) >= from_corner[after - 1])
+    starts = np.flatnonzero(_slopes(points[:, :-1], corners[:, after]) >= from_corner[after - 1])
     slopes = np.zeros(len(rows.scores))
-    slopes[kept] = _tangents(points[:, kept], after[kept], corners, edges)
+    slopes[starts] = _tangents(points[:, starts], after[starts], corners, edges)
     return np.minimum(np.maximum.accumulate(slopes), 1)
 
 
 def _tangents(points: Floats, first: Indices, corners: Floats, edges: Floats) -> Floats:
-    """Least slope from each point, moved by (-1, -1), to the corners from ``first`` on.
+    """Return the smallest slope (n,) from each moved point to the corners from ``first`` on.
 
-    The slope falls from corner to corner until the edge after a corner is steeper, and then rises.
+    ``points`` (2, n) are moved by (-1, -1), ``first`` (n,) index ``corners`` (2, n_corners)
+    and ``edges`` (n_corners,) are slopes of the minorant. The slope to a corner falls from corner
+    to corner until the edge after it is steeper, and then rises, so that bisection finds it.
     """
     low, high = first, np.full(len(first), len(edges) - 1)
     while (low < high).any():
@@ -134,16 +140,16 @@ def _tangents(points: Floats, first: Indices, corners: Floats, edges: Floats) ->
 
 
 def _slopes(points: Floats, corners: Floats) -> Floats:
-    """Slopes from points, moved by (-1, -1), to corners: both have weights and hits as rows."""
+    """Return slopes (n,) from points (2, n), moved by (-1, -1), to corners (2, n)."""
     width, rise = corners - points + 1  # the difference first, since sums of weights may be large
     return rise / width
 
 
 def steps(rows: Ranked) -> Steps:
-    """p0 and p1 of test objects with any score, for ranked probabilities.
+    """Compute p0 and p1 as step functions of the score, from ranked probabilities.
 
-    Between two scores, p0 has its value at the lower score and p1 its value at the higher score.
-    Below all scores p0 is 0, and above all scores p1 is 1.
+    Between two scores, p0 equals p0 at the lower score and p1 equals p1 at the higher score. Below
+    all scores p0 is 0, and above all scores p1 is 1.
     """
     p0, p1 = values_at_scores(rows)
     middle = rows.scores[:-1] + np.diff(rows.scores) / 2
@@ -154,14 +160,14 @@ def steps(rows: Ranked) -> Steps:
     all_single = np.array_equal(rows.scores, rows.scores.astype(np.float32))
     error = np.where(are_far | all_single, single, double)
     below = np.maximum(rows.scores - error, np.append(0.0, middle))
-    # Scores store the first of several ties, which may be a few errors apart.
+    # A ranked score is the smallest of its ties, which may be a few rounding errors apart.
     above = np.minimum(rows.scores + 5 * error, np.append(middle, 1.0))
-    # Bins between two scores and bins of a score alternate.
+    # Bins between two scores alternate with bins around a score.
     edges = np.concatenate([[0.0], np.stack([below, above], axis=1).ravel(), [1.0]])
     low = np.append(0.0, np.repeat(p0, 2))
     high = np.append(np.repeat(p1, 2), 1.0)
-    kept = edges[1:] > edges[:-1]
-    ends, low, high = edges[1:][kept], low[kept], high[kept]
+    is_wide = edges[1:] > edges[:-1]
+    ends, low, high = edges[1:][is_wide], low[is_wide], high[is_wide]
     changes = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
     last = np.append(np.flatnonzero(changes), len(low) - 1)
     return Steps(np.append(0.0, ends[last]), low[last], high[last])

@@ -31,26 +31,25 @@ from .columns import Scored
 # Number of cells of the grid of scores.
 N_CELLS = 1 << 14
 
-# The bandwidth is the smECE, or this if the smECE is smaller: a reader can see a hundredth of the
-# axis. Narrower kernels would draw a comb of single rows. As smoothing only lessens the mean of
-# absolute residuals, the area is then at most the smECE.
+# Lower bound for the bandwidth, which is otherwise the smECE. Narrower kernels would draw a spike
+# for each row. Smoothing only lowers the mean absolute residual, so the area is at most the smECE.
 NARROWEST = 0.01
 
 
 def midpoints(n_cells: int = N_CELLS) -> Floats:
-    """The scores at the midpoints of the cells: (n_cells,)."""
+    """Return the midpoints (n_cells,) of the cells."""
     return (np.arange(n_cells) + 0.5) / n_cells
 
 
 def on_grid(scores: Floats, values: Floats, n_cells: int = N_CELLS) -> Floats:
-    """Sums of values (n, n_columns) on the midpoints, for each column: (n_columns, n_cells).
+    """Sum values (n, n_columns) on the midpoints, column by column: (n_columns, n_cells).
 
-    Each value is divided between the two midpoints beside its score by linear binning.
+    Linear binning divides each value between the two midpoints next to its score.
     """
     n_columns = scores.shape[1]
-    place = np.clip(scores.astype(np.float64, copy=False) * n_cells - 0.5, 0, n_cells - 1)
-    below = np.minimum(place, n_cells - 2).astype(np.intp)
-    upper = values * (place - below)
+    position = np.clip(scores.astype(np.float64, copy=False) * n_cells - 0.5, 0, n_cells - 1)
+    below = np.minimum(position, n_cells - 2).astype(np.intp)
+    upper = values * (position - below)
     cell = below + n_cells * np.arange(n_columns)
     size = n_cells * n_columns
     sums = bincount(cell, values - upper, size) + bincount(cell + 1, upper, size)
@@ -58,18 +57,21 @@ def on_grid(scores: Floats, values: Floats, n_cells: int = N_CELLS) -> Floats:
 
 
 def residuals_on_grid(scores: Floats, events: Any, weights: Floats | None) -> Floats:
-    """Sums of ``score - event`` on the midpoints, for each column: (n_columns, N_CELLS)."""
+    """Sum ``score - event`` on the midpoints: (n_columns, N_CELLS).
+
+    Scores and events have the shape (n, n_columns), weights the shape (n,).
+    """
     residuals = scores.astype(np.float64, copy=False) - events
     return on_grid(scores, residuals if weights is None else residuals * weights[:, None])
 
 
 def smoothed(values: Floats, bandwidth: float) -> Floats:
-    """Values on the grid (..., N_CELLS), smoothed with a bandwidth."""
+    """Smooth values (..., N_CELLS) on the grid with a bandwidth."""
     return _from_spectrum(dct(values), bandwidth)
 
 
 def smooth_error(residuals: Floats) -> float:
-    """The bandwidth that equals the sum of the absolute values of the smoothed residuals."""
+    """Return the bandwidth that equals the sum of the absolute smoothed residuals (N_CELLS,)."""
     spectrum = dct(residuals)
 
     def excess(bandwidth: float) -> Any:
@@ -82,7 +84,7 @@ def smooth_error(residuals: Floats) -> float:
 
 
 def kernel_height(scores: Floats, bandwidth: float) -> Floats:
-    """Height of the kernel of each score at that score itself: the largest weight of a row."""
+    """Return the height (n,) of each score's kernel at the score, the largest weight of a row."""
     images = 2.0 * np.arange(-4, 5)[:, None]
     distances = np.concatenate([images + np.zeros_like(scores), images + 2 * scores])
     heights = np.exp(-0.5 * (distances / bandwidth) ** 2).sum(axis=0)
@@ -105,25 +107,25 @@ class SmoothCurve(NamedTuple):
     error: float  #: the smECE
 
     def at(self, cells: Indices) -> SmoothCurve:
-        """The curve at some of its scores."""
+        """Return the curve at the scores with these indices."""
         score, value, density, n_rows = (part[cells] for part in self[:4])
         return SmoothCurve(score, value, density, n_rows, self.bandwidth, self.error)
 
 
 def smooth_curve(rows: Scored) -> SmoothCurve:
-    r"""The curve on the grid of scores.
+    r"""Return the smooth curve on the grid of scores.
 
     The number of rows is :math:`(\sum w k)^2 / \sum w^2 k`, where k is the kernel divided by its
     largest value: a row at the score itself counts as one, and a row farther away as less.
     """
-    weight = weights_of(rows)
+    weight = normalized_weights(rows)
     values = (weight * (rows.event - rows.score), weight, weight**2)
     residuals, *others = (on_grid(rows.score[:, None], x[:, None])[0] for x in values)
     error = smooth_error(residuals)
     bandwidth = max(error, NARROWEST)
     above, density, squares = N_CELLS * smoothed(np.array([residuals, *others]), bandwidth)
     t = midpoints()
-    # Elsewhere the density is a rounding error.
+    # Leave out cells without rows in reach: their density is a rounding error.
     reached = (density > 1e-9 * density.max()) & (squares > 0)
     density = np.where(reached, density, 0.0)
     value, n_rows = t.copy(), np.zeros_like(t)
@@ -134,11 +136,11 @@ def smooth_curve(rows: Scored) -> SmoothCurve:
 
 
 def smooth_distances(rows: Scored) -> Floats:
-    """Return the distance of the smooth curve from the diagonal at each row.
+    """Return the distance (n,) from the smooth curve to the diagonal at each row.
 
-    The grid is coarser than the grid of the error, as no bandwidth is below the narrowest one.
+    A coarser grid suffices here than for the error, since no bandwidth is below ``NARROWEST``.
     """
-    weight, n_cells = weights_of(rows), N_CELLS >> 3
+    weight, n_cells = normalized_weights(rows), N_CELLS >> 3
     values = (weight * (rows.event - rows.score), weight)
     above, density = (on_grid(rows.score[:, None], x[:, None], n_cells)[0] for x in values)
     bandwidth = max(smooth_error(above), NARROWEST)
@@ -148,7 +150,7 @@ def smooth_distances(rows: Scored) -> Floats:
     return np.abs(np.interp(rows.score, t, np.clip(value, 0, 1)) - rows.score)
 
 
-def weights_of(rows: Scored) -> Floats:
-    """Weights of the rows, with a sum of 1."""
+def normalized_weights(rows: Scored) -> Floats:
+    """Return the weights (n,) of the rows, divided by their sum."""
     weight = np.ones(len(rows.score)) if rows.weight is None else rows.weight
     return weight / weight.sum()

@@ -13,11 +13,11 @@ from skcalib._scores.bins import Bins, equal_mass_bins
 
 from ._per_class import _PerClass
 
-# Prior means are at least this far from 0 and 1, as in the code of Naeini, Cooper, Hauskrecht 2015.
-LEAST_PRIOR_MEAN = 0.005
+# Prior means are clipped away from 0 and 1, as in the code by Naeini, Cooper, Hauskrecht 2015.
+MIN_PRIOR_MEAN = 0.005
 
-# Binnings with a smaller posterior weight are left out of the average: they are below rounding.
-LEAST_WEIGHT = 1e-17
+# The average skips binnings with a smaller posterior weight, which is below rounding.
+MIN_WEIGHT = 1e-17
 
 
 class BBQ(_PerClass):
@@ -42,22 +42,22 @@ class BBQ(_PerClass):
     bin_range : pair of int, default=None
         Smallest and largest number of bins. By default, with N the sum of the weights, from
         :math:`\max(1, \lfloor N^{1/3} / 10 \rfloor)` to
-        :math:`\min(\lceil N / 5 \rceil, \lceil 10 N^{1/3} \rceil)`, as published, but at most
-        the number of distinct probabilities.
+        :math:`\min(\lceil N / 5 \rceil, \lceil 10 N^{1/3} \rceil)`, as published. The largest
+        number is at most the number of distinct probabilities.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_steps + 1,)
-        Edges of the averaged step function of each class, or of the second of two classes, which
-        has the edges of all histograms.
+        Edges of the averaged step function, for each class or for the second of two classes. They
+        include the edges of all histograms.
     bin_values_ : list of ndarray of shape (n_steps,)
         Values of the averaged step function.
     n_bins_ : list of ndarray of shape (n_binnings,)
         Numbers of bins of the histograms, for each class.
     log_weights_ : list of ndarray of shape (n_binnings,)
-        Logarithms of the posterior weights of the histograms, which sum to one.
+        Logarithms of the posterior weights; the weights sum to one.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -73,14 +73,14 @@ class BBQ(_PerClass):
     Notes
     -----
     In the priors, midpoints are clipped to [0.005, 0.995], as in the authors' code. Bins end where
-    the cumulative weight reaches equal parts of the total; in the authors' code all bins have the
-    same number of rows, and the last one the remainder as well, so that single probabilities
-    differ by up to 0.17, but the held-out log loss does not. Ties share a bin, and so merge bins.
+    the cumulative weight reaches equal parts of the total, and ties share a bin. In the authors'
+    code all bins contain the same number of rows, and the last bin also the remainder. Single
+    probabilities therefore differ by up to 0.17, but the held-out log loss does not.
 
-    Dask collections of more than a million rows are represented by a random sample of a million
-    rows, with all rows of classes that have fewer than 1000.
+    Dask collections with more than a million rows are sampled: a million rows at random, with all
+    rows of classes that have fewer than 1000.
 
-    Steps have no gradients, so that tensors must not need any.
+    Steps have no gradients: tensors that require gradients are refused.
 
     References
     ----------
@@ -114,13 +114,13 @@ class BBQ(_PerClass):
         if not (len(pair) == 2 and are_integers and 1 <= pair[0] <= pair[1]):
             raise ValueError(
                 "bin_range must be a pair of integers, the smallest number of bins (at least 1) "
-                f"and the largest, got {self.bin_range!r}."
+                f"and the largest, got {self.bin_range!r}. Pass a pair such as (1, 20)."
             )
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002
-        # As published, but at most as many bins as distinct scores, however large the weight.
+        # As published, but with at most one bin per distinct score, even if weights are large.
         weight = rows.weight.sum()
-        root = np.cbrt(weight).round(9)  # without rounding, of 27 000 it may be just below 30
+        root = np.cbrt(weight).round(9)  # the cube root of 27 000 may be just below 30
         high = max(1, int(min(np.ceil(weight / 5), np.ceil(10 * root), len(rows.scores))))
         low = min(max(1, int(root / 10)), high)
         if self.bin_range is not None:
@@ -140,8 +140,8 @@ class BBQ(_PerClass):
 
 
 def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
-    """Log marginal likelihood (n_binnings,) of each binning, and posterior mean of every bin."""
-    middle = np.clip((bins.low + bins.high) / 2, LEAST_PRIOR_MEAN, 1 - LEAST_PRIOR_MEAN)
+    """Return log marginal likelihoods (n_binnings,), and the posterior mean (n_bins,) per bin."""
+    middle = np.clip((bins.low + bins.high) / 2, MIN_PRIOR_MEAN, 1 - MIN_PRIOR_MEAN)
     a, b = 2 * middle, 2 * (1 - middle)
     terms = betaln(bins.hits + a, bins.weight - bins.hits + b) - betaln(a, b)
     log_evidence = np.bincount(bins.binning, terms, n_binnings).astype(np.float64)
@@ -149,12 +149,15 @@ def _binning_evidence(bins: Bins, n_binnings: int) -> tuple[Floats, Floats]:
 
 
 def _average_steps(bins: Bins, values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The weighted mean of step functions as a step function: edges (n + 1,) and values (n,)."""
-    kept = weights[bins.binning] > LEAST_WEIGHT
-    binning, high, values = bins.binning[kept], bins.high[kept], values[kept]
+    """Average step functions to one with edges (n + 1,) and values (n,).
+
+    ``values`` (n_bins,) are the values of all bins, ``weights`` (n_binnings,) sum to one.
+    """
+    counts = weights[bins.binning] > MIN_WEIGHT
+    binning, high, values = bins.binning[counts], bins.high[counts], values[counts]
     last = np.append(binning[1:] != binning[:-1], True)
     weights = weights[binning]
-    # Each function has increments at its inner edges. The mean has their weighted sums.
+    # Functions jump at their inner edges. Their mean jumps by the weighted sum of the jumps.
     inner, where = np.unique(high[~last], return_inverse=True)
     rise = np.diff(values, append=0.0)[~last] * weights[~last]
     first = np.append(True, last[:-1])

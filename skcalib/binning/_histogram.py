@@ -19,14 +19,14 @@ from skcalib._scores.bins import (
 )
 from skcalib._scores.columns import ScoreColumns
 
-from ._per_class import _PerClass, unit_of
+from ._per_class import _PerClass, pseudo_row_weight
 
 
 class HistogramBinning(_PerClass):
-    r"""Histogram binning: the frequency of the class in the bin of a probability.
+    r"""Histogram binning: the observed frequency of the class in each bin of the probability.
 
     For each class, one-vs-rest, the probabilities are divided into bins. The calibrated
-    probability is the value of the bin, the frequency of the class among its calibration rows,
+    probability is the frequency of the class among the calibration rows of the bin,
 
     .. math:: \theta_m = \frac{k_m + s\, c_m}{n_m + s} ,
 
@@ -42,19 +42,19 @@ class HistogramBinning(_PerClass):
         Bins of equal width, or of equal weight: at most ``n_bins`` of them, since ties share a
         bin.
     pseudo_rows : float, default=1.0
-        Weight of the pseudo-rows that are added to each bin, with the midpoint as their frequency,
-        which keep values off 0 and 1. Where rows have a mean weight of less than 1 it is a multiple
-        of that. 0 is the plain form of [1]_ and [2]_.
+        Weight of the pseudo-rows that are added to each bin, with the midpoint as their frequency.
+        They keep values away from 0 and 1. If the mean weight of the rows is below 1, the weight is
+        multiplied by the mean. 0 is the plain form in [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_bins + 1,)
-        Edges of the bins of each class, or of the second of two classes. Bins are closed on the
-        right, and the first one also holds 0, as in the measures.
+        Bin edges for each class, or for the second of two classes. Bins are closed on the right,
+        and the first bin also contains 0, as in the measures.
     bin_values_ : list of ndarray of shape (n_bins,)
-        Values of the bins; the midpoint for a bin without rows.
+        Values of the bins; an empty bin has its midpoint as value.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -70,10 +70,10 @@ class HistogramBinning(_PerClass):
     Notes
     -----
     Bins of equal width are exact for Dask collections. For bins of equal weight, Dask collections
-    of more than a million rows are represented by a random sample of a million rows, with all rows
-    of classes that have fewer than 1000.
+    with more than a million rows are sampled: a million rows at random, with all rows of classes
+    that have fewer than 1000.
 
-    Steps have no gradients, so that tensors must not need any.
+    Steps have no gradients: tensors that require gradients are refused.
 
     References
     ----------
@@ -113,10 +113,10 @@ class HistogramBinning(_PerClass):
     def _fit_columns(self, columns: ScoreColumns) -> list[dict[str, Any]]:
         if self.strategy == "quantile":
             return super()._fit_columns(columns)
-        # Needs no ranking. All classes share one array of edges, which makes predictions faster.
+        # Equal widths need no ranking. Sharing one array of edges makes predictions faster.
         edges = uniform_edges(self.n_bins)
         sums = columns.sums(partial(bin_sums, edges=closed(edges), n_bins=self.n_bins))
-        values = self._frequencies(edges, sums[:, 1], sums[:, 3], unit_of(columns.rows))
+        values = self._frequencies(edges, sums[:, 1], sums[:, 3], pseudo_row_weight(columns.rows))
         return [{"bin_edges_": edges, "bin_values_": value} for value in values]
 
     def _edges(self) -> list[Floats]:
@@ -139,9 +139,12 @@ class HistogramBinning(_PerClass):
         return {"bin_edges_": edges, "bin_values_": values}
 
     def _frequencies(self, edges: Floats, weight: Floats, hits: Floats, unit: float) -> Floats:
-        """Values of bins with edges (n_bins + 1,), weight and hits (..., n_bins)."""
+        """Return values (..., n_bins) for edges (n_bins + 1,), weight and hits (..., n_bins).
+
+        ``unit`` is the weight of one pseudo-row.
+        """
         middle = (edges[:-1] + edges[1:]) / 2
-        # An empty bin has the value that it would have with any pseudo-rows.
+        # An empty bin always gets pseudo-rows: without them its value would be 0 / 0.
         pseudo_rows = np.where(weight > 0, unit * self.pseudo_rows, 1.0)
         values: Floats = (hits + pseudo_rows * middle) / (weight + pseudo_rows)
         return values

@@ -26,36 +26,36 @@ PAIRS_AT_A_TIME = 64
 class IsotonicCalibration(IncreasingMap, _PerClass):
     r"""Isotonic regression: the non-decreasing function of the probability with least squares.
 
-    For each class, one-vs-rest, the function :math:`f` that minimizes
+    For each class, one-vs-rest, the non-decreasing function :math:`f` minimizes
 
-    .. math:: \sum_i w_i \big( f(p_{ik}) - [y_i = k] \big)^2
+    .. math:: \sum_i w_i \big( f(p_{ik}) - [y_i = k] \big)^2 ,
 
-    among all non-decreasing functions, where i runs over the rows and, with ``pseudo_rows``, two
-    pseudo-rows. Calibrated rows are then normalized. Two classes need only one function, for the
-    second class.
+    where i runs over the rows and, with ``pseudo_rows``, two pseudo-rows. Calibrated rows are then
+    normalized. Two classes need only one function, for the second class.
 
     Parameters
     ----------
     interpolation : {"constant", "linear", "centered"}, default="constant"
-        Between the probabilities seen in ``fit``: a step function as in [2]_, with edges halfway
-        between them; linear interpolation as in scikit-learn's ``IsotonicRegression``; or linear
-        interpolation between the centres of the steps, the weighted means of the probabilities of
-        their rows, centred isotonic regression [3]_, which is strictly increasing except where it
-        is 0 or 1. The function is constant beyond the smallest and the largest knot.
+        How values between the fitted probabilities are computed. "constant" is a step function with
+        edges halfway between the probabilities [2]_. "linear" interpolates between them, as
+        scikit-learn's ``IsotonicRegression``. "centered" interpolates between the weighted mean
+        probabilities of the steps (centred isotonic regression [3]_), which increases strictly
+        except where it is 0 or 1. Beyond the smallest and the largest knot the function is
+        constant.
     pseudo_rows : float, default=1.0
-        Weight of each of two pseudo-rows, a hit at the smallest probability and a miss at the
-        largest, which keep :math:`f` off 0 and 1. With them a lowest step of misses only, of the
-        weight n, has the value :math:`s / (n + s)`, or is merged with the next one if that is
-        lower. Where rows have a mean weight of less than 1 it is a multiple of that. 0 is the plain
-        form of [1]_ and [2]_.
+        Weight :math:`s` of two pseudo-rows, a hit at the smallest probability and a miss at the
+        largest. They keep :math:`f` away from 0 and 1: if the lowest step has n rows and no hit,
+        its value is :math:`s / (n + s)` instead of 0, unless the next step is lower still. If the
+        mean weight of the rows is below 1, :math:`s` is multiplied by the mean. 0 is the plain form
+        in [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_bins + 1,) or (n_thresholds,)
-        Edges of the steps for each class, or for the second of two classes; with
-        ``interpolation="linear"`` or ``"centered"`` the knots.
+        Edges of the steps for each class, or for the second of two classes. With
+        ``interpolation="linear"`` or ``"centered"`` these are the knots.
     bin_values_ : list of ndarray of shape (n_bins,) or (n_thresholds,)
         Values of the steps, or at the knots.
     classes_ : ndarray of shape (n_classes,)
@@ -75,13 +75,13 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
     Fitted by :func:`scipy.optimize.isotonic_regression`, once for each class, from the distinct
     probabilities.
 
-    With ``pseudo_rows=0`` the value of the lowest step is often exactly 0, so the probability of
-    the label of a held-out row may be zero, which makes the log loss very large.
+    With ``pseudo_rows=0`` the lowest step is often exactly 0. A held-out row may then have the
+    probability 0 for its label, which makes the log loss very large.
 
-    Dask collections of more than a million rows are represented by a random sample of a million
-    rows, with all rows of classes that have fewer than 1000.
+    Dask collections with more than a million rows are sampled: a million rows at random, with all
+    rows of classes that have fewer than 1000.
 
-    Steps have no gradients, so that tensors must not need any.
+    Steps have no gradients: tensors that require gradients are refused.
 
     References
     ----------
@@ -122,7 +122,7 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
         check_real("pseudo_rows", self.pseudo_rows, closed=True)
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
-        # Two rows more: a hit at the lowest score, and a miss at the highest.
+        # Two pseudo-rows keep values off 0 and 1: a hit at the lowest score, a miss at the highest.
         low, high = np.zeros_like(rows.scores), np.zeros_like(rows.scores)
         low[0] = high[-1] = unit * self.pseudo_rows
         rows = Ranked(rows.scores, rows.weight + low + high, rows.hits + low)
@@ -134,7 +134,7 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
         return {"bin_edges_": edges, "bin_values_": values}
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
-        if len(edges) == len(values):  # linear interpolation; steps have one edge more
+        if len(edges) == len(values):  # knots of an interpolation; steps have one more edge
             return interpolated(p, edges, values)
         return super()._value(p, edges, values)
 
@@ -142,39 +142,39 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
 class VennAbersCalibration(_PerClass):
     r"""Inductive Venn-Abers predictor: isotonic regression with the test row, under both labels.
 
-    For two classes, let :math:`p_0` and :math:`p_1` be the values at the test row of isotonic
-    regression on the calibration rows and the test row, once with the label 0 and once with 1. The
-    calibrated probability of the second class is between the two,
+    For two classes, isotonic regression is fitted to the calibration rows and the test row, once
+    with the test label 0 and once with 1. Its values at the test row are :math:`p_0` and
+    :math:`p_1`. The calibrated probability of the second class is between the two,
 
     .. math:: \frac{p_1}{1 - p_0 + p_1} \quad\text{or}\quad p_1 + \frac{p_0^2 - p_1^2}{2},
 
-    which has the least worst-case regret in log loss or in the Brier score. It is never 0 or 1.
-    With more classes there is a predictor for each class against the rest, and rows are then
-    normalized, or a predictor for each pair of classes.
+    which minimizes the worst-case regret in log loss or in the Brier score. It is never 0 or 1.
+    With three or more classes there is a predictor for each class against the rest, and rows are
+    then normalized, or a predictor for each pair of classes.
 
     Parameters
     ----------
     merge : {"log_loss", "brier"}, default="log_loss"
         How :math:`p_0` and :math:`p_1` become one probability, by the first or the second formula.
     multi_class : {"ovr", "ovo"}, default="ovr"
-        With more than two classes, one-vs-rest, or one-vs-one: K (K - 1) / 2 predictors, each
-        fitted to the rows of two classes, which are coupled as in [2]_,
+        With more than two classes, one-vs-rest or one-vs-one. One-vs-one fits K (K - 1) / 2
+        predictors to the rows of two classes and couples them as in [2]_,
         :math:`p_k \propto 1 / (\sum_{j \ne k} 1 / r_{kj} - (K - 2))` with the probability
-        :math:`r_{kj}` of k among k and j. Its cost grows with the square of the number of classes.
+        :math:`r_{kj}` of k among k and j. The cost of one-vs-one is quadratic in K.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_bins + 1,)
-        Edges of the steps of the merged probability: of each class, of the second of two classes,
-        or of each pair.
+        Edges of the steps of the merged probability, for each class, for the second of two classes,
+        or for each pair.
     bin_values_ : list of ndarray of shape (n_bins,)
         The merged probability.
     bin_intervals_ : list of ndarray of shape (n_bins, 2)
         :math:`p_0` and :math:`p_1`.
     pairs_ : ndarray of shape (n_pairs, 2)
-        Columns of the classes of each pair with ``multi_class="ovo"``; else there are none.
+        Columns of the two classes for each pair; empty without ``multi_class="ovo"``.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -190,13 +190,13 @@ class VennAbersCalibration(_PerClass):
     Notes
     -----
     Fitted by :func:`scipy.optimize.isotonic_regression` and its tangents, once for each class.
-    All values of :math:`p_0` and :math:`p_1` are computed in ``fit``, at the cost of a sort and of
-    a binary search, so that a prediction is one search. Two refits for each test row with weight 1
-    would give the same values. Test scores within a rounding error of a calibration score are equal
-    to it. Many rows of Dask are sampled as for :class:`IsotonicCalibration`.
+    All values :math:`p_0` and :math:`p_1` are computed in ``fit``, at the cost of a sort and a
+    binary search, so that a prediction is one search. They equal the values of two refits for each
+    test row with weight 1. Test scores within a rounding error of a calibration score are equal
+    to it. Dask collections are sampled as for :class:`IsotonicCalibration`.
 
-    For tensors, pairs of classes and intervals are computed on the host. Steps have no gradients,
-    so that tensors must not need any.
+    For tensors, pairs of classes and intervals are computed on the host. Steps have no gradients:
+    tensors that require gradients are refused.
 
     References
     ----------
@@ -236,7 +236,7 @@ class VennAbersCalibration(_PerClass):
         self.multi_class = multi_class
 
     def predict_interval(self, X: ArrayLike) -> Floats:
-        r"""The two probabilities :math:`p_0 \le p_1`, before they are merged.
+        r"""Return the two probabilities :math:`p_0 \le p_1` before they are merged.
 
         Parameters
         ----------
@@ -246,11 +246,11 @@ class VennAbersCalibration(_PerClass):
         Returns
         -------
         ndarray of shape (n_samples, n_classes, 2)
-            For each class, against the rest, :math:`p_0` and :math:`p_1`. For two classes the
-            values of the first are :math:`1 - p_1` and :math:`1 - p_0` of the second. Both are 0
-            for a masked class. With ``multi_class="ovo"`` and more than two classes the second axis
-            has the pairs in the order of ``pairs_``, with the probabilities of the second class of
-            each pair among the two. For a tensor or a Dask collection as :meth:`transform`.
+            :math:`p_0` and :math:`p_1` for each class against the rest. For two classes, the first
+            class has :math:`1 - p_1` and :math:`1 - p_0` of the second. A masked class has twice 0.
+            With ``multi_class="ovo"`` and more than two classes, the second axis runs over
+            ``pairs_``, and the values are for the second class of each pair. For a tensor or a Dask
+            collection as :meth:`transform`.
         """
         return predictions(self, X, _intervals, on_device=False)
 
@@ -261,13 +261,13 @@ class VennAbersCalibration(_PerClass):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
         one_vs_one = self.multi_class == "ovo" and rows.n_columns > 2
-        pairs = columns.pairs_of(rows.n_columns if one_vs_one else 1)
+        pairs = columns.class_pairs(rows.n_columns if one_vs_one else 1)
         if not one_vs_one:
             return {**super()._fit(rows), "pairs_": pairs}
         fits = []
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             chosen = pairs[start : start + PAIRS_AT_A_TIME]
-            events = partial(columns.events_of_pairs, pairs=chosen)
+            events = partial(columns.pair_events, pairs=chosen)
             scores = columns.ScoreColumns(chosen.tolist(), events, rows)
             fits += scores.ranked(self._fit_class)
         return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
@@ -294,7 +294,7 @@ class VennAbersCalibration(_PerClass):
 
 
 def _intervals(calibrator: VennAbersCalibration, Z: Floats) -> Floats:
-    """Return the two probabilities of each class, or pair of classes: (m, K, 2)."""
+    """Return p0 and p1 for each class, (m, K, 2), or each pair of classes, (m, n_pairs, 2)."""
     masked, pairs = np.isneginf(Z), calibrator.pairs_
     if len(pairs):
         S = columns.pair_scores(np.where(masked, 0, Z), pairs)

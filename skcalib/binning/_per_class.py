@@ -19,7 +19,7 @@ from skcalib._scores.columns import (
 )
 from skcalib.base import BaseCalibrator
 
-# Replaces the rows of a class that is masked in all rows: one row of another class.
+# A class that is masked in all rows is fitted to this single row, a miss, so that it has a map.
 ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
 
 
@@ -33,7 +33,7 @@ class _PerClass(BaseCalibrator):
 
     @abstractmethod
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
-        """Fitted attributes of one class, from its ranked probabilities with their hits.
+        """Return the fitted attributes of one class for its ranked probabilities and hits.
 
         ``unit`` is the weight of one pseudo-row, for methods that add pseudo-rows.
         """
@@ -43,12 +43,12 @@ class _PerClass(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         self._check()
-        columns = ScoreColumns(list(range(n_maps(rows.n_columns))), _events_of_classes, rows)
+        columns = ScoreColumns(list(range(n_maps(rows.n_columns))), _class_events, rows)
         fits = self._fit_columns(columns)
         return {name: [fit[name] for fit in fits] for name in fits[0]}
 
     def _fit_columns(self, columns: ScoreColumns) -> list[dict[str, Any]]:
-        unit = unit_of(columns.rows)
+        unit = pseudo_row_weight(columns.rows)
         return columns.ranked(
             lambda rows: self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
         )
@@ -64,35 +64,35 @@ class _PerClass(BaseCalibrator):
         return joined_probabilities(arrays.astype(calibrated, Z.dtype), Z.shape[1])
 
     def _edges(self) -> list[Floats]:
-        """Return the edges with which predictions are compared."""
+        """Return the edges of each class for predictions, which may differ by rounding."""
         return self.bin_edges_
 
     def _values(self, P: Floats) -> Floats:
-        """Calibrated one-vs-rest probabilities of a block of probabilities (m, n_maps)."""
-        each = list(zip(self._edges(), self.bin_values_, strict=True))
+        """Calibrate one-vs-rest probabilities (m, n_maps)."""
+        steps = list(zip(self._edges(), self.bin_values_, strict=True))
         if not isinstance(P, np.ndarray):
-            columns = [self._value(P[:, k], *arguments) for k, arguments in enumerate(each)]
+            columns = [self._value(P[:, k], *step) for k, step in enumerate(steps)]
             return arrays.namespace(P).stack(columns, axis=1)
         out = np.empty_like(P)
-        for k, arguments in enumerate(each):
-            out[:, k] = self._value(P[:, k], *arguments)
+        for k, step in enumerate(steps):
+            out[:, k] = self._value(P[:, k], *step)
         return out
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
-        """Calibrated probabilities for probabilities ``p`` (m,) of one class."""
+        """Calibrate probabilities ``p`` (m,) of one class: edges (n + 1,), values (n,)."""
         return arrays.take(values, bin_index(p, edges))
 
 
-def unit_of(rows: Rows) -> float:
-    """Weight of a pseudo-row: 1, or the mean weight of the rows if that is less."""
+def pseudo_row_weight(rows: Rows) -> float:
+    """Return the weight of a pseudo-row: 1, or the mean weight of the rows if it is smaller."""
     return min(1.0, rows.weight / rows.n_rows)
 
 
-def _events_of_classes(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
-    """Probability of each class, or of the second of two, and whether the label is that class.
+def _class_events(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
+    """Return probabilities and events (m, n_maps) of each class, or of the second of two.
 
-    The probability is NaN in rows that carry no information about the class: rows in which the
-    class, or every other class, is masked.
+    The probability is NaN in rows that carry no information about the class, because the class or
+    every other class is masked.
     """
     P, masked = probabilities(Z), np.isneginf(Z)
     if masked.any():

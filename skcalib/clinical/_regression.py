@@ -41,7 +41,7 @@ def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
             f"This is a figure of the risk of one event, for two classes, got {len(rows.classes)}. "
             "Pass y_true == label and the probabilities of that label."
         )
-    return next(columns_of(None, rows, "binary", None, None, params[2]).each())
+    return next(columns_of(None, rows, "binary", None, None, params[2]).scored())
 
 
 def calibration_slope(
@@ -66,7 +66,8 @@ def calibration_slope(
     distribution of the maximum. With groups it is :math:`b \pm t\, s`. The standard error s is the
     jackknife error of groups, with one step of Newton's method for each group that is left out
     (CR3 [3]_). The t distribution has :math:`G^* - 1` degrees of freedom, with the effective number
-    of groups :math:`G^*` for labels that depend fully within groups [4]_.
+    of groups :math:`G^*` for labels that depend fully within groups [4]_, of all groups or of the
+    groups with the rarer outcome. Fewer than 10 of these give a warning.
 
     Parameters
     ----------

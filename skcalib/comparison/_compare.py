@@ -1,4 +1,4 @@
-"""Every calibrator on the same rows, by every measure."""
+"""Fit every calibrator to the same rows, and score it by every measure."""
 
 from __future__ import annotations
 
@@ -47,13 +47,14 @@ from skcalib.selection._candidates import by_name, taking_masked
 
 from ._comparison import UNCALIBRATED, CalibratorComparison
 
-# The reference that stands for the calibrator with the least log loss.
+# The reference that stands for the calibrator with the lowest log loss.
 BEST_REFERENCE = "best"
 
-SECONDS_OF_SILENCE = 2.0
+# Seconds before the line of progress appears: most comparisons need less.
+PROGRESS_DELAY = 2.0
 
-# Parts of a test set that are left out, and the largest size of its logits.
-N_PARTS, MOST_ENTRIES = 20, 1 << 20
+# Parts of a test set for the jackknife. Each part is scored once more, so larger sets have none.
+N_PARTS, MAX_LOGITS = 20, 1 << 20
 
 
 def compare_calibrators(
@@ -74,53 +75,53 @@ def compare_calibrators(
     random_state: int | np.random.RandomState | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CalibratorComparison:
-    """Comparison of calibrators on the same rows, by cross-validation or on a test set.
+    """Compare calibrators on the same rows, by cross-validation or on a test set.
 
-    Every calibrator is fitted to the training rows of each split and scored on its test rows, and
-    so are the uncalibrated logits. Differences from a reference are paired: they compare scores on
-    the same split.
+    Every calibrator is fitted to the training rows of each split and scored on its test rows. The
+    uncalibrated logits are scored on the same test rows. Differences from a reference are paired:
+    they compare scores on the same split.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-        Logits of rows that the classifier was not fitted on, as calibrators take them. With Dask
-        collections pass ``test`` as well.
+        Held-out logits: the classifier was not fitted on these rows. With Dask collections pass
+        ``test`` as well.
     y : array-like of shape (n_samples,)
         Labels.
     calibrators : dict of str to calibrator or list of calibrators, default=None
-        Calibrators to compare; by default :class:`AutoCalibrator` and every single method of
-        skcalib with its default parameters, except :class:`MatrixScaling` if classes are masked,
-        and with :class:`ConditionalCalibrator` if there are features.
+        Calibrators to compare. By default :class:`AutoCalibrator` and every single method in
+        skcalib with its default parameters. If classes are masked, the default leaves out
+        :class:`MatrixScaling`. If there are features, it adds :class:`ConditionalCalibrator`.
     cv : int, splitter or iterable of splits, default=5
         Splits of the rows. An integer is a number of stratified folds, which keep groups together.
     test : tuple (X, y[, sample_weight[, features[, groups]]]), default=None
         Test set to score on instead, after fits to all rows of ``X``. Standard errors are then
-        jackknife errors of 20 parts of its rows or groups, for at most a million logits in memory.
-        It needs features if ``features`` are passed.
+        jackknife errors over 20 parts of its rows or groups, if at most a million logits are in
+        memory. It needs features if ``features`` are passed.
     scoring : str, list of str or dict of str to str or callable, default=None
         Names for :func:`skcalib.metrics.calibration_scorer`, or a dict with scorers under your own
-        names. Scorers by name that begin with ``neg_`` are shown as positive errors, in a list
-        without the prefix. Scorers that are objects keep their sign: greater is better. The log
-        loss is always included, under the name "log loss", and the comparison is sorted by it. By
-        default log loss, Brier score, accuracy, and each calibration error.
+        names. Scorers with names that begin with ``neg_`` are shown as positive errors, without the
+        prefix if they are in a list. Scorers that are objects retain their sign: greater is better.
+        The comparison always includes the log loss, named "log loss", and is sorted by it. By
+        default log loss, Brier score, accuracy, and all calibration errors.
     kind : {"auto", "top-label", "binary", "classwise"}, default="auto"
-        Score and event of calibration errors by name, as for
+        Score and event for calibration errors that are passed by name, as for
         :func:`skcalib.metrics.reliability_curve`.
     reference : str, default="uncalibrated"
         Name of the calibrator that differences refer to, or "best" for the calibrator with the
-        least log loss.
+        lowest log loss.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row. Folds keep groups together, and so do the folds inside of calibrators
-        that take groups.
+        Group of each row. Folds keep groups together, also the folds inside calibrators that accept
+        groups.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
-        Features of the rows, for calibrators with predictions that depend on them, such as
+        Features for calibrators with predictions that depend on them, such as
         :class:`ConditionalCalibrator`.
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns, as ``classes`` of the calibrators.
     n_jobs : int, default=None
-        Number of fits at once.
+        Number of fits in parallel.
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows before the split, if ``cv`` is an integer. None keeps their order.
     on_progress : callable, default=None
@@ -136,14 +137,15 @@ def compare_calibrators(
     Raises
     ------
     ValueError
-        If logits, labels or weights are invalid, for an unknown scorer or reference, for a measure
-        of another kind named "log loss", for an object that is not a calibrator, and for splits
-        without training or test rows or with training rows of a single class.
+        If logits, labels or weights are invalid, a scorer or the reference is unknown, another
+        measure is named "log loss", or an object is not a calibrator. Also if a split has no
+        training or test rows, or its training rows are all in one class.
 
     Warns
     -----
     ConvergenceWarning, UserWarning
-        Warnings of the fits, each once, with the names of the calibrators and the number of splits.
+        Warnings from the fits. Equal warnings are given once, with the names of the calibrators and
+        the number of splits.
 
     See Also
     --------
@@ -168,8 +170,12 @@ def compare_calibrators(
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)
     parts = [] if judged is None else _parts(judged, test)
     if calibrators is None:
-        every = by_name(_every_calibrator() + [ConditionalCalibrator()] * (features is not None))
-        calibrators = taking_masked(every) if masked or checked.masked_ else every
+        defaults = _default_calibrators()
+        if features is not None:
+            defaults.append(ConditionalCalibrator())
+        calibrators = by_name(defaults)
+        if masked or checked.masked_:
+            calibrators = taking_masked(calibrators)
     members = _members(calibrators, w, classes)
     if reference not in members and type(by_name(calibrators).get(reference)) is Uncalibrated:
         reference = UNCALIBRATED
@@ -189,9 +195,9 @@ def compare_calibrators(
     ]
     outcomes: list[Outcome] = []
     progress = on_progress or _progress_line()
-    # One result after the other, or all at the end from backends such as multiprocessing.
-    one_by_one = get_active_backend()[0].supports_return_generator
-    for outcome in Parallel(n_jobs=n_jobs, return_as="generator" if one_by_one else "list")(jobs):
+    # A generator shows progress fit by fit, but backends such as multiprocessing return a list.
+    streams = get_active_backend()[0].supports_return_generator
+    for outcome in Parallel(n_jobs=n_jobs, return_as="generator" if streams else "list")(jobs):
         outcomes.append(outcome)
         progress(len(outcomes), len(jobs))
     greater = tuple(measure.name for measure in measures if measure.sign > 0)
@@ -204,12 +210,12 @@ def compare_calibrators(
 
 
 def _progress_line() -> Callable[[int, int], None]:
-    """A function that shows the number of fits on one line, after two seconds, if a user looks."""
+    """Return a function that shows the number of fits on a terminal or in a notebook."""
     start = time.monotonic()
     is_watched = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
 
     def show(done: int, total: int) -> None:
-        if is_watched and time.monotonic() - start > SECONDS_OF_SILENCE:
+        if is_watched and time.monotonic() - start > PROGRESS_DELAY:
             end = "\n" if done == total else ""
             sys.stderr.write(f"\rcompare_calibrators: {done} of {total} fits{end}")
             sys.stderr.flush()
@@ -218,7 +224,7 @@ def _progress_line() -> Callable[[int, int], None]:
 
 
 class _CheckedInput(Uncalibrated):
-    """Checked logits and labels, whether classes are masked, and their order if it is known."""
+    """Checks of logits and labels that store whether classes are masked, and their order."""
 
     masked_: bool
     order_: Array | None
@@ -228,7 +234,7 @@ class _CheckedInput(Uncalibrated):
 
 
 def _base_rate_log_loss(rows: Sample) -> float:
-    """Log loss of the base rates of the labels, NaN for labels of a Dask collection."""
+    """Return the log loss of the base rates in the labels, NaN for labels in a Dask collection."""
     if is_dask(rows.y):
         return np.nan
     index = np.unique(rows.y, return_inverse=True)[1]
@@ -238,9 +244,11 @@ def _base_rate_log_loss(rows: Sample) -> float:
 def _members(
     calibrators: Mapping[str, Any] | Sequence[Any], w: Any, classes: Array
 ) -> dict[str, Any]:
-    """Calibrators by name that suit weights and classes, after the uncalibrated logits.
+    """Return calibrators by name, with the uncalibrated logits first.
 
-    The uncalibrated logits have one row, also if the calibrators include them.
+    ``w`` (n,) are weights or None, ``classes`` (n_classes,) labels. The uncalibrated logits have
+    one row, even if the calibrators include them. Raise a ValueError if a calibrator does not suit
+    the weights or the order of the classes.
     """
     named = {
         name: member
@@ -259,17 +267,17 @@ def _members(
     return members
 
 
-def _every_calibrator() -> list[BaseCalibrator]:
-    """Every single method with its default parameters, and the default calibrator."""
+def _default_calibrators() -> list[BaseCalibrator]:
+    """Return every single method with its default parameters, and the default calibrator."""
     names = [(package, name) for package in (scaling, binning) for name in package.__all__]
-    # The comparison always has the uncalibrated logits, and it does not know an order of classes.
+    # The uncalibrated logits are always compared. Ordinal calibration would need an order.
     for name in ("Uncalibrated", "OrdinalCalibration"):
         names.remove((scaling, name))
     return [*(getattr(package, name)() for package, name in names), AutoCalibrator()]
 
 
 class Outcome(NamedTuple):
-    """One calibrator on one split."""
+    """Scores and messages of one calibrator on one split."""
 
     scores: dict[str, float]  #: by the name of the measure
     fitted: Any
@@ -288,7 +296,11 @@ def _outcome(
     order: Array | None,
     measures: list[NamedScorer],
 ) -> Outcome:
-    """A calibrator fitted to training rows, which may lack classes, and scored on test rows."""
+    """Fit a calibrator to training rows, which may lack classes, and score it on test rows.
+
+    ``groups`` are the groups of the training rows (n_train,) or None, ``parts`` index arrays of the
+    test rows, ``classes`` and ``order`` labels (n_classes,).
+    """
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
         arguments = checks.features_argument(calibrator, train.features)
@@ -296,19 +308,22 @@ def _outcome(
             calibrator, *train[:3], classes, groups=groups, order=order, **arguments
         )
         seconds = time.perf_counter() - start
-        known = np.asarray(getattr(fitted, "classes_", classes))
+        fitted_classes = np.asarray(getattr(fitted, "classes_", classes))
         arguments = checks.features_argument(fitted, test.features)
         P = fitted.predict_proba(test.Z, **arguments)
-        P = fits.with_unknown_classes(P, known, classes)
+        P = fits.with_unknown_classes(P, fitted_classes, classes)
         scores = measured(P, test, classes, measures)
-        left_out = [measured(P[kept], test.part(kept), classes, measures) for kept in parts]
+        left_out = [measured(P[index], test.part(index), classes, measures) for index in parts]
     return Outcome(scores, fitted, seconds, messages, left_out)
 
 
 def _collected(
     names: list[str], outcomes: list[Outcome], greater_is_better: tuple[str, ...], *, keep: bool
 ) -> CalibratorComparison:
-    """Outcomes of the calibrators, sorted by log loss, with their warnings, each given once."""
+    """Collect outcomes in a comparison that is sorted by log loss, and give each warning once.
+
+    ``outcomes`` has the length len(names) * n_splits: all splits of a calibrator, then the next.
+    """
     n_splits = len(outcomes) // len(names)
     rows = [outcomes[i : i + n_splits] for i in range(0, len(outcomes), n_splits)]
     splits = "" if n_splits == 1 else f" in {{}} of {n_splits} splits"
@@ -334,7 +349,10 @@ def _collected(
 
 
 def _arrays(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, ...]:
-    """Arrays with all rows, including rows of weight 0, so that splits refer to their numbers."""
+    """Return logits (n, K), labels (n,) and weights (n,), including rows of weight 0.
+
+    Splits refer to row numbers, so that no row may be left out here.
+    """
     Z = check_array(as_numpy(X, "X"), dtype=FLOATS, ensure_all_finite=False)
     return Z, column_or_1d(as_labels(y)), check_weights(sample_weight, len(Z))
 
@@ -342,11 +360,14 @@ def _arrays(X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tupl
 def _checked_test(
     test: tuple[ArrayLike, ...], classes: Array, n_columns: int
 ) -> tuple[Sample, bool]:
-    """The test rows, and whether some of their classes are masked."""
+    """Return the checked test rows, and whether some of their classes are masked.
+
+    ``classes`` (n_classes,) are the labels, ``n_columns`` the number of columns of ``X``.
+    """
     if not (isinstance(test, tuple | list) and len(test) in {2, 3, 4, 5}):
         raise ValueError(
             "test must be a tuple (X, y), (X, y, sample_weight), (X, y, sample_weight, features) "
-            f"or (X, y, sample_weight, features, groups), got {type(test).__name__}."
+            f"or (X, y, sample_weight, features, groups), got {type(test).__name__}. Pass a tuple."
         )
     logits, y, sample_weight, features = (*test, None, None)[:4]
     logits = as_array(logits, "test[0]")
@@ -354,7 +375,8 @@ def _checked_test(
     check_total_weight(statistics.weight)
     if rows.n_columns != n_columns:
         raise ValueError(
-            f"Logits of test must have as many columns as X, {n_columns}, got {rows.n_columns}."
+            f"Logits of test must have as many columns as X, {n_columns}, got {rows.n_columns}. "
+            "Pass logits of the same classes in X and test."
         )
     check_column_names(logits, classes, "test")
     unknown = not_among(statistics.labels, classes)
@@ -368,11 +390,14 @@ def _checked_test(
     return Sample(Z, labels, w, checked), statistics.masked
 
 
-def _parts(test: Sample, given: Any) -> list[Any]:
-    """Return the rows that remain without each of 20 parts of the rows or groups, for errors."""
-    if is_dask(test.Z) or test.Z.size > MOST_ENTRIES:
+def _parts(test: Sample, arguments: Any) -> list[Any]:
+    """Return the indices of the rows that remain if one of 20 parts is left out, for the jackknife.
+
+    Parts consist of rows, or of groups. ``arguments`` is the tuple that the user passed as test.
+    """
+    if is_dask(test.Z) or test.Z.size > MAX_LOGITS:
         return []
-    logits, _, sample_weight, _, groups = (*given, None, None, None)[:5]
+    logits, _, sample_weight, _, groups = (*arguments, None, None, None)[:5]
     numbers = group_numbers(groups, logits, sample_weight)
     units = np.arange(len(test.Z)) if numbers is None else numbers
     n_units = int(units.max()) + 1
@@ -382,7 +407,7 @@ def _parts(test: Sample, given: Any) -> list[Any]:
 
 
 def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> Any:
-    """Features of the rows of positive weight, or None."""
+    """Return the features (n, n_features) of rows with positive weight, or None."""
     if features is None:
         return None
     check_in_memory([logits, features])
@@ -395,8 +420,8 @@ def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> 
 def _splits(rows: Sample, groups: Any, cv: Any, random_state: Any) -> list[Split]:
     check_in_memory(
         [rows.Z],
-        "Dask collections cannot be split into folds, got test=None. Pass test=(X, y), as "
-        "random_split of a Dask data frame gives them.",
+        "Dask collections cannot be split into folds, got test=None. Pass test=(X, y), such as a "
+        "part from random_split of a Dask data frame.",
     )
     if isinstance(cv, Integral):
         folds = StratifiedKFold if groups is None else StratifiedGroupKFold

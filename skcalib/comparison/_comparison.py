@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UNCALIBRATED = "uncalibrated"
 
-# Differences of more than this many of their standard errors are marked.
+# A star marks differences larger than this number of standard errors.
 CLEAR = 2.0
 
 BEST_MARK = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
@@ -38,31 +38,30 @@ NOTE = (
 class CalibratorComparison:
     """Result of :func:`compare_calibrators`.
 
-    Printed, it is a table; see :meth:`to_frame` and :meth:`plot` for other forms.
+    It prints as a table. :meth:`to_frame` and :meth:`plot` show it in other forms.
 
     Attributes
     ----------
     names : list of str
         Names of the calibrators, sorted by log loss, with "uncalibrated" among them.
     scores : dict of str to ndarray of shape (n_calibrators, n_splits)
-        Values of each measure for each calibrator in the order of ``names`` and each split.
-        Errors are positive numbers, the lower the better. Scorers that were passed as objects keep
-        their sign. The Brier score is scikit-learn's: half the sum of squares for two classes.
-        The log loss is the mean over the test rows of the splits.
+        Values for each measure, with calibrators in the order of ``names``. Errors are positive
+        numbers: lower is better. Scorers that were passed as objects retain their sign. The Brier
+        score is scikit-learn's: half the sum of squares for two classes.
     fit_times : ndarray of shape (n_calibrators, n_splits)
         Fit times in seconds.
     calibrators : dict of str to calibrator
-        The calibrators, fitted to all rows if they were scored on a test set, else empty.
+        The calibrators, fitted to all rows, if they were scored on a test set. Otherwise empty.
     greater_is_better : tuple of str
         Measures with greater values for better calibrators; for all others lower is better.
     base_rate_log_loss : float
-        Log loss of the base rates of the classes in the test rows, which a model without any
-        information on a row could have; NaN for Dask collections.
+        Log loss of a model that always predicts the base rates in the test rows; NaN for Dask
+        collections.
     reference : str
         Name of the calibrator that differences refer to.
     left_out : dict of str to ndarray of shape (n_calibrators, n_parts)
-        Values on a test set in memory without each of 20 parts of its rows or groups, for standard
-        errors by the jackknife; empty for splits.
+        Values without one of 20 parts of the test rows or groups, for jackknife standard errors.
+        Empty for splits, and for test sets that are not in memory.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class CalibratorComparison:
     left_out: dict[str, Floats] = field(default_factory=dict)
 
     def mean(self, measure: str) -> Floats:
-        """Mean of a measure over the splits.
+        """Return the mean of a measure over the splits.
 
         Parameters
         ----------
@@ -112,7 +111,7 @@ class CalibratorComparison:
         return self._values(measure).mean(axis=1)
 
     def standard_error(self, measure: str) -> Floats:
-        """Standard error of that mean, from the spread over the splits or parts of the test set.
+        """Return the standard error of the mean, from the spread over splits or parts.
 
         Parameters
         ----------
@@ -144,14 +143,14 @@ class CalibratorComparison:
         return measure
 
     def _differences(self, measure: str) -> tuple[Floats, Floats]:
-        """Mean differences from the reference on the same split, and their standard errors."""
+        """Return mean differences from the reference on the same split, and standard errors."""
         mean = self.mean(measure)
         return mean - mean[self.names.index(self.reference)], self._errors(measure)[1]
 
     def _errors(self, measure: str) -> tuple[Floats, Floats]:
-        """Return standard errors of the means, and of their differences from the reference."""
+        """Return standard errors (n_calibrators,) of the means and of their differences."""
         values, scale = self._values(measure), 1.0
-        if self.left_out:  # a part changes the value by a fraction of its deviation
+        if self.left_out:  # jackknife: a left-out part moves the value by 1 / (n_parts - 1)
             values, scale = self.left_out[measure], self.left_out[measure].shape[1] - 1.0
         paired = values - values[self.names.index(self.reference)]
         return scale * _standard_error(values), scale * _standard_error(paired)
@@ -161,20 +160,20 @@ class CalibratorComparison:
         return self.fit_times.shape[1] > 1 or bool(self.left_out)
 
     def _is_clear(self, measure: str) -> NDArray[np.bool_]:
-        """Whether differences are larger than two standard errors; False for a single split."""
+        """Return whether differences exceed two standard errors; False for a single split."""
         difference, error = self._differences(measure)
         return np.abs(difference) > CLEAR * np.where(np.isnan(error), np.inf, error)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a data frame.
+        """Return the table as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each calibrator. Columns are pairs: a measure, and "mean", "standard error",
-            "difference" (from ``reference``, on the same splits) or "difference error", its
-            standard error. Columns without numbers, such as standard errors on a single split, are
-            left out.
+            A row for each calibrator. Columns are pairs: a measure and "mean", "standard error",
+            "difference" (from ``reference``, on the same splits) or "difference error" (its
+            standard error). Columns without numbers are left out, such as standard errors on a
+            single split.
 
         Raises
         ------
@@ -197,7 +196,7 @@ class CalibratorComparison:
         return frame.dropna(axis=1, how="all")
 
     def __str__(self) -> str:
-        """A line for each calibrator, another line for standard errors, and the notes."""
+        """Write one line for each calibrator, another for its standard errors, and the notes."""
         indent, n_calibrators = max(map(len, self.names)) + 1, len(self.names)
         header: list[str] = []
         lines: list[list[str]] = [[] for _ in range(2 * n_calibrators)]
@@ -219,7 +218,7 @@ class CalibratorComparison:
         for k, seconds in enumerate(self.fit_times):
             lines[2 * k].append(f"{_seconds(seconds):>9}")
         # A single split without parts has no standard errors.
-        names = [name for each in self.names for name in (each, "")]
+        names = [title for name in self.names for title in (name, "")]
         rows = list(zip(names, lines, strict=True))[:: 1 if self._has_errors else 2]
         table = [
             f"{name:{indent}}{''.join(cells)}".rstrip() for name, cells in [("", header), *rows]
@@ -229,11 +228,11 @@ class CalibratorComparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """The table for a notebook."""
+        """Return the table for a notebook."""
         return styled(*comparison_elements(self))
 
     def best(self, measure: str) -> NDArray[np.bool_]:
-        """Whether the mean of a measure is the best of all, or as good.
+        """Return which calibrators have the best mean of a measure, including ties.
 
         Parameters
         ----------
@@ -243,7 +242,7 @@ class CalibratorComparison:
         Returns
         -------
         ndarray of shape (n_calibrators,)
-            False for all if every mean is NaN.
+            True for the best calibrators. All are False if every mean is NaN.
 
         Raises
         ------
@@ -255,16 +254,16 @@ class CalibratorComparison:
         return values == np.fmax.reduce(values)
 
     def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
-        """Draw one measure of all calibrators.
+        """Draw one measure for all calibrators.
 
-        Error bars extend two standard errors of the difference from the reference to either side.
-        The dashed line is the mean of the reference: a bar that does not reach it shows a clear
+        Error bars show two standard errors of the difference from the reference on either side. The
+        dashed line is the mean of the reference: a bar that does not reach it shows a clear
         difference.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         measure : str, default="log loss"
             One of the keys of ``scores``.
 
@@ -289,12 +288,10 @@ class CalibratorComparison:
         ax.axvline(mean[start], color=colour, linestyle="--", linewidth=1, zorder=0)
         ax.set_yticks(position, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
-        bars_are = (
-            f"\n(bars: ± 2 standard errors of the difference from {self.reference})"
-            if has_bars
-            else ""
-        )
-        drawing.draw_as_written(ax.set_xlabel(f"{measure}{bars_are}"), *ax.get_yticklabels())
+        label = measure
+        if has_bars:
+            label += f"\n(bars: ± 2 standard errors of the difference from {self.reference})"
+        drawing.draw_as_written(ax.set_xlabel(label), *ax.get_yticklabels())
         return ax
 
 
@@ -306,12 +303,12 @@ def _standard_error(values: Floats) -> Floats:
 
 
 def comparison_elements(comparison: CalibratorComparison) -> list[Element]:
-    """A table with a row for each calibrator, and its notes, for a notebook or a page."""
+    """Return a table with a row for each calibrator, and notes, for a notebook or a page."""
     n_calibrators, n_splits = len(comparison.names) - 1, comparison.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
     splits = "one split" if n_splits == 1 else f"{n_splits} splits"
     where = "a test set" if comparison.calibrators else splits
-    made = table(
+    body = table(
         ["calibrator", *_titles(comparison), "fit [s]"],
         [list(_cells(comparison, k)) for k in range(len(comparison.names))],
         caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
@@ -319,14 +316,14 @@ def comparison_elements(comparison: CalibratorComparison) -> list[Element]:
     )
     scores = "the best log loss or Brier score, the criteria for a choice"
     notes = [f"{BEST_MARK} and bold: {scores}.", *_notes(comparison)]
-    return [made, *(element("p", note, class_="note") for note in notes)]
+    return [body, *(element("p", note, class_="note") for note in notes)]
 
 
 def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
-    """A row of the table: the best scores are marked, and standard errors stand behind them."""
-    # The name may continue on the next line in front of capitals within a word.
-    first, *others = re.split("(?<=[a-z])(?=[A-Z])", comparison.names[k])
-    yield [first, *((element("wbr"), part) for part in others)]
+    """Yield the cells of row k: marked if best, each with its standard error."""
+    # Allow a line break before capitals within a name, since names are long.
+    first, *parts = re.split("(?<=[a-z])(?=[A-Z])", comparison.names[k])
+    yield [first, *((element("wbr"), part) for part in parts)]
     for measure in comparison.scores:
         mean, error = comparison.mean(measure)[k], comparison.standard_error(measure)[k]
         number: Child = written(mean)
@@ -345,7 +342,7 @@ def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
 
 
 def _titles(comparison: CalibratorComparison) -> Iterator[str]:
-    """Titles of the columns of measures: the log loss is followed by its difference."""
+    """Yield the titles of the columns of measures, with the difference after the log loss."""
     for measure in comparison.scores:
         yield measure
         if measure == LOG_LOSS:

@@ -26,24 +26,24 @@ from skcalib.meta._multilabel import MultiLabelCalibrator
 from skcalib.scaling._uncalibrated import unless_passthrough
 from skcalib.selection import AutoCalibrator
 
-from ._folds import CalibrationSet, calibration_set, held_out, splits_of
+from ._folds import CalibrationSet, calibration_set, classifier_splits, held_out
 from ._over_classifier import (
     FitArguments,
     MinProba,
     Response,
     ResponseMethod,
     _OverClassifier,
-    classes_of,
     fit_classifier,
+    fitted_classes,
 )
 
 
 class CalibratedClassifier(ClassifierMixin, _OverClassifier):
-    """A classifier with calibrated probabilities, fitted across folds.
+    """Classifier with calibrated probabilities, fitted across folds.
 
-    The classifier is fitted to the training rows of each split, and a calibrator to the logits of
-    the test rows of all splits. It calibrates each of these classifiers, and their calibrated
-    probabilities are averaged; or with ``ensemble=False`` the classifier fitted to all rows.
+    A copy of the classifier is fitted to the training rows of each split, and a calibrator to the
+    held-out logits from all splits. A prediction averages the calibrated probabilities of the
+    copies. With ``ensemble=False`` it uses one classifier, which is refitted to all rows.
 
     Parameters
     ----------
@@ -52,43 +52,43 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         :class:`~sklearn.frozen.FrozenEstimator` it is not fitted, and the calibrator is fitted to
         all rows. The classifier must then not have been fitted on these rows.
     calibrator : calibrator, default=None
-        Any estimator with ``fit`` and ``predict_proba`` that takes logits, also a pipeline of
-        calibrators. None stands for :class:`AutoCalibrator`, which combines several; for the
-        calibration of large networks, or for speed, pass ``TemperatureScaling()``. "passthrough"
-        stands for :class:`Uncalibrated`. For several labels per row None stands for
-        :class:`MultiLabelCalibrator`, and calibrators of two classes are fitted to each label.
+        Any estimator with ``fit`` and ``predict_proba`` for logits, also a pipeline of calibrators.
+        None means :class:`AutoCalibrator`, which combines several calibrators. For large networks,
+        or for speed, pass ``TemperatureScaling()``. "passthrough" means :class:`Uncalibrated`. For
+        several labels per row, None means :class:`MultiLabelCalibrator`, and a calibrator for two
+        classes is fitted to each label.
     cv : int, splitter or iterable of splits, default=5
-        How to split the rows for cross-fitting. An integer is the number of stratified folds, of
-        whole groups if there are ``groups``; for several labels per row, folds have consecutive
-        rows. Ignored for a frozen classifier.
+        How to split the rows for cross-fitting. An integer is the number of stratified folds, which
+        keep ``groups`` together if there are any. With several labels per row, folds are
+        consecutive rows. Ignored for a frozen classifier.
     ensemble : bool or "auto", default="auto"
-        Which classifiers predict. "auto" averages the classifiers of all splits, with one
-        calibrator. False fits another classifier to all rows, which predicts alone; so does "auto"
-        if the classifier takes kernels, or if the training rows of a split lack a class or label.
-        True fits a calibrator for each split to its test rows only, as scikit-learn does. A frozen
-        classifier predicts alone.
+        Which classifiers predict. "auto" averages the classifiers from all splits, with one
+        calibrator. False refits one classifier on all rows and uses it alone. "auto" does the same
+        if the classifier is fitted to a kernel matrix, or if the training rows of a split lack a
+        class or label. True fits a calibrator for each split to its test rows only, as scikit-learn
+        does. A frozen classifier is always used alone.
     response_method : str, default="auto"
-        Where logits come from, as in :class:`LogitTransformer`.
+        Source of the logits, as in :class:`LogitTransformer`.
     min_proba : float or "auto", default="auto"
-        The smallest probability to take the logarithm of, as in :class:`LogitTransformer`.
+        Lower bound for probabilities before the logarithm, as in :class:`LogitTransformer`.
     n_jobs : int, default=None
         Number of splits that are fitted in parallel.
     method : None, default=None
-        Not used. A name, as for scikit-learn's ``CalibratedClassifierCV``, leads to an error in
-        ``fit`` with the calibrator to pass.
+        Not used. If it is a name, as for scikit-learn's ``CalibratedClassifierCV``, ``fit`` raises
+        an error that says which calibrator to pass.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the probabilities; the numbers of several labels per row.
+        Labels in the order of the probabilities; column numbers for several labels per row.
     estimators_ : list of classifiers
-        The fitted classifiers: one for each split, or one for all rows.
+        The fitted classifiers: one per split, or one for all rows.
     calibrators_ : list of calibrators
-        The fitted calibrators: one, or with ``ensemble=True`` one for each split.
+        The fitted calibrators: one, or with ``ensemble=True`` one per split.
     response_method_ : str
-        Method that logits come from.
+        Method that returns the logits.
     min_proba_ : float
-        The smallest probability that the logarithm is taken of.
+        Lower bound for probabilities before the logarithm.
     multilabel_ : bool
         Whether rows have several labels.
     n_features_in_ : int
@@ -105,20 +105,19 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     See Also
     --------
     LogitTransformer : The same as a step of a pipeline.
-    MultiLabelCalibrator : The calibrator of several labels per row.
-    sklearn.calibration.CalibratedClassifierCV : For three methods of scikit-learn. Its methods
-        "sigmoid", "isotonic" and "temperature" are the calibrators ``PlattScaling()``,
-        ``IsotonicCalibration()`` and ``TemperatureScaling()``.
+    MultiLabelCalibrator : Calibrator for several labels per row.
+    sklearn.calibration.CalibratedClassifierCV : Three methods. Its "sigmoid", "isotonic" and
+        "temperature" are ``PlattScaling()``, ``IsotonicCalibration()`` and
+        ``TemperatureScaling()``.
 
     Notes
     -----
-    If the training rows of a split lack a class, the test rows of this class do not count in the
-    fit of the calibrator. A row in several test sets counts in each, with its weight divided among
-    them.
+    If the training rows of a split lack a class, the calibrator ignores the test rows of this
+    class. If a row is in several test sets, its weight is divided among them.
 
-    For classifiers of several labels per row, ``y`` is an indicator matrix, dense or sparse, and
-    the probabilities of a row do not sum to one. Predictions are indicators of the labels with a
-    probability above 0.5.
+    With several labels per row, ``y`` is an indicator matrix, dense or sparse, and the
+    probabilities of a row do not sum to one. ``predict`` returns indicators: 1 for probabilities
+    above 0.5.
 
     With scikit-learn's ``array_api_dispatch``, features may be tensors, and outputs are tensors on
     the same device. A frozen classifier receives the tensors, and any other classifier a copy in
@@ -175,17 +174,17 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features for the classifier.
         y : array-like of shape (n_samples,), or indicator matrix of shape (n_samples, n_labels)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            For the calibrator, and for the classifier if it takes weights.
+            Weights for the calibrator, and for the classifier if it accepts weights.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            For a calibrator with predictions that depend on features, such as
-            :class:`ConditionalCalibrator`: some columns of ``X``, or others.
+            Features for a calibrator with predictions that depend on them, such as
+            :class:`ConditionalCalibrator`: columns of ``X``, or others.
         **params
-            Arguments of the classifier's ``fit``; ``groups`` goes to the splitter, and to a
-            calibrator that takes groups. With metadata routing, the arguments that classifier and
+            Arguments for the classifier's ``fit``. ``groups`` goes to the splitter, and to a
+            calibrator that accepts groups. With metadata routing, the arguments that classifier and
             splitter request.
 
         Returns
@@ -196,12 +195,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, or
-            takes one label per row where there are several or the reverse, if ``calibrator`` is not
-            one, if ``y`` holds fewer than two classes or fewer rows of each class than there are
-            folds, if the splitter needs ``groups`` and there are none, if the training rows of a
-            split hold a single class, if the test rows hold a single class (with ``ensemble=True``,
-            the test rows of each split), or if ``ensemble`` has another value.
+            If ``estimator`` is not a classifier, has no method for logits, or is frozen but not
+            fitted. If ``y`` contains fewer than two classes, fewer rows per class than folds, or
+            does not suit the classifier (one or several labels per row). If the training rows of a
+            split, or the test rows, are all in one class. With ``ensemble=True`` this includes the
+            test rows of every split. If ``calibrator`` or ``ensemble`` is invalid, or the splitter
+            needs ``groups``.
         """
         order, y = ordered_categories(y), as_numpy(y, "y")
         w = None if sample_weight is None else check_weights(sample_weight, np.shape(y)[0])
@@ -220,34 +219,36 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
                 calibrator = MultiLabelCalibrator(self.calibrator, n_jobs=self.n_jobs)
         else:
             frozen = isinstance(self.estimator, FrozenEstimator)
-            classes = classes_of(self.estimator) if frozen else np.unique(arguments.y)
+            classes = fitted_classes(self.estimator) if frozen else np.unique(arguments.y)
             checks.check_order(calibrator, classes)
         if features is not None:
             self._check_features(calibrator, features, len(arguments.y))
         sets, response = self._calibration_sets(arguments, w)
         self.calibrators_ = [
-            self._fitted(calibrator, one, arguments, features, order) for one in sets
+            self._fit_calibrator(calibrator, part, arguments, features, order) for part in sets
         ]
-        self.estimators_ = [estimator for one in sets for estimator in one.estimators]
+        self.estimators_ = [estimator for part in sets for estimator in part.estimators]
         self._take_over_features(self.estimators_[0])
         self._store_response(self.estimators_[0], response)
         self.classes_ = classes
         return self
 
     def _check_ensemble(self) -> None:
-        """Raise a ValueError for another value, or if all classifiers cannot predict a row."""
+        """Raise a ValueError if ``ensemble`` is invalid, or the classifiers need kernels."""
         if self.ensemble not in ("auto", True, False):
-            raise ValueError(f"ensemble must be 'auto', True or False, got {self.ensemble!r}.")
+            raise ValueError(
+                f"ensemble must be 'auto', True or False, got {self.ensemble!r}. Pass one of these."
+            )
         frozen = isinstance(self.estimator, FrozenEstimator)
         if self.ensemble is True and not frozen and get_tags(self.estimator).input_tags.pairwise:
             raise ValueError(
-                "ensemble=True needs a classifier of features, got one of kernels or distances "
-                "between rows, which each split has other rows for. Pass ensemble='auto'."
+                "ensemble=True needs a classifier of features, got a classifier of kernels or "
+                "distances, which differ between splits. Pass ensemble='auto'."
             )
 
     @staticmethod
     def _check_features(calibrator: Any, features: Any, n_rows: int) -> None:
-        """Raise a ValueError for features of other rows, or that the calibrator does not take."""
+        """Raise a ValueError if features have other rows, or the calibrator accepts none."""
         if not has_fit_parameter(calibrator, "features"):
             raise ValueError(
                 "features are for a calibrator with predictions that depend on them, got "
@@ -256,30 +257,33 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             )
         named_columns(features, n_rows)
 
-    def _fitted(
+    def _fit_calibrator(
         self,
         calibrator: Any,
-        one: CalibrationSet,
+        part: CalibrationSet,
         arguments: FitArguments,
         features: Any,
         order: Array | None,
     ) -> Any:
-        """A copy of the calibrator, fitted to held-out logits."""
-        estimators, Z, rows, w = one
+        """Fit a copy of the calibrator to held-out logits.
+
+        ``features`` are (n_samples, n_columns) or None, ``order`` labels (n_classes,) or None.
+        """
+        estimators, Z, rows, w = part
         y = arguments.y[rows]
         groups = arguments.split_params.get("groups")
         if groups is not None:
             groups = groups[rows]
-        elif len(np.unique(rows)) < len(rows):  # logits of a row in several test sets
+        elif len(np.unique(rows)) < len(rows):  # folds keep the copies of a row together
             groups = rows
-        classes = None if arguments.response.multilabel else classes_of(estimators[0])
+        classes = None if arguments.response.multilabel else fitted_classes(estimators[0])
         params = {} if features is None else {"features": taken(features, rows)}
         return fits.fit_calibrator(
             calibrator, Z, y, w, classes, groups=groups, order=order, **params
         )
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
-        """Weights as an argument, where the classifier takes one or routing decides."""
+        """Return weights as an argument of the classifier's ``fit``, if it accepts them."""
         if w is None or isinstance(self.estimator, FrozenEstimator):
             return {}
         routing = get_config()["enable_metadata_routing"]
@@ -295,19 +299,19 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     def _calibration_sets(
         self, arguments: FitArguments, w: Floats | None
     ) -> tuple[list[CalibrationSet], Response]:
-        """Held-out logits for each calibrator, and the source of the logits."""
+        """Return held-out logits for each calibrator, and the source of the logits."""
         X, y, _, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
             [part], response = held_out(self.estimator, arguments, [], None, w)
             return [CalibrationSet([self.estimator], part.logits, part.rows, w)], response
-        each = self.ensemble not in (False, "auto")
-        # Kernels are between new rows and those that one classifier was fitted to.
+        per_split = self.ensemble not in (False, "auto")
+        # A kernel matrix for new rows refers to the training rows of a single classifier.
         shared = self.ensemble == "auto" and not get_tags(self.estimator).input_tags.pairwise
-        splits = splits_of(self.cv, arguments, w=w, each=each)
+        splits = classifier_splits(self.cv, arguments, w=w, per_split=per_split)
         parts, response = held_out(self.estimator, arguments, splits, self.n_jobs, w)
-        if each:
+        if per_split:
             pairs = [([part.estimator], [part]) for part in parts]
-        elif shared and all(part.knows_all_of(y) for part in parts):
+        elif shared and all(part.knows_all(y) for part in parts):
             pairs = [([part.estimator for part in parts], parts)]
         else:
             pairs = [([fit_classifier(self.estimator, X, y, **fit_params)], parts)]
@@ -315,15 +319,17 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
 
     @property
     def estimator_(self) -> Any:
-        """The fitted classifier, unless there are several."""
+        """Fitted classifier, unless there are several."""
         return self._only("estimators_")
 
     @property
     def calibrator_(self) -> Any:
-        """The fitted calibrator, unless there are several."""
+        """Fitted calibrator, unless there are several."""
         return self._only("calibrators_")
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("estimator_", "calibrator_"):  # the property has raised an AttributeError
+            return self._only(f"{name[:-1]}s_")
         if name in ("calibrated_classifiers_", "feature_importances_", "coef_", "intercept_"):
             raise AttributeError(
                 f"{type(self).__name__} has no {name}: the fitted classifiers are in estimators_, "
@@ -333,23 +339,22 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _only(self, name: str) -> Any:
-        several = vars(self).get(name, [])
-        if len(several) != 1:
-            raise AttributeError(
-                f"{type(self).__name__} has no {name[:-2]}_: "
-                + (f"there are {len(several)}, in {name}." if several else "it is not fitted.")
-            )
-        return several[0]
+        """Return the single member of a list, or raise an AttributeError."""
+        members = vars(self).get(name, [])
+        if len(members) != 1:
+            reason = f"there are {len(members)}, in {name}." if members else "it is not fitted."
+            raise AttributeError(f"{type(self).__name__} has no {name[:-2]}_: {reason}")
+        return members[0]
 
     def predict_proba(self, X: Any, *, features: Any = None) -> Floats:
-        """Calibrated probabilities.
+        """Return the calibrated probabilities.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features for the classifier.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Those of the calibrator, as in :meth:`fit`.
+            Features for the calibrator, as in :meth:`fit`.
 
         Returns
         -------
@@ -367,23 +372,23 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
                 f"features are for a calibrator that was fitted with features, got them for "
                 f"{self.calibrators_[0]!r}. Leave them out, or fit again with features."
             )
-        # A single calibrator is for all classifiers.
+        # cycle: a single calibrator serves all classifiers.
         for estimator, calibrator in zip(self.estimators_, cycle(self.calibrators_), strict=False):
             P = calibrator.predict_proba(self._logits(estimator, X), **params)
-            known = getattr(calibrator, "classes_", None)
-            known = classes_of(estimator) if known is None else np.asarray(on_host(known))
-            total = total + fits.with_unknown_classes(P, known, self.classes_)
+            classes = getattr(calibrator, "classes_", None)
+            classes = fitted_classes(estimator) if classes is None else np.asarray(on_host(classes))
+            total = total + fits.with_unknown_classes(P, classes, self.classes_)
         return total / len(self.estimators_)
 
     def predict_log_proba(self, X: Any, *, features: Any = None) -> Floats:
-        """Logarithm of the calibrated probabilities, always finite.
+        """Return the logarithms of the calibrated probabilities, always finite.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features for the classifier.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Those of the calibrator, as in :meth:`fit`.
+            Features for the calibrator, as in :meth:`fit`.
 
         Returns
         -------
@@ -394,19 +399,19 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         return as_kind_of(np.log(np.maximum(P, np.finfo(P.dtype).tiny)), X)
 
     def predict(self, X: Any, *, features: Any = None) -> Array:
-        """The most probable class of each row.
+        """Return the most probable class of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features for the classifier.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Those of the calibrator, as in :meth:`fit`.
+            Features for the calibrator, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Members of ``classes_``; for several labels per row an indicator matrix.
+            Labels in ``classes_``; for several labels per row an indicator matrix.
         """
         check_fitted(self)
         P = self._probabilities(X, features)

@@ -15,59 +15,59 @@ from skcalib._input.rows import check_fitted
 from skcalib._rows import Array, ArrayLike, Floats
 from skcalib._splits import Split
 
-from ._folds import averaged, held_out, splits_of
+from ._folds import averaged, classifier_splits, held_out
 from ._over_classifier import (
     FitArguments,
     MinProba,
     Response,
     ResponseMethod,
     _OverClassifier,
-    classes_of,
     fit_classifier,
+    fitted_classes,
 )
 
 
 class LogitTransformer(TransformerMixin, _OverClassifier):
-    r"""A classifier as a transformer: features in, logits out.
+    r"""Transformer of features to the logits of a classifier.
 
-    Logits are the output of ``decision_function``, such as the margins of an SVM or the raw scores
-    of boosted trees, or of ``predict_logits``, or the logarithm of ``predict_proba``,
+    Logits are the output of ``decision_function``, such as SVM margins or raw scores of boosted
+    trees, the output of ``predict_logits``, or the logarithm of ``predict_proba``,
     :math:`z_{ik} = \log p_{ik}`. The next step of a pipeline can be a calibrator.
 
     Parameters
     ----------
     estimator : classifier
-        A classifier with ``decision_function`` or ``predict_proba``; inside a
-        :class:`~sklearn.frozen.FrozenEstimator` if it is fitted already and is not to be refitted.
+        A classifier with ``decision_function`` or ``predict_proba``. Wrap a fitted classifier in
+        :class:`~sklearn.frozen.FrozenEstimator` if it must not be refitted.
     cv : int, splitter or iterable of splits, default=5
         Splits for cross-fitting: ``fit_transform`` returns *held-out* logits, from copies of the
         classifier that were not fitted on the row. ``transform`` always uses the classifier fitted
-        on all rows. An integer is the number of stratified folds, of whole groups if there are
-        ``groups``; for several labels per row, folds have consecutive rows. Ignored for a frozen
-        classifier: its rows should be rows that it was not fitted on.
+        on all rows. An integer is the number of stratified folds, which keep ``groups`` together if
+        there are any. With several labels per row, folds are consecutive rows. Ignored for a frozen
+        classifier: pass rows that it was not fitted on.
     response_method : str, default="auto"
-        Where logits come from: "decision_function", "predict_logits" or "predict_proba". "auto" is
-        the first of these that the classifier has, without "decision_function" if its parameter
-        ``decision_function_shape`` is "ovo". It is never inferred from values.
+        Source of the logits: "decision_function", "predict_logits" or "predict_proba". "auto" is
+        the first of these that the classifier has. It skips "decision_function" if the parameter
+        ``decision_function_shape`` is "ovo". The source is never inferred from values.
     min_proba : float or "auto", default="auto"
-        Lower bound of the probabilities that the logarithm is taken of, one for all classes. "auto"
-        is half the least positive held-out probability where some are zero, and else 1e-15, which
-        is the least that it can be. Classifiers that count votes, such as forests and nearest
-        neighbours, give zeros that mean "less than one vote": for them it is half a vote.
+        Lower bound for probabilities before the logarithm, the same for all classes. "auto" is
+        1e-15, unless some held-out probabilities are zero. Then it is half the smallest positive
+        held-out probability, but at least 1e-15. Classifiers that count votes, such as forests and
+        nearest neighbours, return zeros that mean "less than one vote": the bound is half a vote.
     n_jobs : int, default=None
         Number of splits that are fitted in parallel.
 
     Attributes
     ----------
     estimator_ : classifier
-        Fitted on all rows.
+        Classifier fitted on all rows.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the logits: sorted, or the categories of ``y`` if they are ordered.
-        The numbers of several labels per row.
+        Column numbers for several labels per row.
     response_method_ : str
-        Method that logits come from.
+        Method that returns the logits.
     min_proba_ : float
-        The lower bound of probabilities.
+        Lower bound for probabilities before the logarithm.
     multilabel_ : bool
         Whether rows have several labels.
     n_features_in_ : int
@@ -84,15 +84,15 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     --------
     CalibratedClassifier : A classifier and a calibrator as one classifier.
     MultiLabelCalibrator : A calibrator for the log-odds of several labels.
-    sklearn.preprocessing.TargetEncoder : Fits across folds in ``fit_transform`` likewise.
+    sklearn.preprocessing.TargetEncoder : Also fits across folds in ``fit_transform``.
 
     Notes
     -----
-    For classifiers of several labels per row, ``y`` is an indicator matrix, dense or sparse, and
-    there is one column of log-odds, :math:`\log(p / (1 - p))`, for each label.
+    With several labels per row, ``y`` is an indicator matrix, dense or sparse, and the logits are
+    one column of log-odds, :math:`\log(p / (1 - p))`, for each label.
 
-    A class that the training rows of a split lack has probability ``min_proba`` in its test rows.
-    Logits of a row that is in several test sets are averaged.
+    If the training rows of a split lack a class, it gets the probability ``min_proba`` in the test
+    rows. If a row is in several test sets, its logits are averaged.
 
     With scikit-learn's ``array_api_dispatch``, features may be tensors, and logits are tensors on
     the same device. A frozen classifier receives the tensors, and any other classifier a copy in
@@ -137,12 +137,12 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features for the classifier.
         y : array-like of shape (n_samples,), or indicator matrix of shape (n_samples, n_labels)
             Labels.
         **params
-            Arguments of the classifier's ``fit``, such as ``sample_weight``; ``groups`` goes to
-            the splitter. With metadata routing, the arguments that each of the two requests.
+            Arguments for the classifier's ``fit``, such as ``sample_weight``; ``groups`` goes to
+            the splitter. With metadata routing, the arguments that classifier and splitter request.
 
         Returns
         -------
@@ -152,9 +152,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            If ``estimator`` is not a classifier or has neither method, is frozen but not fitted, if
-            ``y`` holds fewer than two classes, or if it has several labels per row and the
-            classifier takes one.
+            If ``estimator`` is not a classifier, has no method for logits, or is frozen but not
+            fitted. If ``y`` contains fewer than two classes, or several labels per row for a
+            classifier that accepts one.
         """
         arguments = self._checked_arguments("fit", X, y, params)
         response = arguments.response
@@ -164,12 +164,12 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         return self._fit_to_all_rows(arguments, response, y)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Floats:
-        """Fit the classifier to all rows; return their held-out logits.
+        """Fit the classifier to all rows, and return their held-out logits.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features for the classifier.
         y : array-like of shape (n_samples,), or indicator matrix of shape (n_samples, n_labels)
             Labels.
         **params
@@ -183,36 +183,36 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Raises
         ------
         ValueError
-            As for :meth:`fit`; if there are fewer rows of each class than folds, if the splitter
-            needs ``groups`` and there are none, if the training rows of a split hold a single
-            class, or if some row is in no test set.
+            As for :meth:`fit`. Also if all classes have fewer rows than there are folds, the
+            training rows of a split are all in one class, a row is in no test set, or the splitter
+            needs ``groups``.
         """
         arguments = self._checked_arguments("fit_transform", X, y, params)
         splits = self._splits(arguments)
         parts, response = held_out(self.estimator, arguments, splits, self.n_jobs)
         self._fit_to_all_rows(arguments, response, y)
-        known = self.classes_ if self.multilabel_ else classes_of(self.estimator_)
-        Z = averaged(parts, known, len(arguments.y), response)
-        return as_kind_of(self._in_order(Z, known), X)
+        classes = self.classes_ if self.multilabel_ else fitted_classes(self.estimator_)
+        Z = averaged(parts, classes, len(arguments.y), response)
+        return as_kind_of(self._in_order(Z, classes), X)
 
     def _splits(self, arguments: FitArguments) -> list[Split]:
-        """Splits that put every row into a test set; none for a frozen classifier."""
+        """Return splits that put every row into a test set; none for a frozen classifier."""
         if isinstance(self.estimator, FrozenEstimator):
             return []
-        splits = splits_of(self.cv, arguments)
-        held = np.isin(np.arange(len(arguments.y)), np.concatenate([test for _, test in splits]))
-        if not held.all():
+        splits = classifier_splits(self.cv, arguments)
+        is_test = np.isin(np.arange(len(arguments.y)), np.concatenate([test for _, test in splits]))
+        if not is_test.all():
             raise ValueError(
                 "fit_transform needs cv to put every row into a test set, got "
-                f"{np.count_nonzero(~held)} of {len(held)} rows that are in none. "
-                "CalibratedClassifier takes such splits."
+                f"{np.count_nonzero(~is_test)} of {len(is_test)} rows that are in none. "
+                "Use CalibratedClassifier for splits that leave rows out."
             )
         return splits
 
     def _fit_to_all_rows(self, arguments: FitArguments, response: Response, y: Any) -> Self:
-        """The transformer with a classifier fitted to all rows.
+        """Fit the classifier to all rows, and store it.
 
-        Columns are in the order that a calibrator expects as the next step of a pipeline: ordered
+        ``classes_`` is the order that a calibrator expects as the next step of a pipeline: ordered
         categories of ``y``, or sorted labels.
         """
         X, labels, _, fit_params, _ = arguments
@@ -225,41 +225,41 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         if self.multilabel_:
             self.classes_ = np.arange(labels.shape[1])
             return self
-        known, categories = classes_of(estimator), ordered_categories(y)
-        self.classes_ = np.sort(known)
+        classes, categories = fitted_classes(estimator), ordered_categories(y)
+        self.classes_ = np.sort(classes)
         if categories is not None:
-            self.classes_ = categories[np.isin(categories, known)]
+            self.classes_ = categories[np.isin(categories, classes)]
         return self
 
-    def _in_order(self, Z: Floats, known: Array) -> Floats:
-        """Logits with the columns of classes ``known`` in the order of ``classes_``."""
-        if np.array_equal(known, self.classes_):
+    def _in_order(self, Z: Floats, classes: Array) -> Floats:
+        """Sort the columns of logits from the order ``classes`` to the order ``classes_``."""
+        if np.array_equal(classes, self.classes_):
             return Z
-        return -Z if Z.shape[1] == 1 else Z[:, encode(self.classes_, known)]
+        return -Z if Z.shape[1] == 1 else Z[:, encode(self.classes_, classes)]
 
     def transform(self, X: Any) -> Floats:
-        """Logits by the classifier fitted on all rows.
+        """Return the logits of the classifier fitted on all rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Features, as the classifier takes them.
+            Features for the classifier.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples, 1)
-            One column per class in the order of ``classes_``; for two classes with
-            ``decision_function`` a single column with the margin of ``classes_[1]``. One column of
-            log-odds for each of several labels per row.
+            One column per class in the order of ``classes_``. For two classes and
+            ``decision_function`` a single column, the margin of ``classes_[1]``. With several
+            labels per row, one column of log-odds per label.
         """
         check_fitted(self)
         Z = self._logits(self.estimator_, X)
         if not self.multilabel_:
-            Z = self._in_order(Z, classes_of(self.estimator_))
+            Z = self._in_order(Z, fitted_classes(self.estimator_))
         return as_kind_of(Z, X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
-        """Names of the columns of logits, ``logit_`` and the label.
+        """Return the names of the columns of logits: ``logit_`` and the label.
 
         Parameters
         ----------

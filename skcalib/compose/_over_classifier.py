@@ -28,59 +28,60 @@ from skcalib._version import Versioned
 ResponseMethod = Literal["auto", "decision_function", "predict_logits", "predict_proba"]
 RESPONSE_METHODS = ("decision_function", "predict_logits", "predict_proba")
 MinProba = float | Literal["auto"]
-LEAST_PROBA = 1e-15  # smaller values are rounding errors of sums of probabilities
+SMALLEST_PROBA = 1e-15  # smaller values are rounding errors of sums of probabilities
 
 
 class Response(NamedTuple):
-    """Where the logits of a classifier come from."""
+    """Source of the logits of a classifier."""
 
-    method: str  #: "auto" until a classifier is fitted that has no method before
-    min_proba: float | None  #: lower bound of probabilities; None until held-out rows are known
+    method: str  #: "auto" if the classifier has a method only once it is fitted
+    min_proba: float | None  #: lower bound for probabilities; None until there are held-out rows
     multilabel: bool = False  #: whether rows have several labels
 
-    def least(self, dtype: np.dtype[Any]) -> float:
-        """The smallest probability."""
-        return max(self.min_proba or LEAST_PROBA, float(np.finfo(dtype).tiny))
+    def smallest(self, dtype: np.dtype[Any]) -> float:
+        """Return the smallest probability in this dtype."""
+        return max(self.min_proba or SMALLEST_PROBA, float(np.finfo(dtype).tiny))
 
-    def with_least(self, outputs: list[Floats]) -> Response:
-        """Response with a lower bound from held-out probabilities, unless it has one.
+    def with_min_proba(self, outputs: list[Floats]) -> Response:
+        """Set the lower bound from held-out probabilities, unless it is set.
 
-        If some are zero, the bound is half the least positive probability: half a vote of a forest.
-        Each of several labels has two probabilities.
+        If some probabilities are zero, the bound is half the smallest positive probability: half a
+        vote in a forest. With several labels per row, 1 - p is a probability as well.
         """
         if self.min_proba is not None:
             return self
-        least, zeros = 1.0, False
+        smallest, zeros = 1.0, False
         for P in outputs:
-            # Rounded, as the sum of all votes may differ from one.
+            # Round, as the sum of all votes may differ from one.
             for Q in (P, 1 - P.round(15)) if self.multilabel else (P,):
                 zeros |= bool((Q == 0).any())
-                least = float(np.min(Q, where=Q > 0, initial=least))
-        return self._replace(min_proba=max(least / 2, LEAST_PROBA) if zeros else LEAST_PROBA)
+                smallest = float(np.min(Q, where=Q > 0, initial=smallest))
+        bound = max(smallest / 2, SMALLEST_PROBA) if zeros else SMALLEST_PROBA
+        return self._replace(min_proba=bound)
 
     def for_fitted(self, estimator: Any) -> Response:
-        """Response with a method of a fitted classifier."""
+        """Return the response with the method of a fitted classifier."""
         min_proba: MinProba = "auto" if self.min_proba is None else self.min_proba
-        response = response_of(estimator, self.method, min_proba, fitted=True)
+        response = find_response(estimator, self.method, min_proba, fitted=True)
         return response._replace(multilabel=self.multilabel)
 
 
-def response_of(estimator: Any, method: str, min_proba: MinProba, *, fitted: bool) -> Response:
-    """Where the logits of a classifier come from."""
+def find_response(estimator: Any, method: str, min_proba: MinProba, *, fitted: bool) -> Response:
+    """Find the source of a classifier's logits, or raise a ValueError if there is none."""
     pairwise = _is_one_versus_one(estimator)
     methods = [method]
     if method == "auto":
         methods = list(RESPONSE_METHODS[pairwise:])
-    least = None if isinstance(min_proba, str) else min_proba
+    bound = None if isinstance(min_proba, str) else min_proba
     for name in methods:
         if hasattr(estimator, name):
-            # Only labels that training rows lack need a bound where there are no probabilities.
-            is_bounded = least is not None or name == "predict_proba"
-            return Response(name, least if is_bounded else LEAST_PROBA)
+            # Margins need a bound only for labels that training rows lack, so any bound will do.
+            is_proba = name == "predict_proba"
+            return Response(name, SMALLEST_PROBA if bound is None and not is_proba else bound)
     if not fitted and any(may_have(estimator, name) for name in methods):
-        return Response(method, least)
+        return Response(method, bound)
     remedy = (
-        " It gives margins of pairs of classes: set decision_function_shape='ovr'."
+        " It returns margins of pairs of classes: set decision_function_shape='ovr'."
         if pairwise
         else " Logits cannot come from predictions of labels."
     )
@@ -89,7 +90,7 @@ def response_of(estimator: Any, method: str, min_proba: MinProba, *, fitted: boo
 
 
 def _is_one_versus_one(estimator: Any) -> bool:
-    """Whether the classifier, or its last step, gives margins of pairs of classes."""
+    """Return whether the classifier, or its last step, returns margins of pairs of classes."""
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     return any(
         name.split("__")[-1] == "decision_function_shape" and value == "ovo"
@@ -97,8 +98,8 @@ def _is_one_versus_one(estimator: Any) -> bool:
     )
 
 
-def classes_of(estimator: Any) -> Array:
-    """Classes of a fitted classifier as an array on the host."""
+def fitted_classes(estimator: Any) -> Array:
+    """Return the classes of a fitted classifier as an array on the host."""
     if not hasattr(estimator, "classes_"):
         raise ValueError(
             "A fitted classifier must have an attribute classes_ with the labels of its columns, "
@@ -108,27 +109,27 @@ def classes_of(estimator: Any) -> Array:
 
 
 def fit_classifier(estimator: Any, X: Any, y: Array, **params: Any) -> Any:
-    """A copy of the classifier, fitted; a ValueError if it does not know all labels.
+    """Fit a copy of the classifier, and raise a ValueError if it does not know all labels.
 
-    Classifiers of semi-supervised learning take -1 for rows without a label.
+    In semi-supervised learning, classifiers read -1 as a row without a label.
     """
     fitted = clone(estimator).fit(X, y, **params)
     if y.ndim == 1:
-        unknown = not_among(y, classes_of(fitted))
+        unknown = not_among(y, fitted_classes(fitted))
         if len(unknown):
             name = type(estimator).__name__
             raise ValueError(
-                f"{name} must know all labels that it is fitted to, got classes_ without "
+                f"{name} must know all labels in y, got classes_ without "
                 f"{shown(unknown)}. If a label marks rows without a class, fit {name} first "
                 "and calibrate it in a FrozenEstimator, on rows that have a class."
             )
     return fitted
 
 
-def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
-    """Probabilities or logits (n, n_classes) of a fitted classifier, or margins (n, 1) of two.
+def classifier_outputs(estimator: Any, X: Any, response: Response) -> Floats:
+    """Return probabilities or logits (n, n_classes), or margins (n, 1), of a fitted classifier.
 
-    Several labels per row have (n, n_labels).
+    ``X`` are features (n, n_features). With several labels per row the shape is (n, n_labels).
     """
     outputs = getattr(estimator, response.method)(X)
     if response.multilabel:
@@ -139,44 +140,42 @@ def outputs_of(estimator: Any, X: Any, response: Response) -> Floats:
     invalid = ~np.isfinite(Z) if is_proba else np.isnan(Z) | np.isposinf(Z)
     if invalid.any():
         raise ValueError(
-            f"{response.method} of {name} must give finite numbers, got {invalid.sum()} of "
+            f"{response.method} of {name} must return finite numbers, got {invalid.sum()} of "
             f"{Z.size} that are not, the first in row {np.argwhere(invalid)[0, 0]}. Check the "
             "features of these rows and the classifier."
         )
     if is_proba and Z.min(initial=0) < -1e-6:  # smaller numbers are rounding errors
         raise ValueError(
-            f"predict_proba of {name} must give probabilities, got a minimum of {Z.min():g}. "
+            f"predict_proba of {name} must return probabilities, got a minimum of {Z.min():g}. "
             "Choose another response_method, or correct the classifier."
         )
     if response.multilabel:
         return Z
     Z = Z[:, None] if Z.ndim == 1 else Z
-    n_classes = len(classes_of(estimator))
+    n_classes = len(fitted_classes(estimator))
     if n_classes == 2 and Z.shape[1] == 1:
         return np.hstack([1 - Z, Z]) if is_proba else Z
     if Z.shape[1] != n_classes:
         raise ValueError(
-            f"{response.method} must give one column for each of the {n_classes} classes, got "
+            f"{response.method} must return one column for each of the {n_classes} classes, got "
             f"{Z.shape[1]} columns from {name}. Choose another response_method."
         )
     return Z
 
 
 def as_logits(outputs: Floats, response: Response) -> Floats:
-    """Logits, or log-odds of several labels per row, from probabilities or margins."""
+    """Convert outputs (n, n_classes) to logits, or to log-odds with several labels per row."""
     if response.method != "predict_proba":
         return outputs
-    least = response.least(outputs.dtype)
-    return (
-        clipped_log_odds(outputs, least)
-        if response.multilabel
-        else np.log(np.maximum(outputs, least))
-    )
+    smallest = response.smallest(outputs.dtype)
+    if response.multilabel:
+        return clipped_log_odds(outputs, smallest)
+    return np.log(np.maximum(outputs, smallest))
 
 
-def clipped_log_odds(P: Floats, least: float) -> Floats:
-    """Log-odds of probabilities, clipped to between ``least`` and 1 - ``least``."""
-    odds: Floats = np.log(np.maximum(P, least)) - np.log(np.maximum(1 - P, least))
+def clipped_log_odds(P: Floats, smallest: float) -> Floats:
+    """Return log-odds for probabilities clipped to [smallest, 1 - smallest]."""
+    odds: Floats = np.log(np.maximum(P, smallest)) - np.log(np.maximum(1 - P, smallest))
     return odds
 
 
@@ -205,7 +204,10 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     def _checked_arguments(
         self, caller: str, X: Any, y: Any, params: dict[str, Any], w: Floats | None = None
     ) -> FitArguments:
-        """Checked arguments of ``fit``; every error that needs no fit is raised here."""
+        """Check the arguments of ``fit``: raise here every error that needs no fit.
+
+        ``w`` are weights (n_samples,) or None.
+        """
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -215,19 +217,19 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         check_classifier(self.estimator, type(self).__name__)
         check_real("min_proba", self.min_proba, high=1, option="auto")
         check_option("response_method", self.response_method, ResponseMethod)
-        response = response_of(self.estimator, self.response_method, self.min_proba, fitted=False)
+        response = find_response(self.estimator, self.response_method, self.min_proba, fitted=False)
         if has_columns(y) and _takes_several(self.estimator, y):
-            X, E = indexable(_taken_by(self.estimator, X), as_indicator(y).astype(np.intp))
+            X, E = indexable(_accepted_by(self.estimator, X), as_indicator(y).astype(np.intp))
             response = response._replace(multilabel=True)
             return FitArguments(X, E, response, *self._routed(caller, E, params))
         if not get_tags(self.estimator).target_tags.single_output:
             raise ValueError(
-                f"{type(self.estimator).__name__} takes several labels per row, got y of shape "
+                f"{type(self.estimator).__name__} needs several labels per row, got y of shape "
                 f"{np.shape(y)}. Pass the classifier inside it for one label per row."
             )
         y = as_labels(y, warns=True)
         check_classification_targets(y)
-        X, y = indexable(_taken_by(self.estimator, X), y)
+        X, y = indexable(_accepted_by(self.estimator, X), y)
         classes = distinct_labels(y if w is None else y[w > 0])
         if len(classes) < 2:
             content = f"one class only: {shown(classes)}" if len(y) else "0 samples"
@@ -238,20 +240,24 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
 
     def _store_response(self, estimator: Any, response: Response) -> None:
         """Store the source of logits for predictions."""
-        self.response_method_, least, self.multilabel_ = response.for_fitted(estimator)
-        self.min_proba_ = LEAST_PROBA if least is None else least
+        self.response_method_, bound, self.multilabel_ = response.for_fitted(estimator)
+        self.min_proba_ = SMALLEST_PROBA if bound is None else bound
 
     def _logits(self, estimator: Any, X: Any) -> Floats:
         """Return logits of a fitted classifier, by the response of ``fit``."""
-        # Pickles of old versions, which took one label per row, lack multilabel_.
-        several = getattr(self, "multilabel_", False)
-        response = Response(self.response_method_, self.min_proba_, several)
-        return as_logits(outputs_of(estimator, _taken_by(estimator, X), response), response)
+        # Pickles from versions without several labels per row lack multilabel_.
+        multilabel = getattr(self, "multilabel_", False)
+        response = Response(self.response_method_, self.min_proba_, multilabel)
+        outputs = classifier_outputs(estimator, _accepted_by(estimator, X), response)
+        return as_logits(outputs, response)
 
     def _routed(
         self, caller: str, y: Array, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arguments of the classifier's ``fit`` and of the splitter's ``split``."""
+        """Divide ``params`` between the classifier's ``fit`` and the splitter's ``split``.
+
+        ``y`` are labels (n_samples,) or indicators (n_samples, n_labels).
+        """
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, caller, **params)
             fit_params, split_params = routed.estimator.fit, dict(routed.splitter.split)
@@ -270,7 +276,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         MetadataRouter
             As for scikit-learn's meta-estimators.
         """
-        # Folds of a number keep groups together, if there are groups.
+        # A number of folds requests groups, to keep them together.
         is_number = self.cv is None or isinstance(self.cv, Integral)
         splitter = StratifiedGroupKFold() if is_number else self.cv
         to_fit, to_split = MethodMapping(), MethodMapping()
@@ -300,13 +306,13 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(estimator, name))
 
 
-def _taken_by(estimator: Any, X: Any) -> Any:
-    """Features as a classifier takes them: tensors on the host, unless it was fitted by others."""
+def _accepted_by(estimator: Any, X: Any) -> Any:
+    """Copy tensors to the host, except for a frozen classifier, which may need tensors."""
     return on_host(X) if is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
 
 
 def _takes_several(estimator: Any, y: Any) -> bool:
-    """Return whether a classifier takes several labels per row.
+    """Return whether a classifier accepts several labels per row.
 
     Raise a ValueError if it does not, and rows have several labels. One-hot arrays have one label
     per row, and raise another error later.
@@ -318,7 +324,7 @@ def _takes_several(estimator: Any, y: Any) -> bool:
         if (E.sum(axis=1) != 1).any():
             name = type(estimator).__name__
             raise ValueError(
-                f"{name} takes one label per row, got an indicator matrix of shape {E.shape}. Wrap "
+                f"{name} needs one label per row, got an indicator matrix of shape {E.shape}. Wrap "
                 f"it, as in OneVsRestClassifier({name}())."
             )
     return False

@@ -18,7 +18,7 @@ from skcalib._rows import Array, Floats, Indices, arrays, with_one_openmp_thread
 from skcalib.conditional._columns import MISSING, FeatureColumns
 from skcalib.meta._estimator_calibration import boosted_trees
 from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
-from skcalib.selection._stacking import EACH, lowest_loss, without_negligible
+from skcalib.selection._stacking import PSEUDO_ROWS, lowest_loss, without_negligible
 
 from ._effects import effect_scores, fit_effects
 
@@ -139,7 +139,7 @@ def weigh(
         Q[test] = L[:, np.arange(L.shape[1]), held.y[test]].T
 
     # Weight the parts, and drop the features unless their gain is large beside its error.
-    prior = np.full(Q.shape[1], EACH)
+    prior = np.full(Q.shape[1], PSEUDO_ROWS)
     weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), held.w, prior)
     weights = without_negligible(weights)
     gain, error = held.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))

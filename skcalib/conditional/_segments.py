@@ -150,9 +150,9 @@ def multicalibration_error(
     For the p-value labels are drawn from the probabilities ``n_resamples`` times, as if the model
     were calibrated, and the *maximum* is taken of each draw. So the p-value is exact for any number
     of segments: ``p <= 0.05`` with a probability of at most 5 % if the model is calibrated. With
-    groups the draws flip the signs of the residuals of whole groups, or have labels that depend
-    fully within a group where few groups have an event. The variance then is the variance for
-    rows of a group that are equal.
+    groups the labels depend fully within a group, in the two ways of
+    :func:`~skcalib.metrics.calibration_test`. The variance is the variance for rows of a group that
+    are equal.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def segment_cells(
     w = check_weights(sample_weight, n)
     is_kept = None if w is None else (w > 0).astype(float)
     names, members = find_segments(features, n, is_kept, categorical_features, pairs=pairs)
-    scored = columns_of(None, rows, kind, None, None, pos_label).each()
+    scored = columns_of(None, rows, kind, None, None, pos_label).scored()
     return names, [_make_cells(len(names), members, column, groups) for column in scored]
 
 

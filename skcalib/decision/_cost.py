@@ -1,4 +1,4 @@
-"""Decisions of least expected cost, and their mean cost."""
+"""Decisions with the lowest expected cost, and their mean cost."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib.metrics._input import columns_of
 
-# Expected costs of two decisions that differ by less, relative to the expected sizes of their
-# costs, are equal up to rounding. Relative to the largest cost, all decisions would be equal if a
-# decision that is not allowed costs 1e15.
+# Two expected costs with a smaller difference are equal up to rounding. The difference is relative
+# to the expected sizes of the costs: relative to the largest cost, all decisions would be equal if
+# a decision that is not allowed costs 1e15.
 EQUAL_COSTS = 1e-12
 
 # Sums of costs up to this size are finite.
@@ -28,14 +28,14 @@ LARGEST_COST = 1e300
 
 
 def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
-    r"""The decision of least expected cost for each row, its Bayes decision.
+    r"""Return the Bayes decision for each row: the decision with the lowest expected cost.
 
-    With the cost :math:`C_{kj}` of deciding j when class k is true, the decision for a row with
-    probabilities :math:`p_k` is [1]_
+    Deciding j costs :math:`C_{kj}` if class k is true. The decision for a row with probabilities
+    :math:`p_k` is [1]_
 
     .. math:: \arg\min_j \sum_k p_k\, C_{kj} .
 
-    It minimises the mean cost if the probabilities are calibrated. For two classes and two
+    It minimizes the mean cost if the probabilities are calibrated. For two classes and two
     decisions it is 1 if
 
     .. math:: p_1 > \frac{C_{01} - C_{00}}{C_{01} - C_{00} + C_{10} - C_{11}} .
@@ -45,23 +45,23 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class, or for two classes the probability of the second.
     cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
-        Costs, with a row for each true class, in the order of the columns of ``y_proba``, and a
-        column for each decision; or such a matrix for each row. Decisions need not be classes: an
-        additional column may be the cost of asking a person. Gains are negative costs.
+        Costs: a row for each true class, in the order of the columns of ``y_proba``, and a column
+        for each decision. Or one matrix for each row. Decisions need not be classes: an additional
+        column may be the cost of asking a person. Gains are negative costs.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Columns of ``cost``. Of several decisions of least expected cost the first is taken.
+        Columns of ``cost``. Ties go to the first decision.
 
     Raises
     ------
     ValueError
-        If probabilities are invalid, or if the costs are not finite or not of this shape.
+        If probabilities are invalid, or if the costs are not finite or have another shape.
 
     See Also
     --------
-    expected_cost : The mean cost of these decisions.
+    expected_cost : Mean cost of these decisions.
 
     References
     ----------
@@ -95,17 +95,17 @@ def expected_cost(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Mean cost of the decisions of least expected cost.
+    r"""Compute the mean cost of Bayes decisions.
 
-    Each row is decided by :func:`bayes_decision`, from its probabilities :math:`p_i`, and costs
-    what that decision costs for its label,
+    :func:`bayes_decision` decides each row from its probabilities :math:`p_i`, and the label
+    determines the cost:
 
     .. math:: \frac{1}{N} \sum_i w_i\, C_{y_i\, d_i}, \quad
         d_i = \arg\min_j \sum_k p_{ik}\, C_{kj} .
 
-    The expectation is over the rows. As a function of the probabilities it is a proper scoring
-    rule: on average no probabilities cost less than the true ones. Probabilities that are not
-    calibrated cost more although they may rank the rows in the same order.
+    As a function of the probabilities the mean cost is a proper scoring rule: on average no
+    probabilities cost less than the true probabilities. Probabilities that are not calibrated cost
+    more, even if they rank the rows in the same order.
 
     Parameters
     ----------
@@ -115,14 +115,14 @@ def expected_cost(
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone.
     cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
-        Costs, with a row for each true class, in the order of ``labels``, and a column for each
-        decision; or such a matrix for each row, as for :func:`bayes_decision`.
+        Costs: a row for each true class, in the order of ``labels``, and a column for each
+        decision. Or one matrix for each row, as for :func:`bayes_decision`.
     capacity : float, default=None
         Number of rows that may get the second of two decisions, such as the number of cases that
         people can check. The rows with the largest expected gain get it, if the gain is positive.
-        Rows of equal gain share what is left. Weights count as numbers of rows.
+        Rows with equal gains share the remaining capacity. Weights count as numbers of rows.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 is the row twice, a weight of 0 the row absent.
+        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
         All labels in the order of the columns. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
@@ -137,8 +137,8 @@ def expected_cost(
     Raises
     ------
     ValueError
-        As :func:`reliability_curve` and :func:`bayes_decision`, and if ``capacity`` is negative or
-        there are not two decisions.
+        As :func:`reliability_curve` and :func:`bayes_decision`. Also if ``capacity`` is negative,
+        or is passed without exactly two decisions.
 
     References
     ----------
@@ -182,7 +182,7 @@ def expected_cost(
     n_rows = np.shape(y_true)[0]
     _check_costs(costs, len(classes), n_rows)
     w = check_weights(sample_weight, n_rows)
-    if w is not None and rows.n_rows < n_rows:  # rows of weight 0 are left out
+    if w is not None and rows.n_rows < n_rows:  # the checks dropped rows of weight 0
         costs = costs[w > 0]
     if capacity is not None:
         return _cost_within(capacity, costs, rows.X, rows.y, rows.w) / rows.weight
@@ -191,7 +191,7 @@ def expected_cost(
 
 
 def _as_numbers(cost: ArrayLike) -> Floats:
-    """Costs as an array of numbers."""
+    """Convert costs to an array of numbers."""
     try:
         costs = np.asarray(as_numpy(cost, "cost"))
         if costs.dtype in FLOATS:
@@ -205,7 +205,7 @@ def _as_numbers(cost: ArrayLike) -> Floats:
 
 
 def _has_names(cost: Any) -> bool:
-    """Whether it is a data frame with names of the rows, which may be classes."""
+    """Return whether the costs are a data frame with names of rows, which may be classes."""
     return hasattr(cost, "index") and hasattr(cost, "columns")
 
 
@@ -218,19 +218,20 @@ def _check_costs(costs: Floats, n_classes: int, n_rows: int) -> None:
         )
     if costs.ndim == 3 and len(costs) != n_rows:
         raise ValueError(
-            f"cost must have a matrix for each of the {n_rows} rows, or one for all of them, got "
-            f"shape {costs.shape}."
+            f"cost must have one matrix, or one for each of the {n_rows} rows, got shape "
+            f"{costs.shape}. Pass a matrix for each row of y_proba."
         )
-    if not (np.abs(costs) <= np.float64(LARGEST_COST)).all():  # in float64, which can hold it
+    if not (np.abs(costs) <= np.float64(LARGEST_COST)).all():  # float32 would overflow
         raise ValueError(
             f"cost must be finite, and no larger than {LARGEST_COST:g} in size, got NaN, infinity "
             "or more. For a decision that is not allowed use a cost above all others."
         )
 
 
-# Functions of blocks with one matrix of costs, or one for each row.
+# In these functions of blocks, P is (m, K) or (m,), and costs are (K, n_decisions), or
+# (m, K, n_decisions) with a matrix for each row.
 def _decide(P: Floats, costs: Floats) -> Indices:
-    """Return the indices of the decisions of lowest expected cost (m,)."""
+    """Return the decisions (m,) with the lowest expected cost."""
     expected = _expected(P, costs)
     rounding = EQUAL_COSTS * (_expected(P, np.abs(costs)) if costs.min() < 0 else expected)
     ties = expected - rounding <= np.min(expected + rounding, axis=1, keepdims=True)
@@ -238,7 +239,7 @@ def _decide(P: Floats, costs: Floats) -> Indices:
 
 
 def _expected(P: Floats, costs: Floats) -> Floats:
-    """Expected cost of each decision."""
+    """Return the expected cost (m, n_decisions) of each decision."""
     P = (P if P.ndim == 2 else np.stack([1 - P, P], axis=1)).astype(np.float64)
     if costs.ndim == 2:
         return P @ costs.astype(np.float64)
@@ -253,15 +254,18 @@ def _row_costs(P: Floats, y: Indices, costs: Floats) -> Floats:
 
 
 def _cost_within(capacity: float, costs: Floats, P: Floats, y: Indices, w: Floats | None) -> float:
-    """Sum of the costs by weight, if a weight of ``capacity`` may get the second decision."""
+    """Sum weighted costs, if rows with a total weight of ``capacity`` may get the second decision.
+
+    Costs are (K, 2) or (n, K, 2), ``P`` probabilities (n, K) or (n,), ``y`` (n,) and ``w`` (n,).
+    """
     expected, w = _expected(P, costs), np.ones(len(y)) if w is None else w
     gains, ties = np.unique(expected[:, 1] - expected[:, 0], return_inverse=True)
-    # Increasing differences of costs: the largest gains are first, and ties share the rest.
+    # Differences of costs increase: the largest gains come first, and ties share the rest.
     weight = np.bincount(ties, w)
     left = capacity - (np.cumsum(weight) - weight)
     share = np.where(gains < 0, np.clip(left / weight, 0, 1), 0.0)[ties]
-    each = costs[y] if costs.ndim == 2 else costs[np.arange(len(y)), y]
-    return float(w @ (each[:, 0] + share * (each[:, 1] - each[:, 0])))
+    first, second = (costs[y] if costs.ndim == 2 else costs[np.arange(len(y)), y]).T
+    return float(w @ (first + share * (second - first)))
 
 
 def calibration_decision_loss(
@@ -272,11 +276,11 @@ def calibration_decision_loss(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Largest decision loss that isotonic recalibration would save, over all thresholds.
+    r"""Return the largest decision loss that isotonic recalibration would save.
 
     A false positive costs the threshold t, and a false negative costs :math:`1 - t`, so that rows
-    with a risk of at least t are positive. With the mean costs :math:`L_p` of the risks and
-    :math:`L_q` of the risks q after isotonic regression on the same rows, the loss is
+    with a risk of at least t are positive. The mean cost is :math:`L_p` for the risks p, and
+    :math:`L_q` for the risks q after isotonic regression on the same rows. The loss is
 
     .. math:: \max_t \, L_p(t) - L_q(t) = \max_t \,
         (1 - t)\, (\mathrm{NB}_q(t) - \mathrm{NB}_p(t))
@@ -286,7 +290,7 @@ def calibration_decision_loss(
     Parameters
     ----------
     y_true, y_proba, sample_weight, labels, pos_label
-        As for :func:`reliability_curve`, of two classes.
+        As for :func:`reliability_curve`, with two classes.
 
     Returns
     -------
@@ -319,10 +323,10 @@ def calibration_decision_loss(
     alarms = np.append(np.cumsum((rows.weight - rows.hits)[::-1])[::-1], 0.0)
 
     def loss(t: Floats, first: Indices) -> Floats:
-        """Cost at thresholds if the scores from an index on are positive."""
+        """Return costs at thresholds if scores from an index upwards are positive."""
         return t * alarms[first] + (1 - t) * missed[first]
 
-    # Between two scores the difference is convex in t, so that it is largest at a score.
+    # Only scores need be tried: between two scores the difference is convex in t.
     t, first = rows.scores, np.arange(len(rows.scores))
     before = np.maximum(loss(t, first), loss(t, first + 1))
     saved = before - loss(t, np.searchsorted(q, t))

@@ -14,26 +14,26 @@ from skcalib.display._curve_display import CurveDisplay, Line
 from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._input import check_kind, scored_rows
 
-from ._selective import Accepted, curve_of
+from ._selective import Accepted, risk_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of places of curves and bands.
-PLACES = 400
+# Number of points along curves and bands.
+N_POINTS = 400
 
-# Risks of a smaller share of the rows are noisy, and do not set the scale.
-LEAST_COVERAGE = 0.05
+# At a smaller coverage the risk is noisy, and does not set the scale of the axis.
+MIN_COVERAGE = 0.05
 
 
 class RiskCoverageDisplay(CurveDisplay):
-    r"""Error rate of the accepted rows, against the share of rows that are accepted.
+    r"""Error rate among accepted rows, against the share of rows that are accepted.
 
     A classifier that may abstain accepts the rows with the largest confidence. The curve is the
-    error rate among them, see :func:`skcalib.decision.risk_coverage_curve`. The legend has the area
-    under the curve (AURC), which is small if errors have the smallest confidence. The band contains
-    pointwise confidence intervals from bootstrap samples of the rows. Curves are noisy on the left,
-    where rows are few.
+    error rate among them, see :func:`skcalib.decision.risk_coverage_curve`. The legend shows the
+    area under the curve (AURC), which is small if errors have the smallest confidence. The band
+    consists of pointwise bootstrap confidence intervals. Curves are noisy on the left, where few
+    rows are accepted.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. Several models can
     be drawn on the same axes.
@@ -57,7 +57,7 @@ class RiskCoverageDisplay(CurveDisplay):
     ax_ : matplotlib Axes
         Axes with the diagram.
     figure_ : matplotlib Figure
-        Figure that contains them.
+        Figure that contains the axes.
     line_ : matplotlib Line2D
         The curve.
     band_ : matplotlib FillBetweenPolyCollection or None
@@ -183,7 +183,7 @@ random_state, color, line_kw
         check_kind(kind, Accepted)
         _, columns = scored_rows(y_true, y_proba, kind, sample_weight, labels, pos_label)
         rows = next(columns)
-        curve = curve_of(distinct_scores(rows.score, rows.event, rows.weight))
+        curve = risk_curve(distinct_scores(rows.score, rows.event, rows.weight))
         numbers = group_numbers(groups, y_proba, sample_weight)
         return cls(curve, name=name, rows=rows, groups=numbers).plot(
             ax, confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
@@ -195,18 +195,18 @@ random_state, color, line_kw
 
     def _line(self) -> Line:
         coverage = self.curve.coverage
-        corners = np.unique(np.linspace(0, len(coverage) - 1, PLACES).astype(np.intp))
+        corners = np.unique(np.linspace(0, len(coverage) - 1, N_POINTS).astype(np.intp))
         # Corners of steps: rows of equal score are accepted together.
         x = np.append(0.0, np.repeat(coverage[corners], 2)[:-1])
         t = np.repeat(self.curve.threshold[corners], 2)
 
         def risks(curve: Any) -> Floats:
-            at = np.searchsorted(-curve.threshold, -t, side="right") - 1
-            return curve.risk[np.maximum(at, 0)]
+            index = np.searchsorted(-curve.threshold, -t, side="right") - 1
+            return curve.risk[np.maximum(index, 0)]
 
-        return x, risks, curve_of, "Risk", f" (AURC {self.curve.area:.3g})"
+        return x, risks, risk_curve, "Risk", f" (AURC {self.curve.area:.3g})"
 
     def _arrange(self, number: int, top: float) -> None:  # noqa: ARG002
-        high = float(self.curve.risk[self.curve.coverage >= LEAST_COVERAGE].max())
+        high = float(self.curve.risk[self.curve.coverage >= MIN_COVERAGE].max())
         top = min(max(1.5 * high, 1e-3, top), 1.0)
         self.ax_.set(xlim=(0, 1), ylim=(0, top), xlabel="Coverage")

@@ -1,4 +1,4 @@
-"""Selective prediction: what is accepted above a threshold of the confidence, and its risk."""
+"""Selective prediction: accept rows above a threshold of the confidence, and control their risk."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from skcalib.metrics._input import check_kind, columns_of, scored_rows
 
 Accepted = Literal["top-label", "binary"]
 
-# More labels than this multiple of the labels at hand are reported as infinitely many.
-MOST_TIMES = 1e6
+# The number of labels that would suffice is reported as infinite above this multiple.
+MAX_FACTOR = 1e6
 
 
 @dataclass(frozen=True)
 class RiskCoverageCurve:
-    """Coverage and selective risk at each threshold, from the highest to the lowest one.
+    """Coverage and selective risk at each threshold, from the highest to the lowest threshold.
 
     Attributes
     ----------
@@ -43,32 +43,32 @@ class RiskCoverageCurve:
 
     @property
     def area(self) -> float:
-        """Area under the curve (AURC): the risk at the score of a row, averaged over the rows."""
+        """Area under the curve (AURC): the risk at each row's score, averaged over the rows."""
         return float(np.sum(np.diff(self.coverage, prepend=0) * self.risk))
 
     @property
     def excess_area(self) -> float:
-        """Area minus the area of the best ordering of the rows with the same number of errors."""
+        """Area minus the area for the best ordering with the same number of errors."""
         wrong = self.risk[-1]
         return float(max(self.area - wrong - xlog1py(1 - wrong, -wrong), 0.0))
 
 
 @dataclass(frozen=True)
 class SelectiveThreshold:
-    """A threshold of the confidence that keeps a promised risk.
+    """Threshold for the confidence that guarantees a maximum risk.
 
     Attributes
     ----------
     threshold : float
-        Rows with a score of at least this are accepted. Infinite if there is no such threshold.
+        Rows with at least this score are accepted. Infinite if no threshold passes.
     coverage : float
-        Share of the given rows that are accepted.
+        Share of the rows that are accepted.
     risk : float
         Share of the accepted rows that are wrong; 0 if none is accepted.
     n_labels : float
-        Number of labels from which a threshold would pass, if more rows had the same risks and
-        coverages: the number of the given labels if a threshold passes, and infinity if the
-        promised risk is below the risk at every threshold.
+        Number of labels that a threshold needs to pass, if more rows had the same risks and
+        coverages. The number of rows if a threshold passes. Infinite if the promised risk is below
+        the risk at every threshold.
     by : dict
         Result for each category of ``by``; empty without categories.
     """
@@ -89,26 +89,26 @@ def risk_coverage_curve(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> RiskCoverageCurve:
-    r"""Risk of the accepted rows, as a function of the share of rows that are accepted.
+    r"""Compute the risk of accepted rows as a function of the share that is accepted.
 
-    A classifier that may abstain accepts the rows with a score :math:`s_i` of at least a threshold
-    t. Its coverage and its selective risk [1]_ are
+    A classifier that may abstain accepts rows with a score :math:`s_i` of at least a threshold t.
+    Its coverage and its selective risk [1]_ are
 
     .. math:: \phi(t) = \frac 1N \sum_i w_i\, 1[s_i \ge t], \quad
         r(t) = \frac{\sum_i w_i\, 1[s_i \ge t]\, 1[\text{row i is wrong}]}
         {\sum_i w_i\, 1[s_i \ge t]} .
 
-    Rows of equal score are accepted together, as no threshold separates them.
+    Rows with equal scores are accepted together, as no threshold separates them.
 
     Parameters
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`.
     kind : {"top-label", "binary"}, default="top-label"
-        ``"top-label"``: the score is the largest probability of the row, which is wrong if the
-        label is another class; also for two classes. ``"binary"``: the score is the probability of
-        ``pos_label``, and a row is wrong if it has another label: for labels that say whether an
-        answer is right.
+        ``"top-label"``: the score is the largest probability of the row, also for two classes. A
+        row is wrong if the label is another class. ``"binary"``: the score is the probability of
+        ``pos_label``, and a row is wrong if it has another label. Use it for labels that say
+        whether an answer is right.
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
 
@@ -137,17 +137,17 @@ def risk_coverage_curve(
     """
     check_kind(kind, Accepted)
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-    return columns.ranked(curve_of)[0]
+    return columns.ranked(risk_curve)[0]
 
 
-def curve_of(rows: Ranked) -> RiskCoverageCurve:
-    """The curve of ranked scores. Hits are rows that are right."""
+def risk_curve(rows: Ranked) -> RiskCoverageCurve:
+    """Return the curve for ranked scores. Hits are rows that are right."""
     weight, wrong = _accepted(rows)
     return RiskCoverageCurve(rows.scores[::-1], weight / weight[-1], wrong / weight)
 
 
 def _accepted(rows: Ranked) -> tuple[Floats, Floats]:
-    """Weight of the rows that are accepted at each threshold, and of those that are wrong."""
+    """Return the accepted weight, and its wrong part, at each threshold: two arrays (m,)."""
     wrong = np.cumsum((rows.weight - rows.hits)[::-1])
     return np.cumsum(rows.weight[::-1]), np.maximum(wrong, 0)
 
@@ -162,16 +162,16 @@ def area_under_risk_coverage(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Area under the risk-coverage curve (AURC), or its excess over the best ordering.
+    r"""Compute the area under the risk-coverage curve (AURC), or its excess over the best ordering.
 
-    With the selective risk r of :func:`risk_coverage_curve`, the area is the mean over the rows of
-    the risk if their own score is the threshold,
+    :func:`risk_coverage_curve` defines the selective risk r at a threshold. The area is the mean
+    risk if the score of each row in turn is the threshold,
 
     .. math:: \mathrm{AURC} = \frac 1N \sum_i w_i\, r(s_i) .
 
-    Scores that put all errors last have the area :math:`r + (1 - r) \log(1 - r)`, with the
-    error rate r of all rows. The excess over this [1]_ is never negative, and for such scores at
-    most r / n for n rows.
+    Scores that put all errors last have the area :math:`r + (1 - r) \log(1 - r)`, with the overall
+    error rate r. The excess over this area [1]_ is never negative. For scores that put all errors
+    last in n rows, it is at most r / n.
 
     Parameters
     ----------
@@ -195,10 +195,10 @@ def area_under_risk_coverage(
 
     Notes
     -----
-    The result does not depend on the order of the rows, and a weight of 2 is the row twice. Without
-    ties it is the mean of the n risks, as in [1]_. Others differ: where ties are accepted one by
-    one, the area depends on the order of the rows; the trapezoidal rule is smaller by half a step
-    at either end, and some leave out the first points, which are noisy.
+    The result does not depend on the order of the rows, and a weight of 2 equals the row twice.
+    Without ties it is the mean of the n risks, as in [1]_. Other implementations differ. If they
+    accept ties one by one, the area depends on the order of the rows. The trapezoidal rule is
+    smaller by half a step at either end. Some leave out the first points, which are noisy.
 
     References
     ----------
@@ -231,28 +231,29 @@ def selective_threshold(
     groups: ArrayLike | None = None,
     by: ArrayLike | None = None,
 ) -> SelectiveThreshold:
-    r"""Threshold of the confidence above which at most a promised share of the rows is wrong.
+    r"""Choose a threshold that limits the share of errors among accepted rows.
 
-    If the rows are drawn independently from those that will be predicted, the risk
-    :math:`r(t)` of accepting rows with a score of at least the threshold t keeps the promise with
-    a probability of at least the confidence level :math:`1 - \delta`,
+    If the rows are drawn independently from the same population as future rows, the risk
+    :math:`r(t)` of accepting rows with a score of at least the threshold t is at most the promised
+    risk, with a probability of at least the confidence level :math:`1 - \delta`,
 
     .. math:: P\big( r(t) \le \text{risk} \big) \ge 1 - \delta .
 
-    A threshold with E errors in n accepted rows passes if the upper limit of Clopper and Pearson
-    [1]_ for the risk is not above the promised one, which is so if
+    A threshold with E errors in n accepted rows passes if the Clopper-Pearson upper limit [1]_ for
+    the risk is at most the promised risk, that is, if
     :math:`P(\mathrm{Bin}(n, \text{risk}) \le E) \le \delta`. Thresholds are tested in fixed order
-    [2]_, from the highest one down, until one fails. As one error among the first rows would
-    end that, the test starts anew where an eighth of the rows are accepted, and half of them (and
-    a 32nd and so on, as long as these suffice without an error). The starts share :math:`\delta`
-    evenly, and one that is reached without a failure adds what was in use before it (the fallback
-    procedure [3]_). The lowest threshold that passes is returned.
+    [2]_, from the highest downwards, until one fails. A single error among the first rows would
+    end the test. So it starts again where an eighth of the rows are accepted, and where half are
+    accepted. It also starts at 1/32 and so on, while these rows would suffice without an error.
+    The starts share :math:`\delta` evenly. If the tests that lead to a later start all pass, their
+    share is passed on to it (the fallback procedure [3]_). The lowest threshold that passes is
+    returned.
 
     Parameters
     ----------
     y_true, y_proba
-        As for :func:`reliability_curve`, of held-out rows that the calibrator was not fitted to
-        either.
+        As for :func:`reliability_curve`, for held-out rows that neither the classifier nor the
+        calibrator was fitted to.
     risk : float, default=0.05
         The promised share of errors among accepted rows, between 0 and 1.
     confidence_level : float, default=0.95
@@ -262,33 +263,33 @@ def selective_threshold(
     groups : array-like of shape (n_samples,), default=None
         Group of each row, such as a patient or a question. The n accepted rows then count as
         :math:`n_\text{eff} = n^2 / \sum_g n_g^2` independent rows with the same share of errors,
-        where :math:`n_g` rows of group g are accepted: as if all rows of a group were equal.
+        where :math:`n_g` accepted rows are in group g. This treats the rows of a group as equal.
     by : array-like of shape (n_samples,), default=None
-        Category of each row, such as the question or the species, for a threshold for each category
-        from its rows only. The promises of all m categories hold jointly at the confidence level:
-        the level of each is :math:`1 - \delta / m` (Bonferroni).
+        Category of each row, such as the question or the species. Each category gets a threshold
+        from its rows only. The promises for all m categories hold jointly at the confidence level:
+        the level of each category is :math:`1 - \delta / m` (Bonferroni).
 
     Returns
     -------
     SelectiveThreshold
         With ``threshold``, ``coverage``, ``risk``, ``n_labels`` and ``by``. If no threshold passes,
-        none of the rows is accepted: the threshold is infinite, and ``n_labels`` is the number of
-        labels that would suffice. A risk of 0.05 at a confidence level of 0.95 takes 59 accepted
-        rows, without an error. With ``by`` the threshold of all rows together keeps its promise at
-        the confidence level by itself.
+        no row is accepted: the threshold is infinite, and ``n_labels`` says how many labels would
+        suffice. A risk of 0.05 at a confidence level of 0.95 needs 59 accepted rows without an
+        error. With ``by``, the promise for all rows together holds at the confidence level by
+        itself.
 
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`, and if ``risk`` or ``confidence_level`` is not between 0 and
-        1, or ``by`` does not have a category for each row.
+        As :func:`reliability_curve`. Also if ``risk`` or ``confidence_level`` is not between 0 and
+        1, or if ``by`` has another length than ``y_true``.
 
     Notes
     -----
-    There are no weights: the binomial distribution is for independent rows. The guarantee is exact
-    for a single start and any scores, and for several starts if the true risk does not fall as the
-    threshold is lowered. ``benchmarks/simulate_selective.py`` counts violations, also for falling
-    risks.
+    There are no weights, since the binomial distribution is for independent rows. With a single
+    start the guarantee is exact for any scores. With several starts it is exact if the true risk
+    does not fall as the threshold falls. ``benchmarks/simulate_selective.py`` counts violations,
+    also for falling risks.
 
     References
     ----------
@@ -343,9 +344,9 @@ def selective_threshold(
     names = np.unique(categories)
     results = {}
     for name in names.tolist():
-        among = categories == name
-        groups_among = None if numbers is None else numbers[among]
-        category = rows.score[among], rows.event[among], groups_among
+        members = categories == name
+        groups_of_members = None if numbers is None else numbers[members]
+        category = rows.score[members], rows.event[members], groups_of_members
         results[name] = _threshold(*category, risk, delta / len(names))
     return replace(result, by=results)
 
@@ -353,7 +354,10 @@ def selective_threshold(
 def _threshold(
     score: Floats, right: Bools, groups: Indices | None, risk: float, level: float
 ) -> SelectiveThreshold:
-    """Lowest threshold that passes, or the number of labels with which a threshold would."""
+    """Find the lowest threshold that passes, or the number of labels that a threshold needs.
+
+    ``score``, ``right`` and ``groups`` (or None) are (n,); ``level`` is the probability of failure.
+    """
     rows = distinct_scores(score, right)
     n, wrong = _accepted(rows)
     effective = n if groups is None else n**2 / _squared_sizes(score, groups, rows.scores[::-1])
@@ -368,13 +372,16 @@ def _threshold(
     times = 1.0
     while lowest_that_passes(times * effective, times * errors, risk, level) < 0:
         times *= 1.1
-        if times > MOST_TIMES:  # the risk is met by chance at best
+        if times > MAX_FACTOR:  # the risk is so close to the promise that no number suffices
             return SelectiveThreshold(np.inf, 0.0, 0.0, np.inf)
     return SelectiveThreshold(np.inf, 0.0, 0.0, float(np.ceil(times * n[-1])))
 
 
 def _squared_sizes(score: Floats, groups: Indices, thresholds: Floats) -> Floats:
-    """Sum of the squared numbers of accepted rows of the groups, at decreasing thresholds."""
+    """Sum the squared numbers of accepted rows per group, at decreasing thresholds: (m,).
+
+    ``score`` and ``groups`` are (n,), ``thresholds`` (m,).
+    """
     order = np.argsort(-score, kind="stable")
     # The k-th accepted row of a group adds k^2 - (k - 1)^2 to the sum.
     by_group = np.lexsort((np.arange(len(order)), groups[order]))
@@ -387,19 +394,23 @@ def _squared_sizes(score: Floats, groups: Indices, thresholds: Floats) -> Floats
 
 
 def lowest_that_passes(n: Floats, wrong: Floats, risk: float, level: float) -> int:
-    """Index of the last threshold that passes, for numbers of accepted rows and errors, or -1."""
-    # Probability of at most this many errors, for numbers that need not be whole.
+    """Return the index of the lowest threshold that passes, or -1.
+
+    ``n`` (m,) and ``wrong`` (m,) are accepted rows and errors at decreasing thresholds, ``level``
+    the probability of failure that all starts share.
+    """
+    # P(at most ``wrong`` errors), by the beta function because effective numbers are not whole.
     pvalues = np.where(
         n - wrong > 0, betainc(np.maximum(n - wrong, 1e-9), wrong + 1, 1 - risk), 1.0
     )
-    fewest = np.log(level) / np.log1p(-risk)  # with fewer rows not even no error passes
+    fewest = np.log(level) / np.log1p(-risk)  # fewer rows fail even without an error
     sizes = n[-1] / 2 / 4.0 ** np.arange(32)
     sizes = sizes[sizes >= fewest][::-1] if sizes[0] >= fewest else [fewest]
-    last, held = -1, 0.0
+    last, alpha = -1, 0.0
     for start, end in pairwise([*np.searchsorted(np.maximum.accumulate(n), sizes), len(n)]):
-        held += level / len(sizes)
-        failed = np.flatnonzero(pvalues[start:end] > held)
+        alpha += level / len(sizes)
+        failed = np.flatnonzero(pvalues[start:end] > alpha)
         passed = failed[0] if failed.size else end - start
         last = start + passed - 1 if passed else last
-        held = 0.0 if failed.size else held
+        alpha = 0.0 if failed.size else alpha  # passed on only without a failure
     return int(last)

@@ -201,7 +201,7 @@ class ConfidenceDisplay(drawing.Display):
         check_kind(kind, ["auto", "top-label", "binary"])
         check_in_memory((y_true, y_proba, sample_weight))
         columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-        curve = bin_rows(with_weight(next(columns.each())), n_bins, "uniform")
+        curve = bin_rows(with_weight(next(columns.scored())), n_bins, "uniform")
         event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
         return cls(replace(curve, kind=columns.kind), name=name, event=event).plot(
             ax, legend=legend, color=color

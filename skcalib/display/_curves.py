@@ -14,7 +14,7 @@ from skcalib._rows.ranking import distinct_scores
 from skcalib._scores import kernel
 from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._scores.kernel import SmoothCurve, smooth_curve, weights_of
+from skcalib._scores.kernel import SmoothCurve, normalized_weights, smooth_curve
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import NBins, with_groups
@@ -124,7 +124,7 @@ def consistency_band(
     The events of the model are drawn from the scores. Curves are isotonic, or smooth with the
     bandwidth of ``drawn``. Events of rows in one group depend fully on one another.
     """
-    random, score, w = check_random_state(seed), rows.score, weights_of(rows)
+    random, score, w = check_random_state(seed), rows.score, normalized_weights(rows)
     if drawn is None:
         in_order = distinct_scores(score, None, w)
         position = np.searchsorted(in_order.scores, score, side="right") - 1

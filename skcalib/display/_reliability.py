@@ -318,7 +318,7 @@ random_state, color, line_kw
         check_in_memory((y_true, y_proba, sample_weight, groups))
         arguments = (y_true, y_proba, kind, sample_weight, labels, pos_label)
         columns = columns_of(*arguments, order=order)
-        scored, kind = list(columns.each()), columns.kind
+        scored, kind = list(columns.scored()), columns.kind
         rows = [_curves.with_weight(column) for column in scored]
         if strategy is None:
             is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))

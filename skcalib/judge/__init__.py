@@ -1,4 +1,4 @@
-"""Language models as judges: scores as logits, and means of few human labels and many scores."""
+"""Language models as judges: logits from scores, and means from few labels and many scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means of labels in many rows with scores, from few labels: prediction-powered inference."""
+"""Estimate the mean label of many scored rows from few labels: prediction-powered inference."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from skcalib.metrics._groups import (
     warn_of_few_groups,
 )
 
-# Scores and weights of rows, 0 and 1 of labelled rows, and groups, each (n,).
+# Arrays (n,): scores and weights, for labelled rows the labels between 0 and 1, and groups.
 RatedRows = Sequence[Any]
 
-# The slope, the intercept and a degree of freedom need this many labels.
-FEWEST = 3
+# Two parameters and one degree of freedom need this number of labels.
+MIN_LABELS = 3
 
 
 @dataclass(frozen=True)
 class CalibratedMean:
-    """Mean in all rows, or difference of two means, with a confidence interval.
+    """Mean over all rows, or difference between two means, with a confidence interval.
 
     Attributes
     ----------
     estimate : float
-        Estimated mean in all rows.
+        Estimated mean over all rows.
     low, high : float
         Ends of the interval.
     n_effective : float
-        Number of independent labels without scores that would give an interval as narrow.
+        Number of independent labels that would yield an equally narrow interval without scores.
     by : dict
         Result for each category of ``by``; empty without categories.
     """
@@ -68,12 +68,12 @@ def calibrated_mean(
     sample_weight_all: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> CalibratedMean:
-    r"""Rate of an event, or mean rating, in many scored rows from few labels, with an interval.
+    r"""Estimate a rate, or a mean rating, in many scored rows from few labels, with an interval.
 
-    All N rows have a score, such as the score of a language model as a judge, and n of them, drawn
-    at random, have a label y as well. The mean score is not the rate, unless the score is
-    calibrated, and the mean label leaves the scores unused. With calibrated scores f, by Platt
-    scaling on the labelled rows, the estimate [1]_ [2]_ is
+    All N rows have a score, for example from a language model as a judge, and n rows, drawn at
+    random, also have a label y. The mean score is not the rate, unless the score is calibrated, and
+    the mean label ignores the scores. Platt scaling on the labelled rows turns scores into
+    calibrated scores f. The estimate [1]_ [2]_ is
 
     .. math:: \hat\theta = \bar y_n + \lambda (\bar f_N - \bar f_n) ,
 
@@ -84,39 +84,39 @@ def calibrated_mean(
     .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c}{n (n - 2)} + \frac{\lambda^2 s_N^2(f)}{N} ,
         \qquad V_0 = \frac{\sum_i (y_i - \bar y)^2 + c}{n (n - 1)} ,
 
-    so that scores are worth :math:`n V_0 / V` labels. The interval is the interval of Clopper
-    and Pearson with this effective number of rows [3]_. The constant :math:`c = z^2 / 2`, with the
-    normal quantile z of the confidence level, represents errors that few labels do not show.
-    Without it, a judge that is right on all 30 labels would have no error.
+    so that scores are worth :math:`n V_0 / V` labels. The interval is the Clopper-Pearson interval
+    with this effective number of rows [3]_. The constant :math:`c = z^2 / 2`, with the normal
+    quantile z for the confidence level, represents errors that few labels do not show. Without it,
+    a judge that is right on all 30 labels would have no error.
 
     Ratings between the ``bounds`` :math:`[l, u]` are mapped to :math:`(y - l) / (u - l)`. Their
     interval has the effective number of rows at which a rate of the same size would have the
     variance V.
 
-    With groups, such as the questions that several answers belong to, the sums of squares of V are
-    over sums of the residuals of whole groups.
+    With groups, such as questions with several answers, the squares in V are squares of residual
+    sums over groups.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels, 0 and 1 or booleans; the rate is the rate of 1. With ``bounds``, ratings.
+        Labels, 0 and 1 or booleans; the rate is the share of 1. With ``bounds``, ratings.
     score_labelled : array-like of shape (n,) or (n, 1)
         Scores of the labelled rows. They may be in any unit, also negatively correlated
         with the labels; log-odds are best (:class:`~skcalib.judge.ScoreTransformer`).
     score_all : array-like of shape (N,) or (N, 1)
-        Scores of all rows, the labelled ones among them.
+        Scores of all rows, including the labelled rows.
     bounds : (float, float), default=None
         Smallest and largest possible rating, such as ``(1, 5)``. By default labels are 0 and 1.
     by, by_all : array-like of shape (n,) and (N,), default=None
-        Category of each labelled row and of each row, for a result for each category, from its
-        rows only.
+        Category of each labelled row, and of each row. Each category gets a result from its rows
+        only.
     groups, groups_all : array-like of shape (n,) and (N,), default=None
-        Group of each labelled row and of each row. Rows of a group may depend on one another.
+        Group of each labelled row, and of each row. Rows in a group may depend on one another.
     sample_weight, sample_weight_all : array-like of shape (n,) and (N,), default=None
-        Weights of the labelled and of all rows. A weight of 2 is the row twice, so that sampling
-        weights, which sum to more than the labelled rows, would make the interval too narrow.
+        Weights of the labelled rows and of all rows. A weight of 2 equals the row twice. Sampling
+        weights sum to more than n, and would make the interval too narrow.
     confidence_level : float, default=0.95
-        Between 0 and 1, for each interval by itself.
+        Confidence level of each interval by itself, between 0 and 1.
 
     Returns
     -------
@@ -126,23 +126,22 @@ def calibrated_mean(
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, or not within the bounds, scores are not finite, lengths differ,
-        fewer than three rows of a category are labelled, categories or groups of labelled rows are
-        missing among all rows, or there are fewer rows than labels.
+        If labels are not 0 and 1, or not within the bounds, if scores are not finite, or if lengths
+        differ. Also if fewer than three rows in a category are labelled, there are fewer rows than
+        labels, or ``by_all`` or ``groups_all`` lacks a value.
 
     Notes
     -----
-    The interval is of the rate in the population that the rows are from. It holds for the rate in
-    just these rows as well, for which it is wider than need be if many of them are labelled.
+    The interval is for the rate in the population of the rows. It also covers the rate in these
+    rows. If many of these rows are labelled, the interval is wider than necessary.
 
-    The labelled rows must be drawn at random, not by their score, and with groups whole groups
-    must be drawn. If categories have different fractions of labels, only the results of the
-    categories are valid.
+    The labelled rows must be drawn at random, not by their score. With groups, whole groups must be
+    drawn. If categories have different fractions of labels, only the results in ``by`` are valid.
 
     The fit of two parameters needs no cross-fitting [4]_: the degrees of freedom account for it.
-    ``benchmarks/simulate_calibrated_mean.py`` has coverage and width for 30 to 1000 labels, rates
-    of 0.01 to 0.5, and good, useless and misleading scores; the interval is at most a few percent
-    wider than the interval of the labels alone.
+    ``benchmarks/simulate_calibrated_mean.py`` shows coverage and width for 30 to 1000 labels, rates
+    between 0.01 and 0.5, and good, useless and misleading scores. The interval is at most a few
+    percent wider than the interval from the labels alone.
 
     References
     ----------
@@ -201,22 +200,23 @@ def calibrated_mean_difference(
     sample_weight_all: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> CalibratedMean:
-    r"""Difference of the means of two systems on the same rows, with a paired interval.
+    r"""Estimate the difference between the means of two systems, with a paired interval.
 
-    With the labels :math:`d` and the calibrated scores :math:`\lambda f` of
-    :func:`calibrated_mean`, both of the first system minus the second, the estimate is
+    For each row, :math:`d` is the label of the first system minus the label of the second.
+    :math:`\lambda f` is the same difference between the calibrated scores of
+    :func:`calibrated_mean`. The estimate is
 
     .. math:: \hat\theta = \bar d_n + \mu (\overline{\lambda f}_N - \overline{\lambda f}_n) ,
 
-    where :math:`\mu` in [0, 1] is the slope of :math:`d` on :math:`\lambda f`. A judge that does
-    not see the differences of the systems has a small :math:`\mu`, so the interval is about the
-    interval of the labels alone, or shorter. With the residuals :math:`r_i`, the variance and the
-    interval are
+    where :math:`\mu` in [0, 1] is the slope of :math:`d` on :math:`\lambda f`. If the judge does
+    not see the differences between the systems, :math:`\mu` is small. The interval is then nearly
+    the interval from the labels alone, or shorter. With the residuals :math:`r_i`, the variance and
+    the interval are
 
     .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c \delta^2}{n (n - 2)}
         + \frac{\mu^2 s_N^2(\lambda f)}{N} , \qquad \hat\theta \pm z \sqrt V ,
 
-    where :math:`\delta^2` is the mean square of the differences that are not 0.
+    where :math:`\delta^2` is the mean square of the nonzero differences.
 
     Parameters
     ----------
@@ -258,36 +258,36 @@ def calibrated_mean_difference(
     sizes = [[np.shape(values)[:1] for values in system] for system in systems]
     if sizes[0] != sizes[1]:
         raise ValueError(
-            "Both systems must be judged on the same rows, got labels, scores of labels and scores "
-            f"of shapes {sizes[0]} and {sizes[1]}. Leave out rows that one system lacks."
+            "Both systems must be judged on the same rows, got y, score_labelled and score_all "
+            f"with the lengths {sizes[0]} and {sizes[1]}. Leave out rows that one system lacks."
         )
     rows = [
         _checked_rows(*system, bounds, weights, pairs, prefix)
         for system, prefix in zip(systems, ("", "other_"), strict=True)
     ]
-    one, two = (_corrected(*system) for system in rows)
-    (_, w, first, groups_of), (_, w_all, groups_of_all) = rows[0]
-    deviation, control = one.deviation - two.deviation, one.control - two.control
+    first, second = (_corrected(*system) for system in rows)
+    (_, w, labels, row_groups), (_, w_all, all_groups) = rows[0]
+    deviation, control = first.deviation - second.deviation, first.control - second.control
     spread = w @ control**2
     slope = np.clip(w @ (control * deviation) / spread, 0, 1) if spread > 0 else 0.0
-    # A difference that few labels do not show has the size of the differences that they show.
-    differs = (gaps := first - rows[1][0][2]) != 0
+    # Differences that few labels do not show are assumed to be as large as those that they show.
+    differs = (gaps := labels - rows[1][0][2]) != 0
     unseen = _unseen(confidence_level)
     unseen *= np.average(gaps[differs] ** 2, weights=w[differs]) if differs.any() else 1.0
-    residual, shift = deviation - slope * control, slope * (one.shift - two.shift)
-    variance = _variance_of_mean(
-        residual, shift, w, w_all, groups_of, groups_of_all, confidence_level, unseen
+    residual, shift = deviation - slope * control, slope * (first.shift - second.shift)
+    variance = _mean_variance(
+        residual, shift, w, w_all, row_groups, all_groups, confidence_level, unseen
     )
-    estimate = one.rate - two.rate + slope * (one.correction - two.correction)
+    estimate = first.rate - second.rate + slope * (first.correction - second.correction)
     reach = ndtri((1 + confidence_level) / 2) * np.sqrt(variance)
     ends = np.clip([estimate - reach, estimate + reach], -1, 1) * (high - low)
-    n_effective = _variance_of_labels(deviation, w, unseen) / variance
+    n_effective = _label_variance(deviation, w, unseen) / variance
     estimate = float(np.clip(estimate, -1, 1) * (high - low))
     return CalibratedMean(estimate, float(ends[0]), float(ends[1]), float(n_effective))
 
 
 def _checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
-    """Smallest and largest label."""
+    """Return the smallest and the largest possible label."""
     if bounds is None:
         return 0.0, 1.0
     ends = np.asarray(bounds, dtype=np.float64)
@@ -307,9 +307,10 @@ def _checked_rows(
     groups: tuple[Any, Any],
     prefix: str = "",
 ) -> tuple[RatedRows, RatedRows]:
-    """Labelled rows, with labels between 0 and 1, and all rows.
+    """Return the labelled rows, with labels mapped to [0, 1], and all rows.
 
-    The prefix is the prefix of the names of the first three arguments in messages.
+    ``y`` and ``score_labelled`` are (n,), ``score_all`` (N,); weights and groups are pairs (n,) and
+    (N,). Messages put ``prefix`` in front of the first three names.
     """
     check_in_memory((y, score_labelled, score_all, *groups))
     name, name_labelled, name_all = (
@@ -329,8 +330,8 @@ def _checked_rows(
             f"{shown(np.unique(labels))}. Pass the smallest and the largest possible rating."
         )
     score, w = _scored(score_labelled, weights[0], name_labelled)
-    every, w_all = _scored(score_all, weights[1], name_all)
-    n, n_all = len(score), len(every)
+    scores, w_all = _scored(score_all, weights[1], name_all)
+    n, n_all = len(score), len(scores)
     if n != len(labels) or n_all < n:
         raise ValueError(
             f"{name_labelled} must have one score for each of the {len(labels)} labels in {name}, "
@@ -342,13 +343,13 @@ def _checked_rows(
         warn_of_few_groups(len(np.unique(codes[0])))
     numbers, numbers_all = codes or (np.arange(n), np.arange(n_all))
     ratings = (labels.astype(np.float64) - low) / (high - low)
-    return (score, w, ratings, numbers), (every, w_all, numbers_all)
+    return (score, w, ratings, numbers), (scores, w_all, numbers_all)
 
 
 def _codes(
     labelled: Any, all_rows: Any, n: int, n_all: int, name: str
 ) -> tuple[Array, Array] | None:
-    """Categories or groups of the labelled rows and of all rows, or None without them."""
+    """Return categories or groups of the labelled rows (n,) and all rows (n_all,), or None."""
     if labelled is None and all_rows is None:
         return None
     if labelled is None or all_rows is None:
@@ -360,20 +361,20 @@ def _codes(
     labels, labels_all = as_labels(labelled, name), as_labels(all_rows, f"{name}_all")
     if (len(labels), len(labels_all)) != (n, n_all):
         raise ValueError(
-            f"{name} must have one entry for each labelled row and {name}_all for each of all "
-            f"rows, got {len(labels)} and {len(labels_all)} for {n} and {n_all} rows. Pass "
-            f"{name}_all of the rows of score_all."
+            f"{name} must have one entry for each labelled row and {name}_all one for each row, "
+            f"got {len(labels)} and {len(labels_all)} for {n} and {n_all} rows. Pass "
+            f"{name}_all for the rows of score_all."
         )
     if len(unknown := not_among(labels, labels_all)):
         raise ValueError(
             f"{name} must be among {name}_all, got others: [{shown(unknown)}]. Check that "
-            f"{name}_all is of the rows of score_all."
+            f"{name}_all belongs to the rows of score_all."
         )
     return labels, labels_all
 
 
 def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tuple[Floats, Floats]:
-    """Finite scores (n,) and their weights."""
+    """Return finite scores (n,) and their weights (n,)."""
     values = np.asarray(as_numpy(score, name))
     values = values.ravel() if values.shape[1:] == (1,) else values
     if values.ndim != 1 or values.dtype.kind not in "biuf":
@@ -381,19 +382,19 @@ def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tup
             f"{name} must hold one number for each row, got shape {values.shape} of "
             f"{values.dtype}. Pass one column of numbers, such as y_proba[:, 1]."
         )
-    values = values.astype(np.float64)  # LARGEST is infinite in single precision
+    values = values.astype(np.float64)  # LARGEST would be infinite in float32
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
             f"{name} must hold finite numbers of at most {LARGEST:g} in size, got "
-            f"{np.sum(~(np.abs(values) <= LARGEST))} of {len(values)} that are not. Give rows "
-            "without a score one, such as the middle of the scale."
+            f"{np.sum(~(np.abs(values) <= LARGEST))} of {len(values)} that are not. Fill in rows "
+            "without a score, for example with the middle of the scale."
         )
     w = check_weights(sample_weight, len(values))
     return values, np.ones(len(values)) if w is None else w
 
 
 class Corrected(NamedTuple):
-    """Mean label, and its correction by the calibrated scores times their slope."""
+    """Mean label, and its correction by the calibrated scores, multiplied by their slope."""
 
     rate: float  #: mean label
     correction: float  #: mean of the calibrated scores of all rows minus the labelled rows
@@ -402,17 +403,17 @@ class Corrected(NamedTuple):
     shift: Floats  #: calibrated scores of all rows, centred
 
 
-def _corrected(labelled: RatedRows, every: RatedRows, where: str = "") -> Corrected:
-    """The estimate of :func:`calibrated_mean`, in its notation."""
-    (_, w, y, _), (_, w_all, _) = labelled, every
+def _corrected(labelled: RatedRows, rows: RatedRows, where: str = "") -> Corrected:
+    """Compute the terms of :func:`calibrated_mean`; ``where`` names the category in messages."""
+    (_, w, y, _), (_, w_all, _) = labelled, rows
     n, n_all = w.sum(), w_all.sum()
-    if min(n, n_all) < FEWEST:
+    if min(n, n_all) < MIN_LABELS:
         raise ValueError(
-            f"At least {FEWEST} rows must be labelled, where a weight of 2 is the row twice, got "
-            f"{min(n, n_all):g}{where}. Label more, leave out or merge categories with few labels, "
-            "or multiply weights that are relative by len(w) / sum(w)."
+            f"At least {MIN_LABELS} rows must be labelled, where a weight of 2 is the row twice, "
+            f"got {min(n, n_all):g}{where}. Label more, leave out or merge categories with few "
+            "labels, or multiply weights that are relative by len(w) / sum(w)."
         )
-    f, f_all = _calibrated(labelled, every)
+    f, f_all = _calibrated(labelled, rows)
     above, above_all = f - w @ f / n, f_all - w @ f / n
     rate, spread = w @ y / n, w @ above**2
     slope = np.clip(w @ (above * y) / spread, 0, 1) if spread > 0 else 0.0
@@ -422,32 +423,36 @@ def _corrected(labelled: RatedRows, every: RatedRows, where: str = "") -> Correc
 
 
 def _corrected_mean(
-    labelled: RatedRows, every: RatedRows, level: float, low: float, high: float, where: str = ""
+    labelled: RatedRows, rows: RatedRows, level: float, low: float, high: float, where: str = ""
 ) -> CalibratedMean:
-    """The result of :func:`calibrated_mean` for labels that were mapped from [low, high]."""
-    (_, w, _, groups), (_, w_all, groups_all) = labelled, every
-    rate, correction, deviation, control, shift = _corrected(labelled, every, where)
+    """Return the result of :func:`calibrated_mean` for labels that were mapped from [low, high].
+
+    ``labelled`` are arrays (n,), ``rows`` arrays (N,); ``where`` names the category in messages.
+    """
+    (_, w, _, groups), (_, w_all, groups_all) = labelled, rows
+    rate, correction, deviation, control, shift = _corrected(labelled, rows, where)
     mean, unseen = np.clip(rate + correction, 0, 1), _unseen(level)
     residual = deviation - control
-    variance = _variance_of_mean(residual, shift, w, w_all, groups, groups_all, level, unseen)
-    # Events have the largest variance of all labels with their mean.
+    variance = _mean_variance(residual, shift, w, w_all, groups, groups_all, level, unseen)
+    # A rate has the largest variance among means of labels in [0, 1]: the interval is for a rate.
     event_variance = (w.sum() * rate * (1 - rate) + unseen) / (w.sum() - 1)
     ends = np.array(clopper_pearson(mean, event_variance / variance, level))
-    n_effective = _variance_of_labels(deviation, w, unseen) / variance
+    n_effective = _label_variance(deviation, w, unseen) / variance
     estimate, start, end = (float(low + (high - low) * value) for value in (mean, *ends))
     return CalibratedMean(estimate, start, end, float(n_effective))
 
 
 def _unseen(level: float) -> float:
-    """Sum of squares that represents errors that few labels do not show."""
+    """Return the sum of squares c, for errors that few labels do not show."""
     return float(ndtri((1 + level) / 2) ** 2 / 2)
 
 
-def _variance_of_labels(deviation: Floats, w: Floats, unseen: float) -> float:
+def _label_variance(deviation: Floats, w: Floats, unseen: float) -> float:
+    """Return n V_0 for deviations (n,) from the mean label with weights (n,)."""
     return float((w @ deviation**2 + unseen) / (w.sum() - 1))
 
 
-def _variance_of_mean(
+def _mean_variance(
     residual: Floats,
     shift: Floats,
     w: Floats,
@@ -457,7 +462,10 @@ def _variance_of_mean(
     level: float,
     unseen: float,
 ) -> float:
-    """Variance of a corrected mean, or of the difference of two."""
+    """Return the variance V of a corrected mean, or the difference between two.
+
+    ``residual``, ``w`` and ``groups`` are (n,); ``shift``, ``w_all`` and ``groups_all`` are (N,).
+    """
     n = w.sum()
     squares, group_size = _squares(residual, w, groups, level)
     variance = (squares + group_size * unseen) / (n * (n - 2))
@@ -465,10 +473,10 @@ def _variance_of_mean(
 
 
 def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple[float, float]:
-    """Sum of squared residuals, or of squared sums by group, and the mean size of a group.
+    """Return the sum of squared residuals, or squared group sums, and the mean size of a group.
 
-    Sums by group are corrected for their number and for the t distribution. They count no less
-    than independent rows.
+    All arrays are (n,). Group sums are corrected for their number and for the t distribution. The
+    result is at least the sum for independent rows.
     """
     plain = float(w @ residuals**2)
     numbers = np.unique(groups, return_inverse=True)[1].reshape(-1)
@@ -481,18 +489,18 @@ def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple
     return max(plain, robust), float(sizes @ sizes / sizes.sum())
 
 
-def _calibrated(labelled: RatedRows, every: RatedRows) -> tuple[Floats, Floats]:
-    """Scores of the labelled and of all rows, calibrated by Platt scaling.
+def _calibrated(labelled: RatedRows, rows: RatedRows) -> tuple[Floats, Floats]:
+    """Calibrate the scores of the labelled rows (n,) and all rows (N,) by Platt scaling.
 
-    A rating of y between 0 and 1 is a share y of an event and a share 1 - y of none.
+    A rating y between 0 and 1 counts as a weight of y with the event and 1 - y without it.
     """
     s, w, y, _ = labelled
     centre = np.average(s, weights=w)
     shares, events = np.concatenate([w * (1 - y), w * y]), np.arange(2).repeat(len(y))
-    among = shares > 0
-    M = np.tile(s - centre, 2)[among, None]
-    rows = Rows(M, events[among], shares[among])
-    sigmoids = RowSigmoids.of(rows, lambda U: ([U], None), smooth=True)
+    counts = shares > 0
+    M = np.tile(s - centre, 2)[counts, None]
+    weighted = Rows(M, events[counts], shares[counts])
+    sigmoids = RowSigmoids.of(weighted, lambda U: ([U], None), smooth=True)
     slope, offset = fit_sigmoids(sigmoids, sigmoids.constant).x[0]
-    f, f_all = (expit(slope * (x - centre) + offset) for x in (s, every[0]))
+    f, f_all = (expit(slope * (x - centre) + offset) for x in (s, rows[0]))
     return f, f_all

@@ -17,12 +17,12 @@ from skcalib._input.parameters import check_option
 from skcalib._rows import ArrayLike, Floats
 from skcalib._version import Versioned
 
-# Least total probability of options that were not returned: the rounding error of 1 in float32.
-LEAST_LEFT = 2.0**-24
+# Smallest total probability of options that were not returned: the rounding error of 1 in float32.
+MIN_REMAINDER = 2.0**-24
 
 
 class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Transformer of scores of a language model or judge to logits, for calibrators.
+    r"""Transformer of scores from a language model or judge to logits, for calibrators.
 
     Nothing is fitted. With scores s on a scale from low to high in steps of h, such as a stated
     confidence of 0 to 100 or a grade of 1 to 5, each column becomes log-odds,
@@ -52,14 +52,14 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     Parameters
     ----------
     scale : (float, float), "probability" or "log-probability"
-        The ends of the scale, as in ``(0, 100)`` or ``(1, 5)``.
+        The ends of the scale, as in ``(0, 100)`` or ``(1, 5)``, or the kind of probabilities.
     step : float, default=1
         Distance h between neighbouring scores on a numeric scale: 1 for grades, 0.01 for
         confidences between 0 and 1, and 5 for a model that states multiples of 5 only.
     missing : {"fill", "keep"}, default="fill"
         "fill" replaces options that were not returned, and refuses other missing scores. "keep"
-        passes NaN on for a missing score of a column, and for a row without any returned option, as
-        :class:`~skcalib.fusion.FusionCalibrator` takes them.
+        returns NaN for a missing score in a column, and for a row without any returned option.
+        :class:`~skcalib.fusion.FusionCalibrator` accepts NaN.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     See Also
     --------
     LogitTransformer : Logits of a classifier.
-    skcalib.fusion.FusionCalibrator : Several scores of a row, with missing ones.
+    skcalib.fusion.FusionCalibrator : Several scores per row, some of them missing.
     skcalib.judge.calibrated_mean : Rate of an event in many scored rows, from few labels.
 
     Notes
@@ -132,17 +132,17 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         Raises
         ------
         ValueError
-            If a parameter is invalid, if scores are outside of the scale, or NaN unless
-            ``missing="keep"``, if more than two different scores lie within one step, and if
-            probabilities are outside of 0 to 1.
+            If a parameter is invalid, if scores are outside the scale, or if they are NaN without
+            ``missing="keep"``. Also if more than two different scores lie within one step, or
+            probabilities are outside [0, 1].
         """
         scores, ends = self._checked(X, least_rows=1)
         distinct = np.unique(scores[~np.isnan(scores)])
         if ends and len(distinct) > 2 and distinct[-1] - distinct[0] <= self.step:
             raise ValueError(
-                f"step must be the distance of neighbouring scores, got step={self.step:g} and "
-                f"{len(distinct)} scores from {distinct[0]:g} to {distinct[-1]:g}. Pass scale=(0, "
-                "1), step=0.01 for confidences between 0 and 1."
+                f"step must be the distance between neighbouring scores, got step={self.step:g} "
+                f"and {len(distinct)} scores from {distinct[0]:g} to {distinct[-1]:g}. Pass "
+                "scale=(0, 1), step=0.01 for confidences between 0 and 1."
             )
         validate_data(self, X, skip_check_array=True)
         return self
@@ -162,7 +162,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             float64.
         """
         scores, ends = self._checked(X)
-        if hasattr(self, "n_features_in_"):  # not fitted, there are no names to compare
+        if hasattr(self, "n_features_in_"):  # without a fit there are no names to compare
             validate_data(self, X, reset=False, skip_check_array=True)
         if ends:
             (low, high), half = ends, self.step / 2
@@ -178,18 +178,18 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             if self.missing == "keep":
                 filled[np.isnan(scores).all(axis=1)] = np.nan
             return filled
-        scores = np.minimum(scores, -LEAST_LEFT)
+        scores = np.minimum(scores, -MIN_REMAINDER)
         return scores - np.log(-np.expm1(scores))
 
     def _checked(self, X: Any, least_rows: int = 0) -> tuple[Floats, tuple[float, float] | None]:
-        """Return scores that are on the scale, and its ends, or None for probabilities."""
+        """Return scores (n, n_columns) on the scale, and its ends, or None for probabilities."""
         ends = _ends(self.scale, self.step)
         check_option("missing", self.missing, ["fill", "keep"])
         check_in_memory([X])
         values, name = as_numpy(X, "X"), type(self).__name__
         scores = as_floats(values, "X", estimator=name, least_rows=least_rows)
         options = ends is None and scores.shape[1] > 1
-        takes_nan = options or self.missing == "keep"
+        nan_ok = options or self.missing == "keep"
         low, high = ends or (0.0, 1.0)
         wanted = f"scores from {low:g} to {high:g}"
         remedy = "pass the scale of the scores, such as scale=(0, 100) or 'log-probability'"
@@ -198,11 +198,11 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
             wanted = "log-probabilities of at most 0"
             remedy = "pass scale='probability' for probabilities"
         slack = ROUNDING * (high - low) if ends else ROUNDING
-        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & takes_nan))
+        off = ~((scores >= low - slack) & (scores <= high + slack) | (np.isnan(scores) & nan_ok))
         if off.any():
-            missing = "NaN for options that were not returned" if options else (
-                "none of them NaN or infinite"
-            )  # fmt: skip
+            missing = "none of them NaN or infinite"
+            if options:
+                missing = "NaN for options that were not returned"
             raise ValueError(
                 f"X must hold {wanted}, {missing}, got {off.sum()} of {off.size} that are others, "
                 f"the first {scores[off][0]:.9g}. Leave out rows without a score, or pass "
@@ -236,8 +236,8 @@ def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
 def _with_missing(options: Floats) -> Floats:
     """Replace NaN in log-probabilities (n, K) by shares of the remaining probability."""
     missing = np.isnan(options)
-    left = 1 - np.exp(np.where(missing, -np.inf, options)).sum(axis=1, dtype=np.float64)
-    share = np.log(np.maximum(left, LEAST_LEFT) / np.maximum(missing.sum(axis=1), 1))
-    least = np.where(np.isfinite(options), options, np.inf).min(axis=1)
-    filled = np.where(missing, np.minimum(share, least)[:, None], options)
+    remainder = 1 - np.exp(np.where(missing, -np.inf, options)).sum(axis=1, dtype=np.float64)
+    share = np.log(np.maximum(remainder, MIN_REMAINDER) / np.maximum(missing.sum(axis=1), 1))
+    smallest = np.where(np.isfinite(options), options, np.inf).min(axis=1)
+    filled = np.where(missing, np.minimum(share, smallest)[:, None], options)
     return filled.astype(options.dtype)

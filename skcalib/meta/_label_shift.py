@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from skcalib._optimize.mixture import MixtureLoss
-from skcalib._optimize.newton import parts_of
+from skcalib._optimize.newton import cached_parts
 from skcalib._rows import Bools, Floats, Rows
 from skcalib._rows.arrays import double, log_softmax
 
@@ -56,7 +56,7 @@ def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -
         value, gradient, hessian = loss.second_order(x)
         return value, x * gradient, x[:, None] * hessian * x
 
-    fun, jac, hess = parts_of(in_logarithms, 3, start.shape)
+    fun, jac, hess = cached_parts(in_logarithms, 3, start.shape)
     result = minimize(
         fun, np.log(start), jac=jac, hess=hess, method="trust-ncg",
         options={"gtol": GRADIENT, "maxiter": MAX_ITERATIONS, "max_trust_radius": 100.0},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,12 +12,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from skcalib._inner.fits import UntilFit
-from skcalib._input.arrays import as_array, check_needs_no_gradients, is_tensor
-from skcalib._input.classes import check_column_names, in_class_order, resolve_classes
+from skcalib._input.arrays import as_array
+from skcalib._input.classes import in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown
-from skcalib._input.logits import are_probabilities, check_total_weight, warn_of_probabilities
-from skcalib._input.rows import RowStatistics, check_fitted, check_unlabelled, checked_rows
-from skcalib._rows import Array, Bools, Floats, Rows, on_host
+from skcalib._input.logits import are_probabilities
+from skcalib._input.rows import check_fitted, check_new_rows
+from skcalib._rows import Array, Bools, Floats, Rows
 from skcalib._rows.arrays import astype, like, softmax, weighted_sum
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted
@@ -312,29 +311,14 @@ class PriorShift(BaseCalibrator):
                 f"before={self.before!r:.80}. Use PriorShift() without before, and fit it first."
             )
         check_fitted(self)
-        rows, weight = self._checked_unlabelled(X, sample_weight)
+        rows = check_new_rows(self, X, sample_weight)
         estimate = most_likely_priors(rows, self.calibration_priors_, self.label_weights_)
-        _warn_about_estimate(estimate, weight, int(np.count_nonzero(self.label_weights_)))
+        _warn_about_estimate(estimate, rows.weight, int(np.count_nonzero(self.label_weights_)))
         errors, ratio = estimate.standard_errors, estimate.log_likelihood_ratio
         adapted = dict(zip(ADAPTED, (errors, estimate.n_passes, ratio), strict=True))
         for name, value in {**_moved(self.calibration_priors_, estimate.priors), **adapted}.items():
             setattr(self, name, value)
         return self
-
-    def _checked_unlabelled(self, X: Any, sample_weight: Any) -> tuple[Rows, float]:
-        """Return rows of logits, in memory or of a Dask collection, and their weight."""
-        X = as_array(X, n_columns=self.n_features_in_)
-        if is_tensor(X):
-            check_needs_no_gradients(X, "X")
-            X = on_host(X)
-        check_column_names(X, self.classes_)
-        check = partial(check_unlabelled, copy(self))
-        logits: RowStatistics
-        rows, logits = checked_rows(check, X=X, sample_weight=sample_weight)
-        check_total_weight(logits.weight)
-        if logits.like_probabilities:
-            warn_of_probabilities(rows.n_columns, logits.like_probabilities)
-        return rows, logits.weight
 
     def _calibrate(self, Z: Floats) -> Floats:
         ratios = astype(like(self.log_ratios_, Z), Z.dtype)

@@ -602,7 +602,7 @@ def averaged_two_bin_calibration_error(
     """
     check_in_memory((y_true, y_proba, sample_weight))
     columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, "macro", order)
-    errors = [two_bin_error(c.score, c.event, c.weight) for c in columns.each()]
+    errors = [two_bin_error(c.score, c.event, c.weight) for c in columns.scored()]
     if columns.kind == "top-label":
         errors[0] += columns.rows.sum(other_squares) / columns.rows.weight**2
     return float(np.mean(errors))

@@ -297,7 +297,7 @@ def reliability_curve(
         check_in_memory((y_true, y_proba, groups))
         numbers = group_numbers(groups, y_proba, sample_weight)
         if numbers is not None:
-            pairs = zip(curves, columns.each(), strict=True)
+            pairs = zip(curves, columns.scored(), strict=True)
             curves = iter([with_groups(curve, scored, numbers) for curve, scored in pairs])
     return concatenated(curves) if columns.kind in OF_EACH else next(curves)
 

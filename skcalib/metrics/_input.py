@@ -116,7 +116,7 @@ def scored_rows(*args: Any) -> tuple[Kind, Iterator[Scored]]:
     """The kind, and scores and events of all rows of :func:`columns_of`, column by column."""
     check_in_memory(args)
     columns = columns_of(*args)
-    return columns.kind, columns.each()
+    return columns.kind, columns.scored()
 
 
 def _top_label(P: Floats, y: Indices) -> Events:

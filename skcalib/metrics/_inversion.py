@@ -211,10 +211,14 @@ class Noise:
                 side = np.full_like(side, -one_side)
         # An estimate that is smaller than chance allows does not prove a small error.
         least = float(np.quantile(self.draws(np.zeros_like(side)), 0.25))
-        end = max(
+        # Without an event in a bin, its probability may be larger than the mean score.
+        directions = side * self.deviation, -side * self.deviation, self.bins.gap
+        ends = [
             self._crossing(direction, self.rank, max(self.estimate, least))
-            for direction in (side * self.deviation, self.bins.gap)
-        )
+            for direction in directions
+            if self.bins.error(self.formula, direction) > 0
+        ]
+        end = max(ends, default=0.0)
         return end + self._further(end)
 
     def _crossing(self, direction: Floats, rank: int, estimate: float) -> float:

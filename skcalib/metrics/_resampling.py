@@ -101,7 +101,7 @@ class MeasuredByBins:
         edges = edges_of(columns, n_bins, strategy)
         self.columns = [
             Column(label, e, bin_index(score, closed(e, strategy)).astype(np.intp), score, event)
-            for e, (label, score, event, _) in zip(edges, columns.each(), strict=True)
+            for e, (label, score, event, _) in zip(edges, columns.scored(), strict=True)
         ]
 
     def of_rows(self, times: Indices | None = None) -> float:

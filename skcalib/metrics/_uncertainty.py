@@ -230,7 +230,7 @@ def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
     n_units = int(units.max()) + 1
     if problem.kind not in OF_EACH:
         rows = next(
-            columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label).each()
+            columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label).scored()
         )
         fewest = min(len(np.unique(units[rows.event == outcome])) for outcome in (True, False))
         warn_of_few_events(fewest, n_units)

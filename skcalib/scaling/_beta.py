@@ -15,24 +15,24 @@ from ._one_vs_rest import _OneVsRestScaling, fit_maps
 
 
 class BetaCalibration(IncreasingMap, _OneVsRestScaling):
-    r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, never decreasing.
+    r"""Beta calibration: a sigmoid of log p and log(1 - p) for each class, non-decreasing.
 
-    With the probability p of class k the map is
+    The probability p of class k is mapped by
 
     .. math:: \hat p_k = \sigma\left(a_k \log 2 p - b_k \log 2 (1 - p) + c_k\right),
         \qquad a_k, b_k \ge 0 .
 
-    The argument of the sigmoid is a constant plus the log-likelihood ratio of two beta
-    distributions. Its slope in the log-odds of p is b at large log-odds and a at small log-odds, so
-    that it can correct different errors near 0 and near 1. With a = b the map is Platt scaling, and
-    with a = b = 1 and c = 0 the identity. The log-odds of p belong to temperature scaling, mixed
-    with the uniform distribution, and are multiplied by the temperature again:
+    The sigmoid's argument is a constant plus the log-likelihood ratio between two beta
+    distributions. As a function of the log-odds, its slope is b at large log-odds and a at small
+    log-odds, so that it can correct different errors near 0 and near 1. With a = b the map is Platt
+    scaling, and with a = b = 1 and c = 0 the identity. Temperature scaling comes first, mixed with
+    the uniform distribution. The log-odds are multiplied by the temperature again:
 
     .. math:: \log \frac{p}{1 - p} = T \log \frac{q_k}{1 - q_k}, \qquad
         q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K .
 
-    Parameters minimise the log loss of the event :math:`y = k` plus the penalty of a prior around
-    temperature scaling. Rows are then divided by their sum, and mixed with the uniform
+    The parameters minimise the log loss of the event :math:`y = k` plus a penalty that shrinks them
+    to temperature scaling. Rows are then divided by their sum, and mixed with the uniform
     distribution. Two classes share one map, for the second class.
 
     Parameters
@@ -44,16 +44,16 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
         :math:`1 / (N + 1)`, with N the sum of the weights. ``smoothing=0`` gives the plain map
-        exactly: p are the probabilities of ``X``.
+        exactly: p are then the uncalibrated probabilities.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     a_ : ndarray of shape (n_classes,), or (1,) for two classes
-        The coefficients a of the logarithms of p: the slopes at small log-odds.
+        The coefficients a of log p: the slopes at small log-odds.
     b_ : ndarray of shape (n_classes,), or (1,) for two classes
-        The coefficients b of the logarithms of 1 - p: the slopes at large log-odds.
+        The coefficients b of log(1 - p): the slopes at large log-odds.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         The offsets c: calibrated log-odds at p = 1/2.
     temperature_ : float
@@ -65,11 +65,11 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
     n_iter_ : int
         Number of passes over the rows.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -87,10 +87,9 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
 
     Notes
     -----
-    The offset of [1]_ is the constant of :math:`a \log p - b \log(1 - p)`: c plus
-    :math:`(a - b) \log 2`. :func:`scipy.optimize.minimize` finds the minimum among
-    :math:`a, b \ge 0` by a Newton method for all classes at once. Each iteration is one pass over
-    the rows.
+    In [1]_ the offset is c plus :math:`(a - b) \log 2`. :func:`scipy.optimize.minimize` finds the
+    minimum among :math:`a, b \ge 0` by a Newton method for all classes at once. Each iteration is
+    one pass over the rows.
 
     References
     ----------
@@ -118,7 +117,7 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
     n_iter_: int
 
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
-        # Half the sum of a and b has its prior around 1; their difference and c around 0.
+        # The prior shrinks (a + b) / 2 to 1, and b - a and c to 0.
         forms = np.array([[0.5, 0.5, 0], [-1, 1, 0], [0, 0, 1]])
         prior = Prior(np.array([1.0, 1, 0]), self.alpha * forms.T @ forms)
         low = np.array([0, 0, -np.inf])
@@ -146,6 +145,6 @@ def _bend(temperature: float, U: Floats) -> Floats:
 
 
 def _beta_features(temperature: float, U: Floats) -> list[Floats]:
-    """Return the features (m, n_maps) of the parameters a and b, times T."""
+    """Return the features (m, n_maps) that a and b multiply, times T."""
     bend = _bend(temperature, U)
     return [U / 2 - bend, U / 2 + bend]

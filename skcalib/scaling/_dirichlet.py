@@ -11,15 +11,15 @@ from skcalib._rows import ArrayLike, Rows
 
 from ._linear import _LinearScaling
 
-# Regularization strength of the diagonal, as a share of the strength in matrix scaling.
+# Regularization strength on the diagonal, divided by the strength in matrix scaling.
 DIAGONAL = 0.1
 
 
 class DirichletCalibration(_LinearScaling):
-    r"""Dirichlet calibration: a matrix of log-probabilities, regularized off the diagonal.
+    r"""Dirichlet calibration: a matrix map of log-probabilities, regularized off the diagonal.
 
-    If the probabilities of the rows of each class have a Dirichlet distribution, the calibrated
-    ones are a linear map of log-probabilities and its softmax,
+    If the predicted probabilities within each class have a Dirichlet distribution, calibrated
+    probabilities are the softmax of a linear map:
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(W l + b)_k,
         \qquad l = \log \mathrm{softmax}(z / T) ,
@@ -32,31 +32,31 @@ class DirichletCalibration(_LinearScaling):
         + \delta \sum_k (w_{kk} - 1)^2 , \qquad \delta = \frac{K m}{10 N} ,
 
     with N the sum of the weights, K the number of classes, and :math:`m = \max(1, K (K - 1) / 2N)`.
-    The slopes on the diagonal are nearly free: their small strength :math:`\delta` gives every
-    problem a minimum. The strength :math:`\lambda` is chosen from the data. For two classes this is
-    beta calibration, a slope for each of :math:`\log p` and :math:`\log (1 - p)` and an intercept.
-    Predictions may change.
+    The slopes on the diagonal are nearly free: the small strength :math:`\delta` ensures a minimum.
+    The strength :math:`\lambda` is chosen from the data. With two classes this is beta calibration,
+    with one slope for :math:`\log p`, one for :math:`\log (1 - p)`, and an intercept. The most
+    probable class may change.
 
     Parameters
     ----------
     alpha : "loo", "auto" or float, default="loo"
-        Regularization strength :math:`\lambda` of the entries off the diagonal. "auto" is
-        :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" chooses a
-        multiple of the rule by leave-one-out log losses, estimated without refits [3]_, and a
-        prior, as :class:`MatrixScaling` does. 0 is no regularization.
+        Regularization strength :math:`\lambda` off the diagonal. "auto" is
+        :math:`K^2 (K - 1)^2 m / N`, the rule of :class:`MatrixScaling`. "loo" chooses a multiple of
+        the rule by leave-one-out log losses, estimated without refits [3]_, and a prior, as
+        :class:`MatrixScaling` does. 0 is no regularization.
     alpha_intercept : "auto", "loo" or float, default="auto"
-        Regularization strength :math:`\mu` of the intercepts. "auto" is :math:`K^2 / N`, and "loo"
-        a multiple of this as for ``alpha``, the same one where both are chosen.
+        Regularization strength :math:`\mu` on the intercepts. "auto" is :math:`K^2 / N`, and "loo"
+        chooses a multiple as for ``alpha``: the same multiple if both are chosen.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
-        of temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
+        Share :math:`\varepsilon` of the uniform distribution, mixed into the probabilities after
+        temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
         ``smoothing=0`` gives the plain map exactly, without any mixture.
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-5
         Gradient norm at which the fit has converged.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -65,54 +65,51 @@ class DirichletCalibration(_LinearScaling):
     intercept_ : ndarray of shape (n_classes,)
         The intercepts :math:`b`.
     temperature_ : float
-        The temperature T of the log-probabilities that the matrix multiplies.
+        The temperature T.
     alpha_ : float
         The strength :math:`\lambda`.
     alpha_intercept_ : float
         The strength :math:`\mu`.
     alphas_ : ndarray of shape (n_alphas, 2)
-        With "loo" the pairs of :math:`\lambda` and :math:`\mu` that were compared, in decreasing
-        order; else empty.
+        Pairs (:math:`\lambda`, :math:`\mu`) compared by "loo", in decreasing order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
-        Mean log loss of the map on the calibration rows, without the penalties, and before its
-        probabilities are mixed with the uniform distribution.
+        Mean log loss on the calibration rows, without the penalties and before the final mixture.
     smoothing_ : float
         The share :math:`\varepsilon` of the uniform distribution.
     normalize_ : bool
         Whether the matrix multiplies log-probabilities: True, as in :class:`MatrixScaling`.
     n_iter_ : int
-        Number of iterations, each about one pass over the rows; of all fits with "loo".
+        Number of iterations, each about one pass over the rows, summed over all strengths.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
     ConvergenceWarning
-        If the gradient norm does not fall to ``tol``. The parameters are then the best that were
-        found. If ``alpha`` is 0, also if a map classifies all rows correctly, so that no optimum
-        exists. If ``alpha_intercept`` is 0 too, also as :class:`TemperatureScaling`.
+        If the gradient norm does not fall to ``tol``. The parameters are then the best so far. If
+        ``alpha`` is 0, also if a map classifies all rows correctly, so that no optimum exists. If
+        ``alpha_intercept`` is 0 too, also as :class:`TemperatureScaling`.
 
     See Also
     --------
-    MatrixScaling : The same map, with a penalty on all of its entries.
+    MatrixScaling : The same map, with a penalty on all entries.
 
     Notes
     -----
-    :class:`MatrixScaling` describes the fit by :func:`scipy.optimize.minimize`, the estimate of the
-    leave-one-out loss, time, memory and masked classes, which are refused.
+    :class:`MatrixScaling` describes the fit by :func:`scipy.optimize.minimize`, the leave-one-out
+    estimate, time, memory and masked classes, which are refused.
 
-    There are three differences from [1]_. The features are log-probabilities of temperature scaling
-    mixed with the uniform distribution, not of the classifier: naive Bayes, for example, has
-    log-probabilities of -700, where a penalty has no meaning. The diagonal has the small
-    penalty :math:`\delta`, since with 500 rows of 100 classes free slopes are worse than no
-    calibration; without regularization (both strengths 0) it has none. The strengths are chosen
-    from the data.
+    There are three differences from [1]_. The features are log-probabilities after temperature
+    scaling and smoothing, not the classifier's: naive Bayes, for example, predicts
+    log-probabilities of -700, where a penalty has no meaning. The diagonal has the small penalty
+    :math:`\delta`, since with 500 rows and 100 classes free slopes are worse than no calibration.
+    If both strengths are 0, :math:`\delta` is 0 as well. The strengths are chosen from the data.
 
     References
     ----------
@@ -168,7 +165,7 @@ class DirichletCalibration(_LinearScaling):
         self.tol = tol
 
     def _regularization(self, K: int, weight: float, alpha: float = 1.0) -> Regularization:
-        """Return the penalty with a multiple of the rule for the strengths that are chosen."""
+        """Return the penalty, with ``alpha`` times the rule for strengths that are "loo"."""
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}
         off, intercept = self.alpha, self.alpha_intercept
@@ -182,7 +179,7 @@ class DirichletCalibration(_LinearScaling):
     def _fit(self, rows: Rows) -> dict[str, Any]:
         fitted = super()._fit(rows)
         K = len(fitted["intercept_"])
-        # Multiples of the rule in the units of the parameters.
+        # Convert multiples of the rule to the units of alpha and alpha_intercept.
         multiples = np.append(fitted["alpha_"], fitted["alphas_"])
         rules = [self._regularization(K, rows.weight, alpha) for alpha in multiples.tolist()]
         used, *tried = [(r.off_diagonal * K * (K - 1), r.intercept * K) for r in rules]

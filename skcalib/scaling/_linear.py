@@ -1,4 +1,4 @@
-"""Vector scaling, and the common part of vector, matrix and Dirichlet scaling: linear maps."""
+"""Vector scaling, and the base class for vector, matrix and Dirichlet scaling: linear maps."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from skcalib.base import BaseCalibrator
 
 
 class _LinearScaling(BaseCalibrator):
-    """Common part of vector, matrix and Dirichlet scaling: a linear map after temperature scaling.
+    """Base class for vector, matrix and Dirichlet scaling: a linear map after temperature scaling.
 
-    A subclass states its map and its penalty.
+    Subclasses define the map and the penalty.
     """
 
     _on_device = True
-    # The map of a fitted calibrator, with offsets that may be zero.
+    # A fitted calibrator always has offsets; without fit_intercept they are zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
-    # Parameters that are strengths, with their values that are not numbers.
+    # Names of the strengths, and the strings that they accept.
     _strengths: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("loo",)}
-    # Penalty for a number of classes, a weight of the rows, and a multiple of the rule.
+    # Function from K, the total weight and a multiple to the penalty.
     _regularization = staticmethod(Regularization.rule)
 
     alpha: Literal["auto", "loo"] | float
@@ -62,7 +62,7 @@ class _LinearScaling(BaseCalibrator):
         curve: dict[str, Floats]
         alpha, curve = 0.0, {"alphas_": np.empty(0), "loo_losses_": np.empty(0)}
         if is_plain and scale.outcome == "separable":
-            # Slopes, or offsets that break ties, would diverge.
+            # Slopes, or offsets that break ties, would diverge: keep the identity.
             x = loss.identity
             solution = OptimizeResult(x=x, fun=loss.value_gradient(x)[0], nit=0)
         else:
@@ -86,7 +86,7 @@ class _LinearScaling(BaseCalibrator):
         return self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
 
     def _checked_strengths(self) -> list[Any]:
-        """Check all parameters, and return the values of the strengths."""
+        """Check all parameters, and return the strengths in the order of ``_strengths``."""
         for name, options in self._strengths.items():
             check_real(name, getattr(self, name), closed=True, option=options)
         check_integer("max_iter", self.max_iter)
@@ -98,7 +98,10 @@ class _LinearScaling(BaseCalibrator):
     def _fit_map(
         self, loss: LinearLoss, strengths: list[Any]
     ) -> tuple[float, dict[str, Floats], LinearLoss, OptimizeResult]:
-        """Return the strength, the strengths compared, the objective and its solution."""
+        """Minimize the loss: return the strength, compared strengths, objective and solution.
+
+        ``strengths`` are the values of the parameters in ``_strengths``.
+        """
         rule = partial(self._regularization, loss.n_classes, loss.rows.weight)
         alpha = 1.0 if strengths[0] == "auto" else strengths[0]
         tol, start, moments = self.tol, None, None
@@ -106,7 +109,7 @@ class _LinearScaling(BaseCalibrator):
         if "loo" in strengths:
             best, fits = choose_strength(loss, rule, tol, self.max_iter)
             alpha, start, moments = best.alpha, best.theta, best.moments
-            # On few rows the result is exact: a weight of 2 is the row twice to seven digits.
+            # On few rows be exact, so that a weight of 2 equals the row twice to seven digits.
             tol = min(tol, 1e-9) if loss.is_small else tol
         loss = loss.penalized_with(rule(alpha))
         solution = loss.minimize(tol, self.max_iter, start, moments)
@@ -132,10 +135,10 @@ class _LinearScaling(BaseCalibrator):
 
 
 class VectorScaling(_LinearScaling):
-    r"""Vector scaling: a slope and an offset for the logit of each class.
+    r"""Vector scaling: a slope and an offset for the logits of each class.
 
-    Temperature scaling comes first and gives log-probabilities :math:`l = \log
-    \mathrm{softmax}(z / T)`. Slopes :math:`a` and offsets :math:`c` then give
+    Temperature scaling comes first, with log-probabilities
+    :math:`l = \log \mathrm{softmax}(z / T)`. Slopes :math:`a` and offsets :math:`c` then yield
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(a \circ l + c)_k .
 
@@ -152,28 +155,27 @@ class VectorScaling(_LinearScaling):
     Parameters
     ----------
     alpha : "loo" or float, default="loo"
-        Regularization strength, as a multiple of the rule above. "loo" tries 3, 1, 0.3
-        and so on to 0.003, until the leave-one-out log loss of all rows, estimated without refits
-        [3]_, minus the logarithm of a prior rises; and 10 if 1 is no better than 3. The prior is
-        log-normal about 1 with a factor of 3 as standard deviation. A fixed number is two to three
-        times as fast.
-        0 is the plain form of [1]_, which has no optimum if the rows are separable.
+        Regularization strength, as a multiple of the rule above. "loo" tries 3, 1, 0.3 and so on to
+        0.003. It stops when the summed leave-one-out log loss, estimated without refits [3]_, minus
+        a log prior rises. It tries 10 if 1 is no better than 3. The prior is log-normal with median
+        1 and a factor of 3 as standard deviation. A fixed number is two to three times as fast. 0
+        is the plain form [1]_, which has no optimum if the rows are separable.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the probabilities
-        of temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
+        Share :math:`\varepsilon` of the uniform distribution, mixed into the probabilities after
+        temperature scaling and into the final probabilities. "auto" is :math:`1 / (N + 1)`.
         ``smoothing=0`` gives the plain map exactly, without any mixture.
     normalize : bool, default=True
         Whether to work on log-probabilities, so that a constant added to a row of logits changes
-        nothing. False is the literal form :math:`\mathrm{softmax}(a \circ z + c)` of [1]_ on raw
+        nothing. False is the literal form :math:`\mathrm{softmax}(a \circ z + c)` [1]_ on raw
         logits, shrunk towards :math:`a = 1/T`.
     fit_intercept : bool, default=True
-        Whether there are offsets. Without them each class has a temperature of its own.
+        Whether to fit offsets. Without offsets each class has its own temperature.
     max_iter : int, default=100
         Largest number of iterations.
     tol : float, default=1e-5
         Gradient norm at which the fit has converged.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -182,44 +184,43 @@ class VectorScaling(_LinearScaling):
     intercept_ : ndarray of shape (n_classes,)
         The offsets :math:`c`; zero without ``fit_intercept``.
     temperature_ : float
-        The temperature T of the log-probabilities that the slopes multiply; 1 with
-        ``normalize=False``, where they multiply the logits.
+        The temperature T; 1 with ``normalize=False``, where the slopes multiply the logits.
     alpha_ : float
         The regularization strength, as a multiple of the rule.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were compared, in decreasing order; else empty.
+        Strengths compared by ``alpha="loo"``, in decreasing order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
         Their estimated leave-one-out log losses, given the temperature.
     loss_ : float
-        Mean log loss of the map on the calibration rows, without the ridge penalty, and before its
-        probabilities are mixed with the uniform distribution.
+        Mean log loss on the calibration rows, without the ridge penalty and before the final
+        mixture.
     smoothing_ : float
         The share :math:`\varepsilon` of the uniform distribution.
     normalize_ : bool
-        Whether the slopes multiply log-probabilities, as ``normalize`` in ``fit``.
+        Whether the slopes multiply log-probabilities: ``normalize`` during ``fit``.
     n_iter_ : int
-        Number of iterations, each about one pass over the rows; of all fits with ``alpha="loo"``.
+        Number of iterations, each about one pass over the rows, summed over all strengths.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
     ConvergenceWarning
-        If the gradient norm does not fall to ``tol``. The parameters are then the best that were
-        found, never worse than temperature scaling. Also as :class:`TemperatureScaling`; for
-        separable rows only with ``alpha=0``, when slopes and offsets stay 1 and 0.
+        If the gradient norm does not fall to ``tol``. The parameters are then the best so far,
+        never worse than temperature scaling. Also as :class:`TemperatureScaling`; for separable
+        rows only with ``alpha=0``, when slopes and offsets stay 1 and 0.
 
     Notes
     -----
-    :func:`scipy.optimize.minimize` finds the minimum of the convex objective by a preconditioned
-    L-BFGS, which is a ``method`` of it. The fit ends where the gradient norm is at most ``tol``. A
-    fit of up to four million logits stores their log-probabilities; with more logits each pass
-    computes them. Masked classes stay masked. With ``normalize=False`` the map acts on the raw
-    logits, and only the final probabilities are mixed.
+    :func:`scipy.optimize.minimize` minimizes the convex objective by a preconditioned L-BFGS,
+    passed as its ``method``. The fit stops when the gradient norm is at most ``tol``.
+    Log-probabilities are stored for up to four million logits; with more logits each pass computes
+    them. Masked classes stay masked. With ``normalize=False`` the map acts on the raw logits, and
+    only the final probabilities are mixed.
 
     References
     ----------
@@ -269,7 +270,10 @@ class VectorScaling(_LinearScaling):
 def _linear_loss(
     map_: VectorMap | MatrixMap, rows: Rows, b: float, smoothing: float, *, normalize: bool
 ) -> LinearLoss:
-    """Return the loss of a map of log-probabilities of temperature scaling, or of scaled logits."""
+    """Return the loss of a map on scaled log-probabilities, or on logits times ``b``.
+
+    Smoothed temperature scaling with temperature ``1 / b`` yields the log-probabilities.
+    """
 
     def scaled(Z: Floats, *_: Any) -> Floats:
         F = arrays.both_columns(Z) * b
@@ -283,8 +287,11 @@ def _linear_loss(
 def _warn_unless_optimal(
     solution: OptimizeResult, loss: LinearLoss, tol: float, max_iter: int
 ) -> None:
-    """Warn of parameters that are not at a minimum, and say why."""
-    # Intercepts alone, the last parameters, separate no rows.
+    """Warn if the parameters are not a minimizer, and say why.
+
+    ``solution`` is the result for ``loss``; ``tol`` and ``max_iter`` were its limits.
+    """
+    # The ridge on the intercepts, the last parameters, does not count: they separate no rows.
     K = loss.n_classes
     is_plain = not loss.ridge[: max(K, len(loss.ridge) - K)].all()
     if is_plain and loss.has_no_errors(solution.x):

@@ -1,4 +1,4 @@
-"""Base of the smooth maps of log-odds: one sigmoid per class, fitted by the log loss."""
+"""Base class for smooth maps of log-odds: one sigmoid per class, fitted by the log loss."""
 
 from __future__ import annotations
 
@@ -27,26 +27,25 @@ from skcalib.base import BaseCalibrator
 # Log-odds beyond this bound mean probabilities of 0 and 1 in double precision.
 FARTHEST = 1e3
 
-# Number of rows per class of a sample that provides starting values, and number of log-odds from
-# which on the sample costs less than the passes that it saves.
+# A sample with ROWS_PER_MAP rows per class provides starting values if there are MANY_ODDS log-odds
+# or more: with fewer it costs more than the passes that it saves.
 ROWS_PER_MAP, MANY_ODDS = 512, 1 << 15
 
-# Function that maps finite log-odds (m, K) to features without the constant one, each (m, K).
+# Function from finite log-odds (m, K) to features, each (m, K), without the constant one.
 Expand = Callable[[Floats], list[Floats]]
 
 
 class _OneVsRestScaling(BaseCalibrator):
-    """Sigmoids of functions of the log-odds of each class after temperature scaling.
+    """Base class for calibrators that map each class's log-odds after temperature scaling.
 
-    The log-odds belong to the probabilities of temperature scaling, mixed with the uniform
-    distribution.
+    Before the map, the probabilities are mixed with the uniform distribution.
     """
 
     temperature_: float
     alpha_: float
 
     _on_device = True
-    # Values of alpha that are not numbers.
+    # Strings that alpha accepts.
     _options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -62,21 +61,21 @@ class _OneVsRestScaling(BaseCalibrator):
 
     @abstractmethod
     def _fit_maps(self, odds: Rows, temperature: float) -> dict[str, Any]:
-        """Return fitted attributes from rows with log-odds (n_rows, n_maps), classes and weights.
+        """Fit maps to rows with log-odds (n_rows, n_maps), and return the fitted attributes.
 
-        Log-odds are infinite if the class, or each other class, is masked.
+        Log-odds are infinite if the class, or every other class, is masked.
         """
 
     @abstractmethod
     def _scores(self, U: Floats) -> Floats:
-        """Return calibrated log-odds (m, n_maps) of finite log-odds ``M`` (m, n_maps)."""
+        """Map finite log-odds ``U`` (m, n_maps) to calibrated log-odds (m, n_maps)."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_real("alpha", self.alpha, closed=True, option=self._options)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = fit_inverse_temperature(rows, smoothing)
         warn_of_no_minimum(scale, penalized=True)
-        # At the largest temperature no log-odds would be left for slopes and offsets to work with.
+        # At the largest temperature log-odds would vanish, and slopes could not reverse them.
         unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
         odds = rows.map(partial(_mixed_log_odds, temperature, smoothing))
@@ -91,7 +90,7 @@ class _OneVsRestScaling(BaseCalibrator):
 
 
 def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Return log-odds (m, n_maps) of smoothed temperature scaling, infinite if masked."""
+    """Return log-odds (m, n_maps) after smoothed temperature scaling, infinite if masked."""
     if Z.shape[1] > 2:
         U = M = margins(mixed_logits(temperature, smoothing, Z))
     else:
@@ -118,10 +117,11 @@ def fit_maps(
     separator: str = "a map",
     remedy: str = "alpha=1.0 or another alpha above 0",
 ) -> tuple[RowSigmoids, OptimizeResult]:
-    """Fit logistic regressions of the classes to functions of log-odds.
+    """Fit one logistic regression per class to features that ``expand`` computes from log-odds.
 
-    ``low`` (d,) are lower bounds. The search starts from the parameters of a sample of the rows, or
-    from the means of the prior, or without a prior from the rates of the classes.
+    ``odds`` are rows with log-odds (n, n_maps). ``low`` (d,) are lower bounds. The search starts
+    from the fit to a sample, else from the prior mean, else from constants with the class rates.
+    ``separator`` and ``remedy`` are words for the warning about separable classes.
     """
     K = odds.n_columns
     low = None if low is None else np.tile(low, (K, 1))
@@ -144,7 +144,7 @@ def fit_maps(
 
 
 def _features(expand: Expand, U: Floats) -> tuple[list[Floats], Bools | None]:
-    """Return features (m, K), and which rows count for each class, or None if all do.
+    """Return features (m, K), and which rows count for each class, or None if all count.
 
     Double precision separates log-odds that vary little from the constant feature.
     """
@@ -158,12 +158,15 @@ def _features(expand: Expand, U: Floats) -> tuple[list[Floats], Bools | None]:
 def _warn_unless_fitted(
     sigmoids: RowSigmoids, solution: OptimizeResult, separator: str, remedy: str
 ) -> None:
-    """Warn of separable classes without a penalty, and of a search that has not converged."""
+    """Warn if unpenalized classes are separable, or if the search has not converged.
+
+    ``separator`` and ``remedy`` are words for the message.
+    """
     prior = sigmoids.prior
     plain = not (sigmoids.low if prior is None else prior.precision).any()
     separable = np.flatnonzero(sigmoids.share_wrong(solution.x) == 0) if plain else np.zeros(0, int)
     if separable.size:
-        # Two classes have one map, of one or of both columns.
+        # With two classes, the one map may use one column or both.
         where = f"column {shown(separable)} of X" if len(solution.x) > 1 else "X"
         warn(
             f"The log loss has no minimum: in {where} {separator} separates the class "

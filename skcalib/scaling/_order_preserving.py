@@ -16,29 +16,28 @@ from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, thin, with_o
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 
-# Smallest slope: distinct logits then have distinct calibrated logits, up to rounding.
+# Lower bound of the slopes, so that distinct logits remain distinct, up to rounding.
 SMALLEST_SLOPE = 0.05
 
-# Strength of the ridge penalty on each slope, times N: a normal prior of the slopes with a standard
-# deviation of one half.
+# Ridge strength times N for alpha=1: a normal prior with standard deviation 1/2.
 PRIOR_STRENGTH = 2.0
 
-# Share of the distribution of log-probabilities below, and above, all knots.
+# Share of log-probabilities below the first knot, and above the last.
 TAIL_SHARE = 0.005
 
-# Quantiles come from a histogram of this many cells between this number and 0. The quantile of a
-# share q is never below log(q / K).
+# Quantiles are computed from a histogram with N_LOG_CELLS cells between LOWEST_KNOT and 0. The
+# quantile at level q is at least log(q / K).
 N_LOG_CELLS, LOWEST_KNOT = 1024, -32.0
 
-# Rows of a sample for each slope.
+# Rows per slope in the sample that provides starting values.
 ROWS_PER_SLOPE = 256
 
 
 class OrderPreservingScaling(BaseCalibrator):
-    r"""Order-preserving scaling: one increasing function of the log-probabilities of all classes.
+    r"""Order-preserving scaling: one increasing function of all log-probabilities.
 
     Temperature scaling comes first, mixed with the uniform distribution. An increasing, piecewise
-    linear function f maps the log-probabilities :math:`l` of the mixture,
+    linear function f then maps the log-probabilities :math:`l`,
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(f(l))_k, \qquad
         l_k = \log\left((1 - \varepsilon)\, \mathrm{softmax}(z / T)_k + \varepsilon / K\right).
@@ -52,13 +51,13 @@ class OrderPreservingScaling(BaseCalibrator):
     with N the sum of the weights and K the number of classes. The function corrects small
     probabilities by another factor than large probabilities, which no linear map can: forests,
     naive Bayes and other classifiers with saturated or truncated outputs need this. The order of
-    the classes in a row, and with it the accuracy, does not change. For two classes
+    the classes within a row does not change, nor does the accuracy. For two classes
     :math:`f(l_1) - f(l_0)` is an odd function of the margin.
 
     Parameters
     ----------
     n_knots : int, default=6
-        Number of knots. 0 gives temperature scaling with one more slope.
+        Number of knots. 0 is temperature scaling with one more slope.
     alpha : float, default=1.0
         Regularization strength. With 1 each slope has a normal prior with mean 1 and standard
         deviation 1/2. With 0 there may be no optimum.
@@ -67,12 +66,12 @@ class OrderPreservingScaling(BaseCalibrator):
         :math:`1 / (N + 1)`: zero and nearly zero probabilities then differ little.
         ``smoothing=0`` gives the plain map exactly, on :math:`\log \mathrm{softmax}(z / T)`.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     knots_ : ndarray of shape (n_knots,)
-        Knots of the slope: log-probabilities :math:`l` in increasing order.
+        Log-probabilities :math:`l` where the slope changes, in increasing order.
     slopes_ : ndarray of shape (n_knots + 1,)
         The slopes :math:`b`: below the first knot, between neighbouring ones, above the last.
     temperature_ : float
@@ -82,11 +81,11 @@ class OrderPreservingScaling(BaseCalibrator):
     alpha_ : float
         The regularization strength :math:`\alpha`.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -98,15 +97,15 @@ class OrderPreservingScaling(BaseCalibrator):
 
     Notes
     -----
-    This is the diagonal form of the functions of [1]_, which are fitted there as neural networks by
-    gradient descent. Piecewise linear functions with fixed knots are linear in their slopes, so the
-    log loss is convex. :func:`scipy.optimize.minimize` finds the minimum by a Newton method within
-    bounds, in a few passes that sum the gradient and the Hessian.
+    This is the diagonal form in [1]_, where neural networks are fitted by gradient descent.
+    Piecewise linear functions with fixed knots are linear in their slopes, so the log loss is
+    convex. :func:`scipy.optimize.minimize` minimizes it by a Newton method within bounds, in a few
+    passes that sum the gradient and the Hessian.
 
-    Knots are equally spaced between the 0.5 % and the 99.5 % quantile of the log-probabilities,
-    each weighted by its probability. No knot is below :math:`\log(0.005 / K)`. The outermost
-    segments go on beyond the knots. ``predict`` takes the class of the largest logit and never
-    changes, even if rounding makes calibrated probabilities equal.
+    Knots are equally spaced between the 0.5 % and the 99.5 % quantiles of the log-probabilities,
+    weighted by the probabilities. No knot is below :math:`\log(0.005 / K)`. The outermost segments
+    continue beyond the knots. ``predict`` returns the class with the largest logit, even if
+    rounding makes calibrated probabilities equal.
 
     References
     ----------
@@ -190,9 +189,9 @@ class OrderPreservingScaling(BaseCalibrator):
 
 
 def _knots(rows: Rows, n_knots: int) -> Floats:
-    """Return equally spaced knots within the range of the log-probabilities of labels.
+    """Return equally spaced knots between two quantiles of the log-probabilities.
 
-    Each log-probability counts with its probability, as if the probabilities drew the labels.
+    Log-probabilities are weighted by their probabilities, as if these drew the labels.
     """
     shares = np.append(0, rows.sum(_histogram).cumsum())
     limits = np.linspace(LOWEST_KNOT, 0, N_LOG_CELLS + 1)
@@ -201,7 +200,7 @@ def _knots(rows: Rows, n_knots: int) -> Floats:
 
 
 def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
-    """Return the weight of the log-probabilities in equal cells from the lowest knot to 0."""
+    """Sum the weights of log-probabilities ``L`` (m, K) in equal cells from LOWEST_KNOT to 0."""
     L = L.astype(np.float64, copy=False)
     cells = N_LOG_CELLS - L * (N_LOG_CELLS / LOWEST_KNOT)
     cells = np.clip(cells, 0, N_LOG_CELLS - 1).astype(np.intp)
@@ -210,7 +209,7 @@ def _histogram(L: Floats, _: Indices, w: Floats | None) -> Floats:
 
 
 def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
-    """Fit the slopes. The search starts from the slopes of a sample."""
+    """Fit the slopes to rows of log-probabilities, starting from the slopes for a sample."""
     p = len(knots) + 1
     sample = thin(rows, ROWS_PER_SLOPE * p)
     start = np.ones(p) if sample is None else _fit_slopes(knots, strength, sample).x

@@ -15,15 +15,15 @@ from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 
-# Log-odds of the cut points below the first class and above the last class.
+# Stands for the infinite log-odds below the first class and above the last class.
 INFINITE = 1e4
 
 
 class OrdinalCalibration(BaseCalibrator):
-    r"""Calibration of ordered classes: a linear map of the log-odds of cumulative probabilities.
+    r"""Calibration for ordered classes: a linear map of cumulative log-odds.
 
-    For classes with an order, such as grades or stages of a disease, the cumulative probability
-    :math:`F_k` of the first k classes after temperature scaling is mapped by
+    Ordered classes are, for example, grades or stages of a disease. Let :math:`F_k` be the
+    cumulative probability of the first k classes after temperature scaling. It is mapped by
 
     .. math:: \operatorname{logit} Q_k = a \operatorname{logit} F_k + b , \qquad
         \hat p_k = Q_k - Q_{k-1} ,
@@ -34,8 +34,8 @@ class OrdinalCalibration(BaseCalibrator):
     Parameters
     ----------
     alpha : float, default=1.0
-        Strength of the ridge penalty on :math:`\log(T / T_0)`, :math:`\log a` and b, where
-        :math:`T_0` is the temperature of :class:`TemperatureScaling`. In units of rows.
+        Strength of the ridge penalty on :math:`\log(T / T_0)`, :math:`\log a` and b, with the
+        temperature :math:`T_0` from :class:`TemperatureScaling`. In units of rows.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution in the result, at least 0 and below
         1. "auto" is :math:`1 / (N + 1)` with N the sum of the weights. With ``smoothing=0`` the
@@ -43,8 +43,8 @@ class OrdinalCalibration(BaseCalibrator):
     max_iter : int, default=100
         Largest number of iterations.
     order : array-like of shape (n_classes,), default=None
-        All labels from the lowest to the highest class. By default the order of numbers or of
-        ordered categories. More than two classes of text need it.
+        All labels from the lowest to the highest class. By default numbers and ordered categories
+        determine the order. More than two text labels need this parameter.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, which says nothing about the order of the
         classes. By default the sorted labels in ``y``, or its ordered categories.
@@ -62,14 +62,14 @@ class OrdinalCalibration(BaseCalibrator):
     n_iter_ : int
         Number of iterations.
     column_order_ : list of int
-        Columns of the classes from the lowest to the highest, so that ``classes_[column_order_]``
-        are the labels in their order.
+        Column numbers from the lowest to the highest class, so that ``classes_[column_order_]`` are
+        the ordered labels.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -83,11 +83,10 @@ class OrdinalCalibration(BaseCalibrator):
 
     Notes
     -----
-    The three parameters minimize the log loss of the mixture with the uniform distribution, plus
-    :math:`\alpha / N` times the squared distance of :math:`(\log T, \log a, b)` from temperature
-    scaling. :func:`scipy.optimize.minimize` finds them. The map is the same if the order of the
-    classes is reversed, with the opposite sign of b. With few classes, or if the order carries
-    little information, :class:`AutoCalibrator` usually has a lower log loss.
+    :func:`scipy.optimize.minimize` minimizes the mixture's log loss, plus :math:`\alpha / N` times
+    the squared distance between :math:`(\log T, \log a, b)` and temperature scaling. If the order
+    of the classes is reversed, b changes its sign and the map stays the same. With few classes, or
+    if the order carries little information, :class:`AutoCalibrator` usually has a lower log loss.
 
     References
     ----------
@@ -165,7 +164,8 @@ class OrdinalCalibration(BaseCalibrator):
         U = (U - xp.max(U, axis=1, keepdims=True)) / self.temperature_
         E = xp.exp(xp.clip(U, LOWEST_LOGIT, 0.0))
         below, above = _exclusive_sums(E)
-        # The outermost cut points are infinite: a large number with a finite logarithm.
+        # The outermost cut points are infinite: a 1 avoids a logarithm of 0, INFINITE is added
+        # below.
         ends = np.zeros((2, U.shape[1]))
         ends[0, 0] = ends[1, -1] = 1.0
         first, last = arrays.like(ends[:1], E, E.dtype), arrays.like(ends[1:], E, E.dtype)
@@ -181,17 +181,17 @@ class OrdinalCalibration(BaseCalibrator):
 
 
 def _in_order(columns: Indices, Z: Floats, *_: Any) -> Floats:
-    """Return logits with the columns of the classes from the lowest to the highest."""
+    """Return logits (m, K) with columns from the lowest to the highest class."""
     return _take_columns(arrays.both_columns(Z), columns)
 
 
 def _ranks(columns: Indices, y: Indices) -> Indices:
-    """Return the ranks of class indices: 0 for the lowest class."""
+    """Convert class indices (m,) to ranks (m,), 0 for the lowest class."""
     return np.argsort(columns)[y]
 
 
 def _take_columns(Z: Floats, columns: Indices) -> Floats:
-    """Return columns by their numbers, for arrays of every library and for graphs."""
+    """Return ``Z[:, columns]`` in every array library, and in ONNX graphs."""
     if (columns == np.arange(len(columns))).all():
         return Z
     if isinstance(Z, np.ndarray):
@@ -200,7 +200,7 @@ def _take_columns(Z: Floats, columns: Indices) -> Floats:
 
 
 def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
-    """Return sums of each row over the columns before each column, and after it: (m, K)."""
+    """Sum each row before each column, and after each column: two arrays (m, K)."""
     n_classes = E.shape[1]
     if isinstance(E, np.ndarray):
         before, after = np.zeros_like(E), np.zeros_like(E)
@@ -212,6 +212,6 @@ def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_expit(x: Floats) -> Floats:
-    """Return the logarithm of the logistic function."""
+    """Return ``log(1 / (1 + exp(-x)))`` without overflow."""
     xp = arrays.namespace(x)
     return xp.clip(x, None, 0.0) - xp.log1p(xp.exp(-xp.abs(x)))

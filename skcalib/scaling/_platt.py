@@ -20,7 +20,7 @@ from ._one_vs_rest import FARTHEST, finite_range, fit_maps
 
 
 class PlattScaling(IncreasingMap, BaseCalibrator):
-    r"""Platt scaling: a sigmoid of the margin for each class, then rows that sum to one.
+    r"""Platt scaling: a sigmoid of the margin for each class, then normalized rows.
 
     For each class k a slope :math:`a_k` and an offset :math:`c_k` in
 
@@ -28,16 +28,16 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
         m_k = \log \frac{\mathrm{softmax}(z)_k}{1 - \mathrm{softmax}(z)_k} ,
 
     minimise the log loss of the event :math:`y = k`. Each row is then divided by its sum. Two
-    classes share one sigmoid, of the log-odds :math:`z_1 - z_0`.
+    classes share one sigmoid, for the log-odds :math:`z_1 - z_0`.
 
     Parameters
     ----------
     smooth_targets : bool, default=True
-        Whether to use the targets of [1]_, :math:`(n_1 + 1) / (n_1 + 2)` for the
-        :math:`n_1` rows of the class and :math:`1 / (n_0 + 2)` for the :math:`n_0` other rows,
-        instead of 1 and 0. With these targets an optimum always exists.
+        Whether to use Platt's targets [1]_: :math:`(n_1 + 1) / (n_1 + 2)` for the :math:`n_1` rows
+        in the class and :math:`1 / (n_0 + 2)` for the :math:`n_0` other rows, instead of 1 and 0.
+        With these targets an optimum always exists.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
     n_iter_ : int
         Number of passes over the rows.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -61,17 +61,16 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
         others, so that no optimum exists. The slope is then large but finite. Also if Newton's
         method does not converge.
     UserWarning
-        If a slope is negative by more than three standard errors, so that the order of the
-        rows is reversed, and as for :class:`TemperatureScaling`.
+        If a slope is negative by more than three standard errors, which reverses the order of the
+        rows. Also as :class:`TemperatureScaling`.
 
     Notes
     -----
     Margins that differ from the true log-odds by a factor and a constant become exact. ``fit``
     calls :func:`scipy.optimize.minimize` with a Newton method for all classes at once; each
-    iteration is one pass over the rows, which sums a gradient and a Hessian of two by two for every
-    class. Rows in which a class is masked do not count for the class, nor do margins more than a
-    thousand temperatures from zero on the side of the label: smoothed targets would flatten the
-    slope because of them.
+    iteration is one pass over the rows, which sums one gradient and one 2 x 2 Hessian per class.
+    Rows in which a class is masked do not count for the class. Correct margins beyond a thousand
+    temperatures do not count either: with smoothed targets they would flatten the slope.
 
     References
     ----------
@@ -104,18 +103,18 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         check_flag("smooth_targets", self.smooth_targets)
-        of_margins = rows.map(lambda Z, *_: margins(Z))
-        highest, lowest = of_margins.sum(finite_range, merge=np.maximum)
+        margin_rows = rows.map(lambda Z, *_: margins(Z))
+        highest, lowest = margin_rows.sum(finite_range, merge=np.maximum)
         if max(highest.max(), lowest.max()) > FARTHEST:  # such as -1e9 instead of -inf
             limit = FARTHEST / fit_inverse_temperature(rows).value
-            of_margins = of_margins.map(partial(_without_far, limit))
-            highest, lowest = of_margins.sum(finite_range, merge=np.maximum)
-        # Centred margins: equal margins become zero and get no slope.
-        total, weight = of_margins.sum(_finite_sums)
+            margin_rows = margin_rows.map(partial(_without_far, limit))
+            highest, lowest = margin_rows.sum(finite_range, merge=np.maximum)
+        # Centre the margins, so that equal margins become zero and get no slope.
+        total, weight = margin_rows.sum(_finite_sums)
         centre = np.clip(total / np.maximum(weight, NO_WEIGHT), -lowest, highest)
         centre = np.where(weight > 0, centre, 0)
         sigmoids, solution = fit_maps(
-            of_margins.map(lambda M, *_: M.astype(np.float64) - centre),
+            margin_rows.map(lambda M, *_: M.astype(np.float64) - centre),
             lambda U: [U],
             smooth_targets=self.smooth_targets,
             separator="a threshold",
@@ -123,7 +122,7 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
         )
         _warn_of_reversed_order(sigmoids, solution.x)
         slope, intercept = solution.x.T
-        # A class that is impossible in all rows is improbable elsewhere.
+        # A class that is masked in all calibration rows becomes improbable in other rows.
         unknown = sigmoids.weight <= NO_WEIGHT
         return {
             "coef_": slope,
@@ -139,21 +138,27 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
 
 
 def _finite_sums(M: Floats, _: Indices, w: Floats | None) -> Floats:
-    """Return the sum of the finite margins of each class, and their weight: (2, n_maps)."""
+    """Sum the finite margins per class, and their weights: (2, n_maps)."""
     finite, w = np.isfinite(M), np.ones(len(M)) if w is None else w
     return np.stack([w @ np.where(finite, M, 0), w @ finite])
 
 
 def _without_far(limit: float, M: Floats, y: Indices, *_: Any) -> Floats:
-    """Return margins, infinite if they are beyond a limit on the side of the label."""
+    """Replace correct margins beyond a limit by infinity, so that they do not count.
+
+    Margins ``M`` are (m, n_maps), class indices ``y`` are (m,).
+    """
     wrong = (M > 0) != arrays.is_event(y, M.shape[1])
     return np.where((np.abs(M) <= np.float64(limit)) | wrong, M, np.inf)
 
 
 def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
-    """Return calibrated log-odds of margins, in the precision of the margins."""
+    """Map margins to calibrated log-odds, in the precision of the margins.
+
+    ``M`` is (m, n_maps), ``coef`` and ``intercept`` are (n_maps,).
+    """
     dtype, xp = M.dtype, arrays.namespace(coef)
-    # Large terms may cancel: double precision.
+    # Large terms may cancel and need double precision.
     if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in (coef, intercept)):
         M = arrays.double(M)
     coef, intercept = (arrays.astype(values, M.dtype) for values in (coef, intercept))
@@ -161,7 +166,7 @@ def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
 
 
 def _warn_of_reversed_order(sigmoids: RowSigmoids, theta: Floats) -> None:
-    """Warn of slopes that are negative by more than three standard errors."""
+    """Warn if slopes are negative by more than three standard errors."""
     slope = theta[:, 0]
     if (slope >= 0).all():
         return
@@ -169,7 +174,7 @@ def _warn_of_reversed_order(sigmoids: RowSigmoids, theta: Floats) -> None:
     information = sigmoids.weight * np.maximum(aa - ac**2 / np.maximum(cc, SMALLEST_CURVATURE), 0)
     falling = np.flatnonzero(slope * np.sqrt(information) < -3)
     if falling.size:
-        # Two classes have one sigmoid, of one or of both columns.
+        # With two classes, the one sigmoid may use one column or both.
         first = f", the first for column {falling[0]} of X" if slope.size > 1 else ""
         warn(
             f"The slope of {falling.size} of {slope.size} sigmoids is negative, which reverses the "

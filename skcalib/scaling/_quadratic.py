@@ -1,4 +1,4 @@
-"""Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class."""
+"""Quadratic scaling: a quadratic map of the log-odds for each class."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from skcalib._rows import Floats, Rows, arrays
 
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, finite_range, fit_maps
 
-# Lower bound of the unit of the slope: the log-odds of a class may be nearly equal in all rows.
+# Lower bound of the standard deviation that scales slopes: log-odds may be nearly equal.
 LEAST_SPREAD = 0.1
 
 
 class QuadraticScaling(_OneVsRestScaling):
-    r"""Quadratic scaling: a sigmoid of a quadratic function of the log-odds of each class.
+    r"""Quadratic scaling: a quadratic map of the log-odds for each class.
 
-    With the log-odds x of class k the map is
+    The log-odds x of class k are mapped by
 
     .. math:: \hat p_k = \sigma(a_k + b_k x + c_k x^2), \qquad
         x = \log \frac{q_k}{1 - q_k}, \qquad
@@ -27,25 +27,25 @@ class QuadraticScaling(_OneVsRestScaling):
 
     With c > 0 the function is steeper at large log-odds than at small log-odds. With c = 0 the map
     is Platt scaling, and with a = c = 0 and b = 1 temperature scaling, mixed with the uniform
-    distribution. Parameters minimise the log loss of the event :math:`y = k` plus the penalty of a
-    prior around temperature scaling. Rows are then divided by their sum, and mixed with the uniform
-    distribution. Two classes share one map, for the second class. Tangents replace the function
-    beyond the log-odds of the calibration rows.
+    distribution. The parameters minimise the log loss of the event :math:`y = k` plus a penalty
+    that shrinks them to temperature scaling. Rows are then divided by their sum, and mixed with the
+    uniform distribution. Two classes share one map, for the second class. Beyond the calibration
+    rows' log-odds, tangents replace the function.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Regularization strength: three numbers have independent normal priors around 0 with
-        variance :math:`1 / \alpha`. They are the deviation of the map from x at the centre of the
-        log-odds, s times the deviation of the slope there from 1, and :math:`s^2` times the change
-        of the slope over :math:`\log(2 N + 1)`, the largest log-odds of a mixture of two classes.
-        0 is the plain form of [1]_, which has no optimum for separable rows.
+        Regularization strength: three numbers have independent normal priors around 0 with variance
+        :math:`1 / \alpha`. The first is the map minus x at the centre, the second is s times the
+        slope minus 1 there. The third is :math:`s^2` times the slope's change over
+        :math:`\log(2 N + 1)`, the largest log-odds after mixing. 0 is the plain form [1]_, which
+        has no optimum for separable rows.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
         :math:`1 / (N + 1)`, with N the sum of the weights. ``smoothing=0`` gives the plain map
         exactly.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class QuadraticScaling(_OneVsRestScaling):
     quadratic_ : ndarray of shape (n_classes,), or (1,) for two classes
         The coefficients c of the squares.
     limits_ : ndarray of shape (2, n_classes), or (2, 1) for two classes
-        The least and the largest x of the calibration rows.
+        The smallest and the largest x in the calibration rows.
     temperature_ : float
         The temperature T.
     smoothing_ : float
@@ -66,11 +66,11 @@ class QuadraticScaling(_OneVsRestScaling):
     n_iter_ : int
         Number of passes over the rows.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -90,14 +90,14 @@ class QuadraticScaling(_OneVsRestScaling):
     -----
     :func:`scipy.optimize.minimize` finds the minimum by a Newton method for all classes at once.
 
-    The centre of the log-odds is their mean, weighted by the information :math:`q_k (1 - q_k)`, and
-    s is their standard deviation, but between 0.1 and 1: log-odds on one side of zero, or with
-    little variation, are calibrated as freely as others.
+    The centre is the mean log-odds, weighted by the information :math:`q_k (1 - q_k)`, and s is
+    their standard deviation, clipped to [0.1, 1]. Log-odds on one side of zero, or with little
+    variation, are then calibrated as freely as others.
 
-    The map may decrease at one end of the log-odds, beyond :math:`-b / 2c`. The mixture bounds the
-    log-odds by about :math:`\log(2 N + 1)` and the tangents keep the slope beyond the calibration
-    rows, so that no new row is far along a decreasing branch. Log-odds beyond ±1000, which only
-    ``smoothing=0`` admits, count as ±1000.
+    The map may decrease at one end, beyond :math:`-b / 2c`. The mixture bounds log-odds by about
+    :math:`\log(2 N + 1)`, and tangents keep the slope constant beyond the calibration rows, so that
+    no new row is far along a decreasing branch. Log-odds are clipped to ±1000, which matters only
+    if ``smoothing=0``.
 
     References
     ----------
@@ -126,11 +126,11 @@ class QuadraticScaling(_OneVsRestScaling):
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
         highest, lowest = odds.sum(finite_range, merge=np.maximum)
         limits = np.where(np.isfinite(highest), [-lowest, highest], 0)
-        # In this unit of squares the parameter is the change of the slope.
+        # In this unit the third parameter is the change of the slope.
         unit = 2 * float(np.log1p(2 * max(odds.weight, 1)))
         information, *moments = odds.sum(_information)
         centre, square = moments / np.maximum(information, np.finfo(float).tiny)
-        if self.alpha == 0:  # without a prior its units must not magnify rounding errors
+        if self.alpha == 0:  # without a prior the units must not magnify rounding errors
             centre, square = 0 * centre, 1 + 0 * square
         spread = np.sqrt(np.clip(square - centre**2, LEAST_SPREAD**2, 1))
         prior = Prior(np.stack([spread, 0 * spread, centre], axis=1), self.alpha * np.eye(3))
@@ -152,7 +152,7 @@ class QuadraticScaling(_OneVsRestScaling):
 
 
 def _square(limits: Floats, U: Floats) -> Floats:
-    """Return squares of log-odds, or their tangents beyond the limits (2, n_maps)."""
+    """Return squared log-odds (m, n_maps), or tangents beyond the limits (2, n_maps)."""
     limits = arrays.like(limits, U)
     C = arrays.namespace(U).clip(U, limits[0, ...], limits[1, ...])
     return (2 * U - C) * C
@@ -161,13 +161,16 @@ def _square(limits: Floats, U: Floats) -> Floats:
 def _quadratic_features(
     limits: Floats, unit: float, centre: Floats, spread: Floats, U: Floats
 ) -> list[Floats]:
-    """Return features in units that give all parameters the same prior precision."""
+    """Return features (m, n_maps) in units that equalize the prior precision of all parameters.
+
+    ``limits`` are (2, n_maps); ``centre`` and ``spread`` are (n_maps,).
+    """
     V = (U - centre) / spread
     return [V, _square((limits - centre) / spread, V) / unit]
 
 
 def _information(U: Floats, _: Any, w: Floats | None) -> Floats:
-    """Return sums of ``q = p (1 - p)``, ``q x`` and ``q x^2`` over the rows: (3, n_maps)."""
+    """Sum ``q = p (1 - p)``, ``q x`` and ``q x^2`` over rows: (3, n_maps)."""
     U = U.astype(np.float64, copy=False)
     U = np.where(np.isfinite(U), U, FARTHEST)  # without information
     E = np.exp(-np.abs(U))

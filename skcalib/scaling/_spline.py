@@ -1,4 +1,4 @@
-"""Spline calibration: a natural cubic spline of the log-odds for each class."""
+"""Spline calibration: one natural cubic spline of log-odds per class."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from skcalib.base import IncreasingMap
 from ._one_vs_rest import _OneVsRestScaling
 from ._order_preserving import PRIOR_STRENGTH
 
-# Strengths that are compared, as multiples of the rule.
+# Candidate strengths for alpha="loo".
 ALPHAS = np.array([30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01, 0.003])
 
-# Targets are mixed with the uniform distribution by this share of 1 / (N + 1): enough for rows that
-# a threshold separates, and too little to matter elsewhere.
+# Targets are mixed with 1/2 by TARGET_SHARE / (N + 1), so that separable rows have an optimum.
+# Elsewhere the share is too small to matter.
 TARGET_SHARE = 0.2
 
 
 class SplineCalibration(IncreasingMap, _OneVsRestScaling):
-    r"""Spline calibration: a natural cubic spline of the log-odds of each class.
+    r"""Spline calibration: one natural cubic spline of log-odds per class.
 
     Temperature scaling comes first, mixed with the uniform distribution. A natural cubic spline
     :math:`s_k` maps the log-odds :math:`x_k` of class k,
@@ -34,9 +34,9 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         x_k = \log \frac{q_k}{1 - q_k}, \qquad
         q = (1 - \varepsilon)\, \mathrm{softmax}(z / T) + \varepsilon / K .
 
-    The spline has J equally spaced knots :math:`t_{k1}, \dots, t_{kJ}` and minimises the log loss
-    of the event :math:`y = k` plus a penalty on its roughness, which shrinks it towards a line,
-    that is, towards Platt scaling:
+    The spline has J equally spaced knots :math:`t_{k1}, \dots, t_{kJ}`. It minimises the log loss
+    of the event :math:`y = k` plus a roughness penalty, which shrinks it to a line, that is, to
+    Platt scaling:
 
     .. math:: \frac1N \sum_i w_i\, \ell_i(s_k)
         + \frac{2 \alpha}{N} (t_{kJ} - t_{k1}) \int s_k''(x)^2 dx ,
@@ -48,28 +48,28 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
     Parameters
     ----------
     n_knots : int, default=10
-        Number J of knots, at least 2. 2 gives lines.
+        Number J of knots, at least 2. With 2 splines are lines.
     alpha : "loo" or float, default="loo"
-        Regularization strength. With 1 the slope of the spline has a Brownian motion as prior, with
-        standard deviation 1/2 from the first knot to the last. "loo" takes the strength, among nine
-        from 30 to 0.003, with the least sum of leave-one-out log losses, estimated without refits
-        [3]_, minus the logarithm of a log-normal prior about 1 with a factor of 3 as standard
-        deviation. 0 is no penalty.
+        Regularization strength. With 1 the prior for the slope is a Brownian motion, with standard
+        deviation 1/2 from the first knot to the last. "loo" chooses among nine strengths from 30 to
+        0.003. It minimizes the summed leave-one-out log loss, estimated without refits [3]_, minus
+        a log prior. The prior is log-normal with median 1 and a factor of 3 as standard deviation.
+        0 is no penalty.
     increasing : bool, default=False
-        Whether slopes are nowhere negative: the slope is then a non-negative combination of
-        quadratic B-splines [2]_, and splines keep the order of the log-odds of a class, up to ties.
+        Whether splines are non-decreasing: the slope is then a non-negative combination of
+        quadratic B-splines [2]_, and splines keep the order of log-odds, up to ties.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures. "auto" is
         :math:`1 / (N + 1)`. ``smoothing=0`` gives the plain map exactly, without any mixture.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     knots_ : ndarray of shape (n_classes, n_knots), or (1, n_knots) for two classes
-        The knots, log-odds of each class.
+        The knots, in log-odds.
     values_ : ndarray of the shape of ``knots_``
-        Values of the splines at the knots, calibrated log-odds.
+        Calibrated log-odds at the knots.
     temperature_ : float
         The temperature T.
     smoothing_ : float
@@ -77,18 +77,18 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
     alpha_ : float
         The regularization strength :math:`\alpha`.
     alphas_ : ndarray of shape (n_alphas,)
-        With ``alpha="loo"`` the strengths that were tried, in decreasing order; else empty.
+        Strengths compared by ``alpha="loo"``, in decreasing order; else empty.
     loo_losses_ : ndarray of shape (n_alphas,)
-        Their estimated leave-one-out log losses, of all sigmoids together, given the temperature
-        and the knots.
+        Their estimated leave-one-out log losses, summed over sigmoids, given the temperature and
+        the knots.
     n_iter_ : int
-        Number of passes over the rows, after the fit of the temperature.
+        Number of passes over the rows after the temperature fit.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -100,13 +100,13 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
 
     Notes
     -----
-    The differences from [1]_ are the penalty on the roughness instead of all coefficients, the
-    knots, which leave 2 % of the information :math:`p (1 - p)` on each side, and the choice of the
-    strength by leave-one-out. Targets are 1 and 0, mixed with 1/2 by a share of
-    :math:`0.2 / (N + 1)`, so that separable rows have an optimum.
+    There are three differences from [1]_. The roughness is penalized, not all coefficients. The
+    outer knots leave 2 % of the information :math:`p (1 - p)` on each side. Leave-one-out chooses
+    the strength. Targets are 1 and 0, mixed with 1/2 by a share of :math:`0.2 / (N + 1)`, so that
+    separable rows have an optimum.
 
-    All strengths are tried on counts in 512 cells of the log-odds, which takes one pass. Newton
-    steps of :func:`scipy.optimize.minimize` with the gradient of all rows then correct the fit at
+    All strengths are compared on counts in 512 cells of log-odds, which needs one pass. Newton
+    steps by :func:`scipy.optimize.minimize` with gradients from all rows then correct the fit at
     the chosen strength. With ``increasing`` the strength is chosen without that condition.
 
     References
@@ -182,7 +182,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
             )
         return {
             "knots_": splines.knots(),
-            "values_": splines.values_of(result.x),
+            "values_": splines.knot_values(result.x),
             "alpha_": alpha,
             "alphas_": alphas.copy() if chosen else np.empty(0),
             "loo_losses_": losses / odds.weight if chosen else np.empty(0),

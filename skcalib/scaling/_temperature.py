@@ -1,4 +1,4 @@
-"""Temperature scaling, and its mixture with uncalibrated and uniform probabilities."""
+"""Temperature scaling, alone and mixed with uncalibrated and uniform probabilities."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ LOSSES = Literal["log_loss", "brier"]
 class TemperatureScaling(IncreasingMap, BaseCalibrator):
     r"""Temperature scaling: logits divided by one number.
 
-    Fits the temperature :math:`T > 0` that minimises the log loss of
+    The temperature :math:`T > 0` minimises the log loss of
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(z / T)_k .
 
-    A few hundred rows are enough for this one parameter. The order of the classes in a row, and
-    with it the accuracy, does not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it.
-    The probabilities are then mixed with the uniform distribution,
+    A few hundred rows suffice for this one parameter. The order of the classes within a row does
+    not change, nor does the accuracy. :math:`T > 1` lowers confidence, :math:`T < 1` raises it. The
+    probabilities are then mixed with the uniform distribution,
 
     .. math:: (1 - \varepsilon)\, \hat p(y = k \mid z) + \varepsilon / K ,
 
-    so that the log loss of a row is at most :math:`\log (K / \varepsilon)`.
-    ``smoothing=0`` gives :math:`\mathrm{softmax}(z / T)` exactly.
+    so that a row's log loss is at most :math:`\log (K / \varepsilon)`. ``smoothing=0`` gives
+    :math:`\mathrm{softmax}(z / T)` exactly.
 
     Parameters
     ----------
     smoothing : float or "auto", default="auto"
         The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1. "auto" is
-        :math:`1 / (N + 1)` with N the sum of the weights [2]_. ``smoothing=0`` gives
-        :math:`\mathrm{softmax}(z / T)` exactly, the plain form of [1]_.
+        :math:`1 / (N + 1)` with N the sum of the weights [2]_. ``smoothing=0`` is
+        :math:`\mathrm{softmax}(z / T)` exactly, the plain form [1]_.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``. Needed when ``y`` may lack some of
-        them. By default the sorted labels in ``y``. Give them sorted if probabilities go to
-        scikit-learn's own ``log_loss`` or ``roc_auc_score``, which take columns for sorted.
+        All labels in column order. Needed if ``y`` may lack some labels. By default the sorted
+        labels in ``y``. Sort them if you pass probabilities to ``log_loss`` or ``roc_auc_score`` of
+        scikit-learn, which assume sorted columns.
 
     Attributes
     ----------
@@ -52,21 +52,21 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
     smoothing_ : float
         The share :math:`\varepsilon` of the uniform distribution.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
     ConvergenceWarning
         If no temperature minimises the log loss. For separable rows ``temperature_`` is then the
-        optimum for labels smoothed by :math:`1 / (N + 1)`, for rows no better than chance a million
-        times the mean range of the logits of a row, and for constant logits 1.
+        optimum for labels smoothed by :math:`1 / (N + 1)`. For rows no better than chance it is a
+        million times the mean range of a row's logits, and for constant logits 1.
     UserWarning
-        If ``X`` seems to hold probabilities, if ``y`` lacks classes that ``X`` has columns for, or
-        if weights sum to far less than the number of rows.
+        If ``X`` seems to contain probabilities, if ``y`` lacks a class that has a column in ``X``,
+        or if weights sum to far less than the number of rows.
 
     See Also
     --------
@@ -74,16 +74,15 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
 
     Notes
     -----
-    The log loss is convex in :math:`1 / T`; :func:`scipy.optimize.root_scalar` finds the root of
-    its slope. The answer scales with the logits: :math:`T(c z) = c\, T(z)`.
+    The log loss is convex in :math:`1 / T`; Halley's method finds the zero of its slope. T scales
+    with the logits: :math:`T(c z) = c\, T(z)`.
 
     A few rows with a wrong label and logits of thousands may determine T. ``fit`` concludes this if
-    the log loss exceeds the log loss of one confidence for all predictions. With smoothing, T then
-    minimises the log loss of the mixture, by :func:`scipy.optimize.minimize_scalar` and a root of
-    the slope nearby.
+    one confidence for all predictions has a lower log loss. With smoothing, T then minimises the
+    mixture's log loss: the best of a grid, and the zero of the slope nearby.
 
-    The K of the mixture is the number of classes of the row that are not masked. ``transform``
-    returns logarithms of the mixture, or its log-odds for a single column.
+    In the mixture K counts the unmasked classes of the row. ``transform`` returns logarithms of the
+    mixed probabilities, or log-odds for a single column.
 
     References
     ----------
@@ -139,38 +138,38 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     .. math:: \hat p(y = k \mid z) = \omega_1\, \mathrm{softmax}(z / T)_k
         + \omega_2\, \mathrm{softmax}(z)_k + \omega_3 / K ,
 
-    where the weights :math:`\omega \ge 0` sum to one and minimise the log loss, or the Brier score,
-    of the calibration rows. The order of the classes in a row, and with it the accuracy, does not
-    change. The mixture suits a classifier that is sometimes wrong at any confidence: every single
-    temperature is too high for most rows and too low for some.
+    where the weights :math:`\omega \ge 0` sum to one and minimise the log loss or the Brier score.
+    The order of the classes within a row does not change, nor does the accuracy. The mixture suits
+    a classifier that is sometimes wrong at any confidence: every single temperature is too high for
+    most rows and too low for some.
 
     Parameters
     ----------
     loss : {"log_loss", "brier"}, default="log_loss"
         Loss that the weights minimise. The temperature always minimises the log loss.
     smoothing : float or "auto", default="auto"
-        Share :math:`\varepsilon` of the uniform distribution that is mixed into the result, as for
+        Share :math:`\varepsilon` of the uniform distribution, mixed into the result as in
         :class:`TemperatureScaling`. The share moves from the first two weights to the third. "auto"
-        is :math:`1 / (N + 1)` with N the sum of the weights of the rows. ``smoothing=0`` gives the
-        plain form of [1]_ exactly.
+        is :math:`1 / (N + 1)` with N the sum of the row weights. ``smoothing=0`` is the plain form
+        [1]_ exactly.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     temperature_ : float
         The temperature :math:`T`.
     weights_ : ndarray of shape (3,)
-        The weights :math:`\omega` of scaled, uncalibrated and uniform probabilities, with
+        The weights :math:`\omega` for scaled, uncalibrated and uniform probabilities, including
         ``smoothing``. They sum to one.
     smoothing_ : float
-        The share :math:`\varepsilon`, which the third weight is at least.
+        The share :math:`\varepsilon`, a lower bound of the third weight.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -188,14 +187,14 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     Notes
     -----
     Given T both problems are convex. Newton's method minimises the log loss among positive weights,
-    with steps by :func:`scipy.optimize.nnls`, from probabilities of labels that one pass over the
-    logits computes. The Brier score is quadratic in the weights, and
+    with steps by :func:`scipy.optimize.nnls`. One pass over the logits computes the label
+    probabilities. The Brier score is quadratic in the weights, and
     :func:`scipy.optimize.lsq_linear` minimises it after one pass. In [1]_ the temperature minimises
     the same loss as the weights, which is not convex for the Brier score.
 
-    With a temperature near 1 the first two members are nearly equal, and the division of their
-    weights matters little. ``predict`` takes the class of the largest logit and never changes, even
-    if rounding makes probabilities equal.
+    With a temperature near 1 the first two members are nearly equal, and their separate weights
+    matter little. ``predict`` returns the class with the largest logit, even if rounding makes
+    probabilities equal.
 
     References
     ----------
@@ -258,11 +257,11 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         return arrays.mix_logits(L, float(weights[2]))
 
     def _mix_members(self, weights: Floats, Z: Floats) -> Floats:
-        """Return logits of the mixture of the first two members."""
+        """Mix the first two members by ``weights`` (2,): logits (m, K), or log-odds (m, 1)."""
         xp = arrays.namespace(Z)
         if weights[1] == 0 or weights[0] == 0:
             return Z if weights[1] > 0 else Z / self.temperature_
-        # Differences of the logarithms of two probabilities that are nearly equal are small.
+        # Log-odds near 0 are differences of nearly equal logarithms: use double precision.
         exact = arrays.double(Z) if Z.shape[1] == 1 else Z
         members = [
             S - xp.log(total)[:, None] for S, _, total in _mixture_terms(self.temperature_, exact)
@@ -286,7 +285,7 @@ def _mixture_terms(temperature: float, Z: Floats) -> Iterator[tuple[Floats, Floa
 
 
 def _uniform(Z: Floats) -> Floats:
-    """Return the uniform probability (m,) over the classes that are not masked."""
+    """Return the uniform probability (m,) over the unmasked classes."""
     return 1 / np.count_nonzero(~np.isneginf(arrays.both_columns(Z)), axis=1)
 
 
@@ -304,7 +303,10 @@ def _fit_log_loss(rows: Rows, temperature: float) -> Floats:
 
 
 def _label_probabilities(temperature: float, Z: Floats, y: Indices, *_: Any) -> Floats:
-    """Return label probabilities (m, 3) of the members, divided by the largest of the three."""
+    """Return the three members' label probabilities (m, 3), divided by the largest.
+
+    ``Z`` is (m, K), ``y`` is (m,).
+    """
     i = np.arange(len(y))
     logs = [S[i, y] - np.log(total) for S, _, total in _mixture_terms(temperature, Z)]
     L = np.stack([*logs, np.log(_uniform(Z))], axis=1)
@@ -314,17 +316,17 @@ def _label_probabilities(temperature: float, Z: Floats, y: Indices, *_: Any) -> 
 def _fit_brier_score(rows: Rows, temperature: float) -> Floats:
     """Return the weights (3,) that minimize the Brier score."""
     sums = rows.sum(partial(_products, temperature)) / rows.weight
-    # Scalar products of the differences between probabilities and one-hot labels.
+    # Scalar products between (probabilities minus one-hot labels) of two members.
     sizes, vectors = np.linalg.eigh(sums[:3] - sums[3] - sums[3][:, None] + 1)
     roots = np.sqrt(np.maximum(sizes, 0))[:, None] * vectors.T
     return mixture.least_squares_weights(roots, np.zeros(3))
 
 
 def _products(temperature: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Return summed scalar products of the probabilities of members, and label probabilities.
+    """Sum scalar products between members' probabilities, and their label probabilities.
 
-    The result is (4, 3): a row of scalar products for each member, and a last row with the label
-    probabilities. ``Z`` is (m, K); ``y`` and ``w`` are (m,).
+    The result is (4, 3): one row of scalar products per member, then the label probabilities. ``Z``
+    is (m, K); ``y`` and ``w`` are (m,).
     """
     P, Q = (
         (E / total[:, None]).astype(np.float64, copy=False)

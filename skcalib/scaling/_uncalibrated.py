@@ -1,4 +1,4 @@
-"""The identity as a calibrator: the reference of comparisons, searches and mixtures."""
+"""The identity as a calibrator: a reference in comparisons, searches and mixtures."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from skcalib.base import BaseCalibrator
 
 
 class Uncalibrated(BaseCalibrator):
-    """No calibration, the baseline of searches and mixtures that calibrators have to improve on.
+    """No calibration: the baseline in comparisons, searches and mixtures.
 
     ``transform`` returns its input, and ``predict_proba`` its softmax. Use it as a value in
-    :class:`~sklearn.model_selection.GridSearchCV`, or as a candidate of :class:`AutoCalibrator`.
+    :class:`~sklearn.model_selection.GridSearchCV`, or as a candidate for :class:`AutoCalibrator`.
 
     Parameters
     ----------
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     See Also
     --------

@@ -19,7 +19,7 @@ from skcalib._input.labels import as_labels
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
-from skcalib._optimize.mixture import mixture, mixture_of_log_odds
+from skcalib._optimize.mixture import mixture, mixture_from_log_odds
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, namespace
 from skcalib._scores.columns import margins
 from skcalib._splits import Split, checked_splits, forward_splits, random_splits
@@ -37,84 +37,85 @@ class AutoCalibrator(BaseCalibrator):
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}_k\Bigl(
         b + \log \sum_m \pi_m\, q_m(y \mid z)\Bigr)
 
-    with candidates :math:`q_m`, weights :math:`\pi` on the simplex that minimize the out-of-fold
-    log loss, and for two classes an intercept :math:`b` that corrects the frequency of the event.
-    Candidates of negligible weight are left out, and the others are fitted to all rows.
+    with candidates :math:`q_m` and weights :math:`\pi` on the simplex that minimize the out-of-fold
+    log loss. For two classes an intercept :math:`b` corrects the frequency of the event. Candidates
+    with negligible weight are left out, and the others are fitted to all rows.
 
     Parameters
     ----------
     calibrators : dict of str to calibrator or list of calibrators, default=None
-        The candidates, by name, the simplest first. None stands for the candidates in the Notes.
+        The candidates, by name, the simplest first. None means the candidates in the Notes.
     cv : int, "time", splitter or iterable of splits, default=5
-        How to split the calibration rows. An integer is the number of random folds, or of folds of
-        groups if ``fit`` is given ``groups``. "time" is for rows in time order: five test parts,
-        each with all earlier rows as its training part.
+        How to split the calibration rows. An integer is the number of random folds, which do not
+        split ``groups``. "time" is for rows in time order: five test parts, each with all earlier
+        rows as its training part.
     combine : {"stack", "best"}, default="stack"
-        Whether to mix the candidates, or to take the candidate of lowest out-of-fold log loss.
+        Whether to mix the candidates, or to select the candidate with the lowest out-of-fold log
+        loss.
     ordered : bool, default=False
         Whether the classes have an order, such as grades. With more than 20 classes
         :class:`OrdinalCalibration` is then a candidate. :class:`VectorScaling` and
-        :class:`MatrixScaling` are then candidates from 100 rows per class on.
+        :class:`MatrixScaling` then need 100 rows per class to be candidates.
     order : array-like of shape (n_classes,), default=None
         All labels from the lowest to the highest class, as for :class:`OrdinalCalibration`, with
         ``ordered=True``.
     n_jobs : int, default=None
-        Number of folds that are fitted at once.
+        Number of folds to fit at once.
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None the folds are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     weights_ : dict of str to float
-        The weight :math:`\pi_m` of each candidate, 0 for candidates that are left out.
+        The weights :math:`\pi_m`, 0 for candidates that are left out.
     calibrators_ : dict of str to calibrator
-        The candidates of positive weight, fitted to all rows.
+        The candidates with positive weight, fitted to all rows.
     intercept_ : ndarray of shape (n_classes,)
         The intercept :math:`b`; zero for more than two classes, with ``combine="best"``, or without
         folds.
     cv_log_loss_ : dict of str to float
-        Mean out-of-fold log loss of each candidate in nats; empty without folds. For trees that
-        are left out after the first fold it is the loss on this fold.
+        Mean out-of-fold log losses in nats; empty without folds. For trees that are left out after
+        the first fold it is the loss on this fold.
     cv_log_loss_error_ : dict of str to float
-        Standard errors of ``cv_log_loss_``, of groups if ``fit`` is given ``groups``.
+        Standard errors of ``cv_log_loss_``, by ``groups`` if ``fit`` gets them.
     smoothing_ : float
-        Share of the uniform distribution in the result: :math:`1 / (N + 1)` for N rows, or its
-        square for the default candidates, which are smoothed themselves.
+        Share of the uniform distribution: :math:`1 / (N + 1)` for N rows, or its square for the
+        default candidates, which are smoothed themselves.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
     UserWarning
-        If a candidate fails on a fold, and is left out; if a class has so few rows, or groups, that
-        fewer folds, or none, are possible; if more than 5 per cent of the rows of three or more
-        columns equal another row and ``groups`` are not given; and as for
-        :class:`TemperatureScaling`.
+        If a candidate fails on a fold, and is left out. If a class has too few rows, or groups, for
+        the folds. If ``groups`` are not given, and more than 5 per cent of the rows, with three or
+        more columns, equal another row. Also as :class:`TemperatureScaling`.
 
     See Also
     --------
-    OnlineCalibrator : Weights of fitted calibrators that follow a stream of labels.
+    OnlineCalibrator : Weights for fitted calibrators that follow a stream of labels.
 
     Notes
     -----
     *Candidates* are temperature scaling, the uncalibrated logits and the uniform distribution. Two
-    classes add :class:`SplineCalibration` and :class:`VennAbersCalibration`, so the mixture is one
+    classes add :class:`SplineCalibration` and :class:`VennAbersCalibration`, so the mixture is a
     function of the log-odds. More classes add :class:`OrderPreservingScaling`,
     :class:`VectorScaling`, :class:`MatrixScaling` at three strengths, and trees for up to 20
     classes.
 
-    *Prior.* The weights have a Dirichlet prior of 0.1 rows for each candidate except the uniform
-    distribution, and :math:`\min(K - 1, \max(2, 15 K / N))` rows shared by temperature scaling and
-    the uncalibrated logits, or given to the first of your candidates.
+    *Prior.* The weights have a Dirichlet prior with 0.1 rows for each candidate except the uniform
+    distribution. Temperature scaling and the uncalibrated logits share
+    :math:`\min(K - 1, \max(2, 15 K / N))` more rows, which your first candidate gets if you pass
+    ``calibrators``.
 
-    From 50 000 rows on, weights come from a sample. With Dask, more rows than fit into memory are
-    replaced by a random sample. See :doc:`/guide/default`.
+    From 50 000 rows on, weights come from a sample. With Dask, a random sample replaces more rows
+    than fit into memory. See :doc:`/guide/default`.
 
     References
     ----------
@@ -179,8 +180,8 @@ class AutoCalibrator(BaseCalibrator):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice, except that both are in one fold. A weight of 0 is the
-            row absent.
+            A weight of 2 means the row twice, in the same fold. A weight of 0 means that the row is
+            absent.
         groups : array-like of shape (n_samples,), optional
             Groups of rows. Folds do not split groups.
 
@@ -192,8 +193,8 @@ class AutoCalibrator(BaseCalibrator):
         Raises
         ------
         ValueError
-            For invalid parameters, candidates that are no calibrators, weights that a candidate
-            does not take, and as for other calibrators. The calibrator is then unchanged.
+            If parameters are invalid, a candidate is no calibrator or does not accept weights, and
+            as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         return set_fitted(self, X, rows.classes, self._fit_stack(rows, splits)[0])
@@ -201,12 +202,14 @@ class AutoCalibrator(BaseCalibrator):
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Rows, list[Split] | None]:
-        """Logits, checked rows with their groups, and splits unless ``cv`` is an integer."""
+        """Check the arguments of ``fit``: return logits, rows with groups, and splits.
+
+        Splits are None if ``cv`` is an integer. ``X`` is (n, K), the other arrays are (n,).
+        """
         check_option("combine", self.combine, ["stack", "best"])
         if self.order is not None and not self.ordered:
             raise ValueError(
-                f"order is for ordered=True, got order={self.order!r} with ordered=False. Pass "
-                "both."
+                f"order needs ordered=True, got order={self.order!r} with ordered=False. Pass both."
             )
         is_number, is_time = isinstance(self.cv, Integral), isinstance(self.cv, str)
         if is_number:
@@ -224,7 +227,7 @@ class AutoCalibrator(BaseCalibrator):
         labels = column_or_1d(as_labels(y))
         w = check_weights(sample_weight, len(labels))
         splits = checked_splits(self.cv, X, labels, w, groups=groups)
-        if w is not None:  # checked rows are the rows of positive weight, numbered anew
+        if w is not None:  # checked rows have positive weights, and new numbers
             number = np.cumsum(w > 0) - 1
             splits = [Split(*(number[part[w[part] > 0]] for part in split)) for split in splits]
         return X, rows, splits
@@ -235,20 +238,20 @@ class AutoCalibrator(BaseCalibrator):
     def _fit_stack(
         self, rows: Rows, splits: list[Split] | None
     ) -> tuple[dict[str, Any], list[Fold]]:
-        """Fitted attributes, and the folds if there are any."""
+        """Fit the stack: return the fitted attributes, and the folds, if any."""
         if self.order is not None:
             rows = rows.replace(order=self.order)
         if self.ordered:
             columns_in_order(rows.classes, rows.order)
-        held = rows.in_memory()  # a sample of many rows of Dask
-        candidates, is_default = self._candidates(held), self.calibrators is None
+        local = rows.in_memory()  # a sample if Dask has many rows
+        candidates, is_default = self._candidates(local), self.calibrators is None
         if splits is None and len(candidates) > 1:
-            splits = random_splits(held, int(self.cv), self.random_state)
-        smoothing = 1 / (held.weight + 1)
+            splits = random_splits(local, int(self.cv), self.random_state)
+        smoothing = 1 / (local.weight + 1)
         if is_default:  # all default candidates except the uncalibrated logits are smoothed already
-            smoothing = 1 / (held.weight + 1) ** 2
+            smoothing = 1 / (local.weight + 1) ** 2
         result = stack(
-            held,
+            local,
             candidates,
             splits or [],
             simple=SIMPLE if is_default else (),
@@ -269,7 +272,7 @@ class AutoCalibrator(BaseCalibrator):
         return attributes, result.folds
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
-        """The default candidates, or the checked candidates of the user, by name."""
+        """Return the default candidates, or check the user's candidates, by name."""
         if self.calibrators is None:
             n_classes, ordered = len(rows.classes), self.ordered
             return default_candidates(rows.n_rows, n_classes, masked=rows.masked, ordered=ordered)
@@ -285,7 +288,7 @@ class AutoCalibrator(BaseCalibrator):
             # The default candidates are maps of the log-odds, and so is their mixture.
             M, members = margins(Z), self.calibrators_.values()
             S = xp.stack([output_of(member, calibrated_logits, M) for member in members])
-            L = mixture_of_log_odds(S, weights)
+            L = mixture_from_log_odds(S, weights)
         else:
             Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
@@ -293,9 +296,9 @@ class AutoCalibrator(BaseCalibrator):
         return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
 
     def _summary(self) -> str:
-        """Weights of the mixture, in one line."""
-        kept = sorted(self.weights_.items(), key=lambda item: -item[1])
-        return ", ".join(f"{name}: {weight:.2f}" for name, weight in kept if weight >= 0.005)
+        """Return the mixture weights in one line."""
+        weights = sorted(self.weights_.items(), key=lambda item: -item[1])
+        return ", ".join(f"{name}: {weight:.2f}" for name, weight in weights if weight >= 0.005)
 
     def __str__(self) -> str:
         chosen = f"\n{self._summary()}" if hasattr(self, "weights_") else ""

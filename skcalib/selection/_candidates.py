@@ -1,4 +1,4 @@
-"""Candidates of the default calibrator, and names of calibrators."""
+"""Candidates for the default calibrator, and names for calibrators."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from skcalib.scaling import (
 )
 from skcalib.scaling._uncalibrated import unless_passthrough
 
-# Default candidates that the prior of the weights favors.
+# Default candidates that the weights' prior favors.
 SIMPLE = ("temperature", "uncalibrated")
 
-# Trees are candidates up to this number of classes, since each class needs trees of its own. With
+# Trees are candidates up to this number of classes, since every class needs separate trees. With
 # more classes, ordinal calibration is a candidate if the classes are ordered.
 MOST_CLASSES_OF_TREES = 20
 
-# Matrix scaling is a candidate up to this number of products of a matrix and all logits. A fit
-# takes 10 passes or more, so 10,000 rows of 300 classes take about a minute.
+# Matrix scaling is a candidate up to this number of multiplications per pass. A fit needs 10 passes
+# or more: about a minute for 10,000 rows and 300 classes.
 MATRIX_PRODUCTS = 1e9
 
 
 class Uniform(BaseCalibrator):
-    """Equal probabilities for all classes that are not masked."""
+    """Equal probabilities for all unmasked classes."""
 
     def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
         return {}
@@ -58,17 +58,17 @@ def default_candidates(
         "uniform": Uniform(),
     }
     if n_classes == 2:
-        # Maps of one number, so that their mixture is one function of one number.
+        # Maps of the log-odds, so that their mixture is a function of the log-odds.
         candidates["spline"] = SplineCalibration()
-        # A step function depends on the order of the rows. Probabilities of large logits round to
-        # 1, where their order is lost, so temperature scaling comes first.
+        # Temperature scaling comes first: probabilities of large logits round to 1, and a step
+        # function needs their order.
         candidates["Venn-Abers"] = make_pipeline(TemperatureScaling(), VennAbersCalibration())
         return candidates
     candidates["order-preserving"] = OrderPreservingScaling()
     rows_per_class = 2  # since a class has two parameters in vector scaling
     if ordered and n_classes > MOST_CLASSES_OF_TREES:
         candidates["ordinal"] = OrdinalCalibration()
-        # With few rows per class, the order helps more than parameters of single classes.
+        # With few rows per class, the order helps more than separate parameters per class.
         rows_per_class = 100
     if n_rows >= rows_per_class * n_classes:
         takes_matrix = not masked and n_rows * n_classes**2 < MATRIX_PRODUCTS
@@ -86,8 +86,8 @@ def default_candidates(
 
 
 def by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Calibrators by name: the class, or the repr if several calibrators have one class."""
-    # A pipeline is a sequence of its steps, and a string a sequence of its letters.
+    """Name calibrators by class, or by repr if several have one class. Mappings keep names."""
+    # Refuse a pipeline, which is a sequence of steps, and a string, a sequence of letters.
     if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
         raise ValueError(
             f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
@@ -114,7 +114,7 @@ def by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 
 
 def taking_masked(calibrators: dict[str, Any]) -> dict[str, Any]:
-    """Calibrators that take masked classes; a warning names the others."""
+    """Return the calibrators that accept masked classes, and warn of the others."""
     taking = {name: c for name, c in calibrators.items() if getattr(c, "_takes_masked", True)}
     if not taking:
         refuse_masked(next(iter(calibrators.values())))

@@ -1,4 +1,4 @@
-"""Stacking: candidates are weighted by cross-validation and fitted to all rows."""
+"""Stacking: weight candidates by cross-validation, and fit them to all rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from skcalib._warnings import (
 from skcalib.meta._estimator_calibration import EstimatorCalibration
 
 # Candidates with a smaller weight are left out. With more than two classes the limit is larger,
-# because each candidate takes a pass over the logits of all classes. Simple candidates and the
-# uniform distribution take little time, and protect against overconfident flexible ones.
+# because each candidate needs a pass over all logits. The smaller limit applies to simple
+# candidates and the uniform distribution: they need little time, and protect against overconfident
+# flexible candidates.
 NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
 
-# Pseudo-rows of each candidate in the prior of the weights.
-EACH = 0.1
+# Pseudo-rows per candidate in the prior of the weights.
+PSEUDO_ROWS = 0.1
 
 
 class Fits(NamedTuple):
@@ -42,20 +43,20 @@ class Fits(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Candidates fitted to the training part of a split, and evaluated on its test part."""
+    """Candidates fitted to the training part of a split, and predictions for the test part."""
 
     test: Indices  #: numbers of the test rows
     fitted: dict[str, Any]
-    Q: dict[str, Floats]  #: probabilities (n_test,) of the labels
+    Q: dict[str, Floats]  #: label probabilities (n_test,)
     errors: dict[str, Exception]
 
 
 class Stack(NamedTuple):
-    """A mixture of calibrators, and its cross-validation."""
+    """Mixture of calibrators, and its cross-validation."""
 
-    weights: dict[str, float]  #: of all candidates, 0 if left out
-    fitted: dict[str, Any]  #: candidates of positive weight, fitted to all rows
-    intercept: Floats  #: (K,), added to the logarithms of the mixture
+    weights: dict[str, float]  #: by candidate, 0 if left out
+    fitted: dict[str, Any]  #: candidates with positive weight, fitted to all rows
+    intercept: Floats  #: (K,), added to the mixture's log-probabilities
     losses: dict[str, float]  #: mean out-of-fold log losses
     errors: dict[str, float]  #: standard errors of the losses
     folds: list[Fold]
@@ -72,11 +73,11 @@ def stack(
     screen: bool = False,
     n_jobs: int | None = None,
 ) -> Stack:
-    """Fit candidates, and mix them with the weights of lowest out-of-fold log loss.
+    """Fit candidates, and find the mixture weights that minimize the out-of-fold log loss.
 
-    Each probability is mixed with a share ``smoothing`` of the uniform distribution. The prior of
-    the weights favors the ``simple`` candidates, or the first one. ``combine="best"`` selects a
-    single candidate. With ``screen`` the first fold decides whether classifiers are fitted on the
+    The uniform distribution is mixed into all candidates with a share ``smoothing``. The prior of
+    the weights favors the ``simple`` candidates, or the first candidate. ``combine="best"`` selects
+    a single candidate. With ``screen`` the first fold decides whether classifiers are fitted on the
     other folds.
     """
     intercept: Floats = np.zeros(len(rows.classes))
@@ -86,15 +87,15 @@ def stack(
         weights = {name: float(name == simplest) for name in candidates}
         return Stack(weights, fitted, intercept, {}, {}, [])
 
-    # Fit the candidates to each training part; predict the labels of its test part.
+    # Fit the candidates to each training part; predict the labels in the test part.
     folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
 
-    # A row in several test sets shares its weight among them.
+    # A row in several test sets divides its weight among them.
     test = np.concatenate([split.test for split in splits])
     w = (np.ones(len(test)) if rows.w is None else rows.w[test]) / np.bincount(test)[test]
     losses, errors = candidate_losses(folds, w, test if rows.groups is None else rows.groups[test])
 
-    # Find the weights of the candidates that all folds have.
+    # Weigh the candidates that were fitted on all folds.
     names = list(folds[-1].Q)
     if combine == "best":
         best = min(names, key=losses.__getitem__)
@@ -107,16 +108,16 @@ def stack(
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
         best_weights = without_negligible(lowest_loss(Q, w, prior), smallest)
         weights = dict.fromkeys(losses, 0.0) | dict(zip(names, best_weights.tolist(), strict=True))
-        # Correct the frequency of the event: mixtures of steps and of maps without an intercept
-        # predict too many rare events.
+        # Correct the frequency of the event: step functions, and maps without an intercept, predict
+        # too many rare events.
         if two_classes:
             y, p_label = rows.y[test], Q @ best_weights
             p_other = np.maximum(1 - p_label, smoothing / 2)
             P = np.where(y[:, None] == [0, 1], p_label[:, None], p_other[:, None])
             intercept = fit_intercept(np.log(P), y, w)
 
-    kept = {name: candidates[name] for name in names if weights[name] > 0}
-    return Stack(weights, fit_to_all_rows(kept, rows), intercept, losses, errors, folds)
+    weighted = {name: candidates[name] for name in names if weights[name] > 0}
+    return Stack(weights, fit_to_all_rows(weighted, rows), intercept, losses, errors, folds)
 
 
 def fit_folds(
@@ -128,7 +129,10 @@ def fit_folds(
     screen: bool,
     n_jobs: int | None,
 ) -> list[Fold]:
-    """Folds with the candidates that fit on all of them; a warning names the others."""
+    """Fit candidates to the training part of each split, and warn of candidates that fail.
+
+    Candidates that fail on a fold are left out of all folds.
+    """
     folds: list[Fold] = []
     rest = candidates
     if screen:
@@ -149,7 +153,10 @@ def fit_folds(
 
 
 def fit_fold(rows: Rows, candidates: Mapping[str, Any], split: Split, smoothing: float) -> Fold:
-    """Candidates fitted to the training part, and probabilities of the labels of the test part."""
+    """Fit candidates to the training part of a split, and predict the labels in the test part.
+
+    Label probabilities are mixed with a share ``smoothing`` of the uniform distribution.
+    """
     test = rows.take(split.test)
     n_classes = np.count_nonzero(arrays.both_columns(test.X) > -np.inf, axis=1)  # not masked
     fitted, _, errors = fit_all(candidates, rows.take(split.train))
@@ -166,7 +173,7 @@ def fit_fold(rows: Rows, candidates: Mapping[str, Any], split: Split, smoothing:
 
 
 def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
-    """Candidates fitted to the same rows."""
+    """Fit candidates to the same rows, and record their warnings and errors."""
     fits = Fits({}, {}, {})
     for name, candidate in candidates.items():
         try:
@@ -178,7 +185,7 @@ def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
 
 
 def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
-    """Fitted candidates, with one warning for equal warnings of several candidates."""
+    """Fit candidates to all rows. Equal warnings by several candidates are given once."""
     fitted, messages, errors = fit_all(candidates, rows)
     for name, error in errors.items():
         error.add_note(f"Candidate {name!r} failed on all rows.")
@@ -190,11 +197,11 @@ def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]
 def without_useless_trees(
     candidates: Mapping[str, Any], fold: Fold, w: Floats | None
 ) -> dict[str, Any]:
-    """Return candidates without classifiers, unless classifiers lower the log loss of one fold.
+    """Leave out classifiers unless they lower the mixture's log loss on one fold.
 
-    Classifiers such as trees take most of the time. They must lower the log loss of the mixture by
-    0.05 per cent, and by a sum of one nat, which useless trees rarely do by chance. ``w`` are
-    weights of the test rows or None. Folds with fewer than 500 test rows are no evidence.
+    Classifiers such as trees take most of the time. They must lower the log loss by 0.05 per cent,
+    and by one nat in total, which useless trees rarely do by chance. ``w`` are the test rows'
+    weights (n_test,) or None. Folds with fewer than 500 test rows are no evidence.
     """
     others = {name: c for name, c in candidates.items() if not isinstance(c, EstimatorCalibration)}
     if len(fold.test) < 500 or len(others) == len(candidates):
@@ -214,9 +221,9 @@ def without_useless_trees(
 def candidate_losses(
     folds: Sequence[Fold], w: Floats, groups: Array
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Mean log losses on the test rows, and their standard errors, by candidate.
+    """Average log losses on the test rows, with standard errors, by candidate.
 
-    ``w`` and ``groups`` are weights and groups of the test rows of all folds. Losses in one group
+    ``w`` and ``groups`` (n_test,) are the weights and groups of all test rows. Losses in one group
     depend on one another, as do several losses of one row.
     """
     group = np.unique(groups, return_inverse=True)[1]
@@ -235,14 +242,14 @@ def candidate_losses(
 def pseudo_rows(
     Q: Floats, w: Floats | None, names: Sequence[str], simple: Sequence[str], n_classes: int
 ) -> Floats:
-    r"""Pseudo-rows (M,) of the prior, given probabilities (n, M) of the labels.
+    r"""Return the prior's pseudo-rows (M,) for label probabilities ``Q`` (n, M).
 
-    Every candidate except the uniform distribution has EACH, so that few rows, which cannot tell
-    candidates apart, mix all of them. The simple candidates share
-    :math:`\min(K - 1, \max(2, 15 K / N))` more, for K classes and N rows, in proportion to their
+    Every candidate except the uniform distribution gets PSEUDO_ROWS, so that few rows, which cannot
+    tell candidates apart, mix them all. The ``simple`` candidates share
+    :math:`\min(K - 1, \max(2, 15 K / N))` more, with N the total weight, in proportion to their
     likelihoods. The numbers were chosen on 40 data sets with up to 520 rows.
     """
-    prior = np.where(np.array(names) == "uniform", 0.0, EACH)
+    prior = np.where(np.array(names) == "uniform", 0.0, PSEUDO_ROWS)
     favored = np.isin(names, simple)
     if favored.any():
         total = float(len(Q) if w is None else w.sum())
@@ -252,7 +259,10 @@ def pseudo_rows(
 
 
 def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
-    """Weights (M,) of the mixture of lowest log loss, given probabilities (n, M) of the labels."""
+    """Return the mixture weights (M,) that minimize the log loss.
+
+    ``Q`` are label probabilities (n, M), ``w`` is (n,), ``prior`` are pseudo-rows (M,).
+    """
     Q = Q / Q.max(axis=1, keepdims=True)
     loss = MixtureLoss(Rows(Q, None, w), prior)
     start = np.full(Q.shape[1], 1 / Q.shape[1])
@@ -261,18 +271,19 @@ def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
 
 
 def without_negligible(weights: Floats, smallest: ArrayLike = NEGLIGIBLE) -> Floats:
-    """Return weights (M,) that sum to one, with zero in place of the small weights."""
+    """Replace small weights (M,) by zero, and normalize the others."""
     large = np.where(weights < np.minimum(smallest, weights.max()), 0, weights)
     normalized: Floats = large / large.sum()
     return normalized
 
 
 def held_out_mixture(rows: Rows, folds: Sequence[Fold], weights: Mapping[str, float]) -> Floats:
-    """Log-probabilities (n_test, K) of the mixture for the test rows of all folds."""
-    kept = {name: weight for name, weight in weights.items() if weight > 0}
+    """Predict log-probabilities (n_test, K) for all test rows by the mixture in each fold."""
+    positive = {name: weight for name, weight in weights.items() if weight > 0}
     L = []
     for fold in folds:
         Z = rows.X[fold.test]
-        parts = [log_probabilities(fold.fitted[name], Z, rows.classes) for name in kept]
-        L.append(mixture(np.stack(parts).astype(np.float64), np.array([*kept.values()])))
+        parts = [log_probabilities(fold.fitted[name], Z, rows.classes) for name in positive]
+        member_weights = np.array([*positive.values()])
+        L.append(mixture(np.stack(parts).astype(np.float64), member_weights))
     return np.concatenate(L)

@@ -7,7 +7,7 @@ from scipy.special import logit
 from sklearn.base import clone
 
 from skcalib import VennAbersCalibration
-from skcalib._scores.columns import coupled, pairs_of
+from skcalib._scores.columns import class_pairs, coupled
 from skcalib._scores.isotonic import merged
 from skcalib.datasets import make_logits
 
@@ -135,6 +135,7 @@ def test_one_vs_one_is_a_predictor_of_each_pair():
     np.testing.assert_allclose(c.predict_proba(Z), expected)
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_many_pairs_and_pairs_without_rows(monkeypatch):
     Z, y = make_logits(300, 4, random_state=0)
     rows = Z[y < 2], y[y < 2]
@@ -157,7 +158,7 @@ def test_a_masked_class_is_no_class_of_a_pair(gone):
     P, interval = c.predict_proba(rows), c.predict_interval(rows)
     some = (c.pairs_ != gone).all(axis=1)
     r = merged(*c.predict_interval(Z[:20])[:, some].T, "log_loss")
-    expected = coupled(r.T, pairs_of(3), np.zeros((20, 3), bool))
+    expected = coupled(r.T, class_pairs(3), np.zeros((20, 3), bool))
     np.testing.assert_allclose(P[:, rest], expected / expected.sum(axis=1, keepdims=True))
     assert (P[:, gone] == 0).all()
     assert (interval[:, c.pairs_[:, 1] == gone] == 0).all()

@@ -334,6 +334,7 @@ def test_test_rows_are_as_wide_as_the_others(wide):
         compare_calibrators(fit, y, calibrators=[Weighable()], test=(test, y))
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_training_rows_need_two_classes_with_weight(rows):
     logits, y = rows
     args = {"calibrators": [Weighable()]}

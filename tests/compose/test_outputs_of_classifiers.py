@@ -133,7 +133,7 @@ def test_missing_classes_are_named(ensemble):
 
 
 def test_numbers_that_are_not_finite_match_the_classifier():
-    message = r"^predict_proba of Own must give finite numbers, got .* the first in row 0\. Check"
+    message = r"^predict_proba of Own must return finite numbers, got .* the first in row 0\. Check"
     for over in (CalibratedClassifier(Own("gaps")), LogitTransformer(Own("gaps"))):
         with pytest.raises(ValueError, match=message):
             over.fit(X2, Y2)
@@ -358,7 +358,7 @@ def test_passthrough_of_several_labels():
 def test_classifiers_of_several_labels_refuse_a_single_label(kind):
     model = CalibratedClassifier(kind(LogisticRegression()))
     for y, shape in ((Y3 > 0, r"\(.*,\)"), (Y3[:, None] > 0, r"\(.*, 1\)")):
-        message = f"^{kind.__name__} takes several labels per row, got y of shape {shape}. Pass the"
+        message = f"^{kind.__name__} needs several labels per row, got y of shape {shape}. Pass the"
         with pytest.raises(ValueError, match=message):
             model.fit(X3, y)
 

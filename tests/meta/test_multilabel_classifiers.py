@@ -169,8 +169,8 @@ def test_search_over_calibrators():
 SEVERAL = CalibratedClassifier(NAIVE)
 OF_THREE = FrozenEstimator(clone(NAIVE).fit(X, Y[:, :3]))
 BAD = {
-    "one label per row": (CalibratedClassifier(LINEAR), Y, "takes one .* OneVsRestClassifier"),
-    "sparse": (LogitTransformer(LINEAR), sp.csr_array(Y), "takes one label per row"),
+    "one label per row": (CalibratedClassifier(LINEAR), Y, "one label .* OneVsRestClassifier"),
+    "sparse": (LogitTransformer(LINEAR), sp.csr_array(Y), "one label per row"),
     "one hot": (CalibratedClassifier(LINEAR), np.eye(4)[Y.argmax(1)], r"y.argmax\(axis=1\)"),
     "counts": (SEVERAL, 2 * Y, "zeros and ones only, got 2"),
     "length": (SEVERAL, Y[:9], "inconsistent numbers of samples"),

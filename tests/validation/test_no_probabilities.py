@@ -64,7 +64,7 @@ def test_negative_probabilities_of_a_classifier_are_refused(calibrated):
             return proba
 
     X = np.log(P)
-    with pytest.raises(ValueError, match=r"must give probabilities, got a minimum of -0.05"):
+    with pytest.raises(ValueError, match=r"got a minimum of -0.05"):
         calibrated(Negative(), cv=2, response_method="predict_proba").fit(X, Y)
     Negative.error = 1e-17
     calibrated(Negative(), cv=2, response_method="predict_proba").fit(X, Y)
