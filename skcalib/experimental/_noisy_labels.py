@@ -16,11 +16,11 @@ from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, r
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import TemperatureScaling
 
-# Rows of a matrix sum to one to this precision; with a larger condition number it is singular.
+# Precision to which rows of a matrix sum to one, and condition number above which it is singular.
 ROW_SUM_ERROR, SINGULAR = 1e-3, 1e6
 
-# With fewer rows for each entry of the matrix, a single share of wrong labels is estimated. With
-# more rows, each row of the matrix is shrunk towards this share by this number of pseudo-rows.
+# With fewer rows per entry of the matrix, only one share of wrong labels is estimated. With more
+# rows, this number of pseudo-rows shrinks each row of the matrix towards that share.
 ROWS_PER_ENTRY, PSEUDO_ROWS = 30, 1.0
 
 # Total number of pseudo-rows that shrink the calibrator towards the uncalibrated probabilities.
@@ -29,17 +29,17 @@ PRIOR_ROWS = 10.0
 # Initial share of wrong labels.
 FIRST_NOISE = 0.2
 
-# The fit ends if an iteration changes no posterior by more than the first number, or after this
-# many fits. It has converged if the last change is below the third number, the error of logits.
+# The fit ends if no posterior changes by more than TOLERANCE, or after MAX_ITERATIONS fits. It has
+# converged if the last change is at most LARGEST_CHANGE, the error of the inner fits.
 TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
-# The fit also ends after this many extrapolations without progress, before and after convergence.
-PATIENCE, LESS_PATIENCE = 10, 3
+# Extrapolations without progress after which the fit ends, before and after convergence.
+PATIENCE, PATIENCE_AFTER = 10, 3
 
-# Copies of rows with a smaller share are left out.
-LEAST_SHARE = 1e-12
+# Copies of rows with a smaller share would not change the fit, and are dropped.
+MIN_SHARE = 1e-12
 
-# Largest number of logits in all copies, which need 4 gigabytes.
+# Largest number of logits in all copies: 4 gigabytes.
 LARGEST_COPIES = 5 * 10**8
 
 # Longest extrapolation, in plain iterations.
@@ -50,7 +50,7 @@ class NoisyLabelCalibration(BaseCalibrator):
     r"""Calibration with labels that are wrong in some rows.
 
     The label :math:`\tilde y` of a row of class :math:`k` is :math:`j` with probability
-    :math:`Q_{kj}`, independent of the logits. The calibrator gives probabilities
+    :math:`Q_{kj}`, independent of the logits. The calibrator predicts the probability
     :math:`\hat p(z)` of the true class. The fit minimizes the log loss of the observed labels [1]_,
 
     .. math:: -\sum_i w_i \log \sum_k \hat p_k(z_i)\, Q_{k \tilde y_i} .
@@ -63,8 +63,8 @@ class NoisyLabelCalibration(BaseCalibrator):
     noise_matrix : array-like of shape (n_classes, n_classes), default=None
         The matrix :math:`Q`: a row for each true class, a column for each label, in the order of
         ``classes_``. Rows sum to one. None estimates the matrix together with the calibrator. With
-        fewer than :math:`30 K^2` rows for K classes the estimate is one share of wrong labels,
-        divided evenly among the other labels.
+        fewer than :math:`30 K^2` rows for K classes, a single share of wrong labels is estimated,
+        and divided evenly among the other labels.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -73,7 +73,7 @@ class NoisyLabelCalibration(BaseCalibrator):
     calibrator_ : calibrator
         The fitted calibrator.
     noise_matrix_ : ndarray of shape (n_classes, n_classes)
-        The matrix :math:`Q`, given or estimated.
+        The matrix :math:`Q`, passed or estimated.
     n_iter_ : int
         Number of fits of the calibrator.
     classes_ : ndarray of shape (n_classes,)
@@ -92,7 +92,7 @@ class NoisyLabelCalibration(BaseCalibrator):
 
     See Also
     --------
-    PriorShift : Other class priors, with labels that are right.
+    PriorShift : Other class priors, with correct labels.
 
     Notes
     -----
@@ -105,8 +105,7 @@ class NoisyLabelCalibration(BaseCalibrator):
     labelled twice.
 
     ``fit`` raises a ValueError for an invalid or singular matrix, for a calibrator with folds, and
-    for copies of over 4 gigabytes. Dask collections of
-    more than a million rows are represented by a random sample.
+    if the copies need over 4 gigabytes. Dask collections with more than a million rows are sampled.
 
     References
     ----------
@@ -161,14 +160,12 @@ class NoisyLabelCalibration(BaseCalibrator):
         check_order(calibrator, rows.classes)
         if makes_folds(calibrator):
             raise ValueError(
-                "calibrator must be one without folds, which would divide copies of a row, got "
-                f"{type(calibrator).__name__}. Pass one such as VectorScaling()."
+                "calibrator must have no folds, which would divide the copies of a row, got "
+                f"{type(calibrator).__name__}. Pass a calibrator such as VectorScaling()."
             )
         rows = rows.in_memory()
-        held = Rows(
-            _subtract_maxima(rows.X.astype(np.float64)), rows.y, rows.w, classes=rows.classes
-        )
-        em = _Iteration(calibrator, held, Q)
+        Z = _subtract_maxima(rows.X.astype(np.float64))
+        em = _Iteration(calibrator, Rows(Z, rows.y, rows.w, classes=rows.classes), Q)
         state, n_iter = _fixed_point(em)
         give([("", state.messages)])
         return {"calibrator_": state.calibrator, "noise_matrix_": state.Q, "n_iter_": n_iter}
@@ -180,12 +177,12 @@ class NoisyLabelCalibration(BaseCalibrator):
 
 
 def _subtract_maxima(Z: Floats) -> Floats:
-    """Logits minus the maximum of their row, to avoid large constants; log-odds unchanged."""
+    """Subtract the maximum of each row from logits (n, K), so that no constant is large."""
     return Z - namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
 
 
 def _check_noise_matrix(matrix: Any, K: int) -> Floats:
-    """The noise matrix that was passed, with rows that sum to one."""
+    """Return the noise matrix (K, K) with rows that sum to one, or raise a ValueError."""
     Q = np.asarray(matrix)
     condition, got = "", f"an array of shape {Q.shape} of {Q.dtype}"
     if Q.shape != (K, K) or Q.dtype.kind not in "iuf":
@@ -209,7 +206,7 @@ def _check_noise_matrix(matrix: Any, K: int) -> Floats:
 
 
 class _State(NamedTuple):
-    """A fit, the log-probabilities (n, K) of class and label together, and the observed loss."""
+    """Fit, joint log-probabilities (n, K) of class and observed label, and the observed loss."""
 
     calibrator: Any
     Q: Floats
@@ -219,14 +216,14 @@ class _State(NamedTuple):
 
 
 class _Iteration(NamedTuple):
-    """An iteration of EM, from scores ``S`` (n, K): their softmax is the posterior."""
+    """Iteration of EM, from scores ``S`` (n, K): their softmax is the posterior."""
 
     calibrator: Any
     rows: Rows
     noise_matrix: Floats | None
 
     def start(self) -> Floats:
-        """Scores by the uncalibrated logits, and the matrix that was passed or symmetric noise."""
+        """Return scores (n, K) from uncalibrated logits and the matrix, or symmetric noise."""
         L = log_softmax(both_columns(self.rows.X))
         Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.noise_matrix is None else self.noise_matrix
         return L + np.log(np.maximum(Q, TINY)).T[self.rows.y]
@@ -237,11 +234,11 @@ class _Iteration(NamedTuple):
         P = np.exp(log_softmax(S))
         uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64)))
         share = P + uncalibrated * PRIOR_ROWS / w.sum()
-        i, k = np.nonzero(share > LEAST_SHARE)
+        i, k = np.nonzero(share > MIN_SHARE)
         if len(i) * S.shape[1] > LARGEST_COPIES:
             raise ValueError(
-                "Copies of rows, one for each class they may have, must have at most "
-                f"{LARGEST_COPIES:g} logits in all, got {len(i)} of {len(S)} rows with "
+                "Copies of rows, one for each possible class, must have at most "
+                f"{LARGEST_COPIES:g} logits in total, got {len(i)} copies of {len(S)} rows with "
                 f"{S.shape[1]} classes. Fit to fewer rows."
             )
         copies = Rows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
@@ -261,29 +258,29 @@ class _Iteration(NamedTuple):
 
 
 def _symmetric(wrong: float, K: int) -> Floats:
-    """The noise matrix with equal shares of wrong labels for all classes and labels."""
+    """Return the noise matrix (K, K) with the same share of wrong labels for all classes."""
     Q: Floats = np.where(np.eye(K) > 0, 1 - wrong, wrong / (K - 1))
     return Q
 
 
 def _fixed_point(em: _Iteration) -> tuple[_State, int]:
-    """The state that an iteration does not change, and the number of iterations.
+    """Iterate EM to a fixed point, and return its state and the number of iterations.
 
-    Two iterations are followed by an extrapolation, unless it raises the loss by more than a nat.
+    An extrapolation follows every two iterations, unless it raises the loss by more than a nat.
     """
-    before, n, least, since = em(em.start()), 1, np.inf, 0
+    before, n, smallest, since = em(em.start()), 1, np.inf, 0
     while True:
         first = em(before.S)
         second = em(first.S)
         n += 2
         P, R = (np.exp(log_softmax(state.S)) for state in (first, second))
         moved = float(np.abs(R - P).max())
-        least, since = min(least, moved), 0 if moved < least else since + 1
-        # Trees never repeat themselves to the last digit.
-        stuck = since >= (PATIENCE if moved > LARGEST_CHANGE else LESS_PATIENCE)
+        smallest, since = min(smallest, moved), 0 if moved < smallest else since + 1
+        # Fits of trees never agree to the last digit, so the tolerance alone would not end them.
+        stuck = since >= (PATIENCE if moved > LARGEST_CHANGE else PATIENCE_AFTER)
         if n >= MAX_ITERATIONS or moved < TOLERANCE or stuck:
             break
-        seen = np.isfinite(second.S)  # without masked classes
+        seen = np.isfinite(second.S)  # masked classes have no step
         step = np.where(seen, first.S, 0) - np.where(seen, before.S, 0)
         change = np.where(seen, second.S, 0) - np.where(seen, first.S, 0) - step
         size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), TINY))
@@ -293,7 +290,7 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         before = far if far.loss < second.loss + 1 else second
     if moved > LARGEST_CHANGE:
         warn(
-            f"The fit to noisy labels did not converge in {n} fits of the calibrator. Give "
+            f"The fit to noisy labels did not converge in {n} fits of the calibrator. Pass "
             "noise_matrix, or choose a calibrator with fewer parameters.",
             NotConvergedWarning,
         )

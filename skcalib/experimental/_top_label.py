@@ -29,49 +29,49 @@ from skcalib.base import BaseCalibrator
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._platt import log_odds
 
-# The classes of the inner calibrators: whether the top label is the label.
+# Classes of the inner calibrators: 1 if the top label is the label.
 WRONG_OR_RIGHT = np.arange(2)
 
 
 class TopLabelCalibration(BaseCalibrator):
     r"""Top-label calibration: a binary calibrator of the confidence for each predicted class.
 
-    The top label of a row is the class :math:`t` of its largest logit, and the margin
-    :math:`m = \log(p_t / (1 - p_t))` its log-odds, with :math:`p = \mathrm{softmax}(z)`. The rows
-    with the same top label have a binary calibrator :math:`g_t` of their own, fitted to the event
-    that the label is the top label, so that the confidence
+    The top label :math:`t` of a row is the class with the largest logit. Its log-odds are the
+    margin :math:`m = \log(p_t / (1 - p_t))`, with :math:`p = \mathrm{softmax}(z)`. For each top
+    label a binary calibrator :math:`g_t` is fitted to the event that the top label is right. The
+    confidence
 
     .. math:: \hat p_t = h_t(m), \qquad
         h_t = \frac{n_t\, g_t + s\, g}{n_t + s} ,
 
-    is the frequency of right predictions among rows with this top label and this confidence.
-    :math:`n_t` is the weight of the calibration rows of the class, :math:`g` the pooled calibrator
-    of the margins of all rows, and :math:`s` the ``shrinkage``. The rest is divided among the other
-    classes in proportion to their probabilities,
+    is then the frequency of correct predictions among rows with this top label and this confidence.
+    :math:`n_t` is the weight of the calibration rows with top label t, :math:`g` the pooled
+    calibrator for the margins of all rows, and :math:`s` the ``shrinkage``. The remaining
+    probability is divided among the other classes in proportion to their probabilities,
 
     .. math:: \hat p_k = (1 - \hat p_t) \frac{p_k}{1 - p_t} , \qquad k \ne t .
 
     Parameters
     ----------
     calibrator : calibrator, default=None
-        A binary calibrator. Clones are fitted to the margins as one column of log-odds and to
-        labels that are 1 for right predictions and 0 for wrong predictions. None means
-        :class:`PlattScaling`; [1]_ has ``HistogramBinning(strategy="quantile")``.
+        A binary calibrator. Clones are fitted to the margins as one column of log-odds, with labels
+        1 for correct and 0 for wrong predictions. None means :class:`PlattScaling`; [1]_ uses
+        ``HistogramBinning(strategy="quantile")``.
     shrinkage : float, default=20.0
-        Weight of the pooled calibrator, in rows. With 0 each class has its own calibrator alone,
-        unless it has none.
+        Weight of the pooled calibrator, in rows. 0 does not use the pooled calibrator, except for
+        classes without a calibrator.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     calibrators_ : list of calibrators
-        The calibrator :math:`g_t` of each class. A class has the pooled calibrator if it was never
-        predicted, or if its predictions in the calibration rows are all right or all wrong.
+        The calibrator :math:`g_t` for each class. It is the pooled calibrator if the class was
+        never predicted, or if its predictions in the calibration rows are all correct or all wrong.
     pooled_calibrator_ : calibrator
-        The calibrator :math:`g` of all rows.
+        The calibrator :math:`g` for all rows.
     shares_ : ndarray of shape (n_classes,)
-        The shares :math:`n_t / (n_t + s)`; 0 for classes that have the pooled calibrator.
+        The shares :math:`n_t / (n_t + s)`; 0 for classes with the pooled calibrator.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -87,23 +87,21 @@ class TopLabelCalibration(BaseCalibrator):
 
     See Also
     --------
-    ConditionalCalibrator : Calibration within segments, which features define.
+    ConditionalCalibrator : Calibration within segments that features define.
 
     Notes
     -----
-    ``predict`` returns the top label of the logits, even if its calibrated confidence is below the
-    probability of another class: the largest probability of a row may then be of another class than
-    ``predict``. Two classes have two calibrators, one for each prediction.
+    ``predict`` returns the top label of the logits, even if another class has a larger calibrated
+    probability. Two classes have two calibrators, one for each prediction.
 
     Only the confidence is calibrated. For over-confident logits put temperature scaling before
     it, as in ``make_pipeline(TemperatureScaling(), TopLabelCalibration())``.
 
-    If all predictions are right, or all are wrong, the pooled calibrator is :class:`PlattScaling`
+    If all predictions are correct, or all are wrong, the pooled calibrator is :class:`PlattScaling`
     with smoothed targets. Rows with a single class that is not masked do not count.
 
-    Dask collections of more than a million rows are represented by a random sample. With
-    scikit-learn's ``array_api_dispatch``, tensors are copied to the host, and outputs are tensors
-    like ``X``.
+    Dask collections with more than a million rows are sampled. With scikit-learn's
+    ``array_api_dispatch``, tensors are copied to the host, and outputs are tensors like ``X``.
 
     References
     ----------
@@ -157,7 +155,7 @@ class TopLabelCalibration(BaseCalibrator):
         with recorded(ProbabilitiesWarning) as messages:
             pooled = fit_to_rows(PlattScaling() if one_sided else calibrator, margins)
         n_classes = max(rows.n_columns, 2)
-        # Classes without rows, or with rows that are all right or all wrong, have the pooled one.
+        # Binary calibrators need both events, so other classes use the pooled calibrator.
         calibrators, weight = [pooled] * n_classes, np.zeros(n_classes)
         messages_by_class: dict[Any, Messages] = {"all rows": messages}
         for members in _rows_by_class(top):
@@ -180,13 +178,13 @@ class TopLabelCalibration(BaseCalibrator):
         return in_columns_of(Z, S)
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:
-        """Calibrated log-odds of the top labels of a block of rows."""
+        """Return calibrated log-odds (m,) for margins and top labels (m,)."""
         Z = _clip_margins(margin)
         members = self.pooled_calibrator_, *self.calibrators_
         if not isinstance(Z, np.ndarray) and all(type(c) is PlattScaling for c in members):
             return self._sigmoids(Z[:, 0], top)
         pooled = L = log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
-        if not isinstance(L, np.ndarray):  # a graph that is built, for any classes
+        if not isinstance(L, np.ndarray):  # an ONNX graph has branches for all classes
             for k in np.flatnonzero(self.shares_).tolist():
                 L = namespace(L).where((top == k)[:, None], self._mixed(k, Z, pooled), L)
         else:
@@ -196,7 +194,7 @@ class TopLabelCalibration(BaseCalibrator):
         return L[:, 1] - L[:, 0]
 
     def _sigmoids(self, margin: Floats, top: Indices) -> Floats:
-        """Log-odds in a graph that is built, without a branch for each class."""
+        """Return log-odds (m,) without a branch per class, for tensors and ONNX graphs."""
         pooled, xp = self.pooled_calibrator_, namespace(margin)
         coef, intercept = (
             np.concatenate([getattr(c, name) for c in (*self.calibrators_, pooled)])
@@ -212,31 +210,35 @@ class TopLabelCalibration(BaseCalibrator):
         return L[:, 1] - L[:, 0]
 
     def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:
-        """Mix pooled log-probabilities with log-probabilities by the calibrator of a class."""
+        """Mix pooled log-probabilities (m, 2) with log-probabilities by the calibrator of class k.
+
+        ``Z`` are margins (m, 1).
+        """
         share = self.shares_[k]
         if not share > 0:
             return pooled
-        own = log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
-        parts = namespace(own).stack([own, pooled])
-        return own if share == 1 else mixture(parts, np.array([share, 1 - share]))
+        by_class = log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
+        parts = namespace(by_class).stack([by_class, pooled])
+        return by_class if share == 1 else mixture(parts, np.array([share, 1 - share]))
 
 
 def _tops(Z: Floats, *_: Any) -> Floats:
-    """Margin and number of the top label of each row of a block: (m, 2)."""
+    """Return the margin and the column of the top label: (m, 2)."""
     top, margin = top_and_rest(both_columns(Z))[:2]
     return np.column_stack([margin, top]).astype(Z.dtype)
 
 
 def _clip_margins(margin: Floats) -> Floats:
-    """Return margins as one column of log-odds, clipped to the largest that calibrators take."""
+    """Return margins (m, 1) as log-odds, clipped to the largest that calibrators accept."""
     largest = float(np.finfo(margin.dtype).max) / 4
     return at_most(margin, largest)[:, None]
 
 
 def _event_rows(tops: Floats, y: Array, w: Floats | None) -> tuple[Rows, Indices]:
-    """Return rows of margins, with class 1 if the top label is right, and their top labels.
+    """Return rows of margins, with class 1 if the top label is right, and their top labels (n,).
 
-    Rows with a single possible class are left out. If there are no other rows, one row remains.
+    ``tops`` (n, 2) are margins and top labels, ``y`` and ``w`` are (n,). Rows with a single
+    possible class are left out. If there are no other rows, one row remains.
     """
     margin, top = tops[:, 0], tops[:, 1].astype(np.intp)
     is_uncertain = np.isfinite(margin)
@@ -249,6 +251,6 @@ def _event_rows(tops: Floats, y: Array, w: Floats | None) -> tuple[Rows, Indices
 
 
 def _rows_by_class(top: Indices) -> list[Indices]:
-    """Return the numbers of the rows of each class that has rows."""
+    """Return the row numbers for each class in ``top`` (n,)."""
     order = np.argsort(top, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(top[order])) + 1)

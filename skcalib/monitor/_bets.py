@@ -20,32 +20,32 @@ from skcalib._scores.bins import BinSums
 
 Capital = NDArray[np.float64]
 
-# Bets assume that the log-odds of the event are shifted by these numbers. The shift of the opposite
-# sign is at the mirrored index.
+# Bets assume that the log-odds of the event are shifted by these numbers. The mirrored index holds
+# the opposite shift.
 _SIZES = 2.0 ** np.arange(-5, 3)
 SHIFTS = np.concatenate([-_SIZES[::-1], _SIZES])
 GROWTH = np.expm1(SHIFTS)
 SHIFTS.flags.writeable = GROWTH.flags.writeable = False
 
-# Half of the capital of each bet is staked from the first row on, since models may be
-# miscalibrated from the start. The rest is reserved for a later drift: after n rows the fraction
-# 1 / sqrt(1 + n / RESERVED_ROWS) of it is left.
+# Each bet stakes half of its capital from the first row on, since models may be miscalibrated from
+# the start. It reserves the rest for a later drift: after n rows the reserve has shrunk by the
+# factor 1 / sqrt(1 + n / RESERVED_ROWS).
 FIRST_STAKE = 0.5
 RESERVED_ROWS = 100
 
-# Logarithm of the largest capital, which avoids overflow.
-LOG_MOST = 345.0
+# Logarithm of the largest capital, to avoid overflow.
+MAX_LOG_CAPITAL = 345.0
 
 
 class Bets(NamedTuple):
-    """Capital of bets (n_curves, n_bins + 2, n_shifts), and the part that is not staked yet."""
+    """Capital of bets (n_curves, n_bins + 2, n_shifts), and the reserve that is not staked yet."""
 
     capital: Capital
     reserve: float
 
     @classmethod
     def start(cls, n_curves: int, n_bins: int) -> Bets:
-        """Bets with a capital of 1 on each bin, on all bins, and on both halves of the bins."""
+        """Return bets with capital 1 on each bin, on all bins, and on both halves of the bins."""
         return cls(np.ones((n_curves, n_bins + 2, len(SHIFTS))), 1 - FIRST_STAKE)
 
 
@@ -60,17 +60,18 @@ def bet_on(
 ) -> Bets:
     """Return the bets after a batch of ``n`` rows.
 
-    ``sums`` are the :class:`BinSums` (n_curves, 5, n_bins) of the rows that bet.
+    ``sums`` are the :class:`BinSums` (n_curves, 5, n_bins) of the rows that bet, ``sides``
+    (n_bins,) the halves of the bins.
     """
     n_curves, _, n_bins = sums.shape
     curves, bins = np.nonzero(sums[:, BinSums._fields.index("weight")])
     _, weight, _, hits, scores = sums[curves, :, bins].T
-    # Under-confidence means fewer events than predicted below 1/2, and more above. A bin that
-    # contains 1/2 is in neither half.
+    # Under-confidence means fewer events than predicted below 1/2, and more above. So bets on both
+    # halves have opposite shifts, and a bin that contains 1/2 is in neither half.
     single = log_factors(weight, hits, scores, tolerance)
     side = sides[bins, None]
     halves = np.where(side < 0, single[:, ::-1], np.where(side, single, 0))
-    # Bins of a curve are next to one another, and each curve has at least one.
+    # reduceat is valid: bins of a curve are adjacent, and every curve has at least one bin.
     joint = np.add.reduceat([single, halves], curves.searchsorted(np.arange(n_curves)), axis=1)
     fraction = math.sqrt((RESERVED_ROWS + n_before) / (RESERVED_ROWS + n_before + n))
     reserve, capital = bets.reserve * fraction, bets.capital.copy()
@@ -80,13 +81,13 @@ def bet_on(
 
 
 def log_factors(weight: Floats, hits: Floats, scores: Floats, tolerance: float) -> Capital:
-    r"""Logarithms of the factors of bins, for each of the shifts: (n_bins, n_shifts).
+    r"""Return the logarithms of the factors (n_bins, n_shifts) of bins with sums (n_bins,).
 
-    The event of a row with probability p multiplies the capital by
-    :math:`e^{\delta y} / (1 + p (e^\delta - 1))`, the likelihood ratio of shifted log-odds, with an
-    expected value of 1. The denominator of the mean score of a bin replaces the denominators of its
-    rows. It is not smaller, because the logarithm is concave. With a tolerance it is the largest
-    denominator that the tolerance permits.
+    A row with probability p multiplies the capital by
+    :math:`e^{\delta y} / (1 + p (e^\delta - 1))`, the likelihood ratio of shifted log-odds, which
+    has the expected value 1. One denominator, at the mean score of the bin, replaces the
+    denominators of its rows. It is not smaller, because the logarithm is concave. A tolerance
+    shifts the mean score to where the denominator is largest.
     """
     p = (scores / weight)[:, None]
     if tolerance:
@@ -95,23 +96,26 @@ def log_factors(weight: Floats, hits: Floats, scores: Floats, tolerance: float) 
 
 
 def stake(capital: Capital, reserve: float, log_factors: Capital) -> Capital:
-    """Capital after a bet that stakes everything except the reserve."""
-    staked = np.maximum(capital - reserve, 0) * np.exp(np.minimum(log_factors, LOG_MOST))
-    return np.minimum(reserve + staked, math.exp(LOG_MOST))
+    """Return the capital after a bet that stakes everything except the reserve.
+
+    ``capital`` and ``log_factors`` have the same shape (..., n_shifts).
+    """
+    staked = np.maximum(capital - reserve, 0) * np.exp(np.minimum(log_factors, MAX_LOG_CAPITAL))
+    return np.minimum(reserve + staked, math.exp(MAX_LOG_CAPITAL))
 
 
 def e_value(capital: Capital) -> float:
-    """Mean over the curves: a third on single bins, on all bins, and on both halves."""
+    """Return the mean capital, with a third each on single bins, all bins, and both halves."""
     n_curves, n_rows, n_shifts = capital.shape
     single, joint = capital[:, :-2].sum(), capital[:, -2:].sum()
     return float(single / (n_rows - 2) + joint) / (3 * n_curves * n_shifts)
 
 
 def bet_weights(w: Floats, groups: Any) -> Floats:
-    """Weights of rows in bets, with a sum of at most 1 in each group.
+    """Return the weights (n,) of rows in bets, which sum to at most 1 in each group.
 
     The factor of a group is then a weighted geometric mean of the factors of its rows. Its expected
-    value is at most 1 for any dependence between the rows (Hoelder's inequality).
+    value is at most 1 for any dependence between the rows (Hölder's inequality).
     """
     if groups is None:
         return w / w.max()

@@ -12,12 +12,12 @@ from skcalib._rows import Array, Bools
 
 Hashes = NDArray[np.uint64]
 
-# Upper bound of the number of groups in the memory, 8 bytes each.
-MOST_GROUPS = 1_000_000
+# Upper bound for the number of groups in the memory, at 8 bytes each.
+MAX_GROUPS = 1_000_000
 
 
 class NewGroups(NamedTuple):
-    """The groups of a batch that have not bet before."""
+    """Groups of a batch that have not bet before."""
 
     rows: Bools  #: (n,), whether the group of the row is new and has room in the memory
     hashes: Hashes  #: sorted hashes of these groups
@@ -26,18 +26,18 @@ class NewGroups(NamedTuple):
 
 
 def new_groups(groups: Array, memory: Hashes) -> NewGroups:
-    """Return the groups (n,) of a batch that are not in a sorted memory."""
+    """Find the groups (n,) of a batch that are not in a sorted memory (n_stored,)."""
     names, number = np.unique(groups, return_inverse=True)
     hashes = stable_hashes(names)
-    place = np.minimum(memory.searchsorted(hashes), max(len(memory) - 1, 0))
-    is_new = memory[place] != hashes if len(memory) else np.ones(len(hashes), bool)
-    n_new, room = int(is_new.sum()), MOST_GROUPS - len(memory)
+    index = np.minimum(memory.searchsorted(hashes), max(len(memory) - 1, 0))
+    is_new = memory[index] != hashes if len(memory) else np.ones(len(hashes), bool)
+    n_new, room = int(is_new.sum()), MAX_GROUPS - len(memory)
     is_new[np.flatnonzero(is_new)[room:]] = False
     return NewGroups(is_new[number], np.sort(hashes[is_new]), n_new, len(hashes))
 
 
 def stable_hashes(names: Array) -> Hashes:
-    """Return hashes of 64 bits, equal for equal numbers of different types, and for their text."""
+    """Return hashes of 64 bits, equal for equal numbers with different types, and their text."""
     if names.dtype.kind == "M":
         names = np.datetime_as_string(names.astype("datetime64[ns]"))
     texts = (

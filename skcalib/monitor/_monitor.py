@@ -25,26 +25,26 @@ from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 from ._bets import Bets, Capital, bet_on, bet_weights, e_value, sides_of
 from ._memory import Hashes, NewGroups, new_groups
 
-# Groups that are counted before the share of new groups is judged.
+# The share of new groups is judged from this number of groups on.
 FEW_GROUPS = 10
 
 
 class CalibrationMonitor(Versioned):
     r"""Reliability curve of a stream of batches in limited memory, with an alarm.
 
-    The monitor stores the number of rows, the weight, the hits and the scores of each bin. Up to
-    rounding, all results equal the results of the measures on all rows at once.
+    The monitor stores sums for each bin: number of rows, weight, hits and scores. Up to rounding,
+    all results equal the measures of all rows at once.
 
     A sequential test of calibration by betting [1]_ [2]_ raises an alarm. For a bin with weight W,
     hits H and mean score s in a batch, the factor
 
     .. math:: \exp(\delta H) \,/\, \big( 1 + s (e^\delta - 1) \big)^W
 
-    has an expected value of at most 1 if the probabilities are calibrated, given all earlier
-    batches. The e-value is a mixture of products of these factors over 16 shifts :math:`\delta` of
-    the log-odds, over single bins, all bins and both halves of the bins in opposite directions, and
-    over the first row of the bets. The probability that it ever reaches 20 is at most 5 % (Ville's
-    inequality), for any number of batches.
+    has an expected value of at most 1, conditional on all earlier batches, if the probabilities are
+    calibrated. The e-value is a mixture of products of these factors. It mixes 16 shifts
+    :math:`\delta` of the log-odds, the first row of the bets, and the bins that they are on: single
+    bins, all bins, and both halves in opposite directions. The probability that the e-value ever
+    reaches 20 is at most 5 % (Ville's inequality), for any number of batches.
 
     Parameters
     ----------
@@ -56,14 +56,13 @@ class CalibrationMonitor(Versioned):
     kind : {"auto", "top-label", "classwise", "binary"}, default="auto"
         The score and the event, as for :func:`skcalib.metrics.reliability_curve`.
     pos_label : label, default=None
-        The class of the score for ``kind="binary"``, and of one-dimensional probabilities. By
-        default the second of ``labels``.
+        The class of the score for ``kind="binary"``, and for one-dimensional probabilities. By
+        default the second label.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     tolerance : float, default=0.0
-        Difference between the accuracy and the confidence of a bin that raises no alarm. With 0
-        any miscalibration raises an alarm at some time, even the miscalibration of a calibrator
-        that was fitted to few rows.
+        Difference between the accuracy and the confidence of a bin that raises no alarm. With 0 any
+        miscalibration raises an alarm at some time, even if it comes only from a fit to few rows.
 
     Attributes
     ----------
@@ -76,13 +75,13 @@ class CalibrationMonitor(Versioned):
     n_samples_at_alarm_ : int or None
         Number of rows at the end of the batch that raised the alarm.
     n_bets_ : int
-        Number of groups that have bet, and of rows of batches without groups.
+        Number of bets: groups, and rows in batches without groups.
 
     Warns
     -----
     UserWarning
-        Once if fewer than a tenth of the groups of a batch are new, counted over small batches
-        until there are ten groups, and once if the memory of a million groups is full.
+        Once if fewer than a tenth of the groups in a batch are new; batches with fewer than ten
+        groups are counted together. Once if the memory of a million groups is full.
 
     Raises
     ------
@@ -92,10 +91,9 @@ class CalibrationMonitor(Versioned):
 
     Notes
     -----
-    The test assumes that the labels of a batch are independent given its probabilities and the
-    earlier batches, except for rows of one group. A group is recognized by a hash of 64 bits of its
-    text, so 7, 7.0 and "7" are one group. In the test the weights are divided by the largest weight
-    of the batch.
+    The test assumes that labels in different groups are independent, conditional on their
+    probabilities and the earlier batches. A 64-bit hash of its text identifies a group, so 7, 7.0
+    and "7" are one group. The test divides the weights by the largest weight in the batch.
 
     References
     ----------
@@ -159,7 +157,7 @@ class CalibrationMonitor(Versioned):
         if width < 2:
             raise ValueError(f"labels must name at least two labels, got {self.labels.tolist()!r}.")
         resolve_classes(self.labels, width, self.labels, proba=True)
-        # Validates the other arguments with a single row, as each batch does.
+        # A curve of one row checks the other arguments, as every batch does.
         row = self.labels[:1], np.full((1, width), 1 / width)
         reliability_curve(*row, n_bins=n_bins, kind=kind, labels=self.labels, pos_label=pos_label)
         check_real("confidence_level", confidence_level, high=1)
@@ -180,7 +178,7 @@ class CalibrationMonitor(Versioned):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Add a batch of rows, and bet on it; after an error nothing is changed.
+        """Add a batch of rows, and bet on it. The monitor is unchanged after an error.
 
         Parameters
         ----------
@@ -193,8 +191,8 @@ class CalibrationMonitor(Versioned):
             A weight of 2 equals the row twice, a weight of 0 equals the row left out.
         groups : array-like of shape (n_samples,), default=None
             Rows with the same value depend on one another, such as visits of one patient. The test
-            counts all rows of a group in a batch as a single bet, and a group bets in its first
-            batch only. The curve and the measures count all rows.
+            counts all rows of a group in a batch as a single bet, and a group bets only in its
+            first batch. The curve and the measures count all rows.
 
         Returns
         -------
@@ -204,8 +202,8 @@ class CalibrationMonitor(Versioned):
         Raises
         ------
         ValueError
-            If the batch is invalid, as for :func:`skcalib.metrics.reliability_curve`, or has rows
-            but no weight.
+            If the batch is invalid, as for :func:`skcalib.metrics.reliability_curve`, or all its
+            weights are zero.
 
         Examples
         --------
@@ -217,7 +215,7 @@ class CalibrationMonitor(Versioned):
         if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
             return self  # a batch without rows
         y_true, y_proba = on_host(y_true), on_host(y_proba)
-        # Few groups may have any largest columns, so that a warning would be a false alarm.
+        # A warning of the column order would be a false alarm: a few groups may favour any column.
         sums = self._bin_sums(y_true, y_proba, sample_weight, warns=groups is None)
         n = len(y_true)  # type: ignore[arg-type]
         bet_sums, new = sums, None
@@ -232,7 +230,7 @@ class CalibrationMonitor(Versioned):
                 w = bet_weights(w, groups)
                 bet_sums = self._bin_sums(y_true, y_proba, w, warns=False)
         n_before, bets = self.n_samples_, Bets(self._capital, self._reserve)
-        # A new array, because a shallow copy of the monitor shares the old one.
+        # No +=: a shallow copy of the monitor shares the array.
         self._sums = self._sums + sums
         if w is None or w.any():
             n_rows, tolerance = self.n_samples_ - n_before, self.tolerance
@@ -247,7 +245,7 @@ class CalibrationMonitor(Versioned):
         return self
 
     def _remember(self, new: NewGroups) -> None:
-        """Store the new groups of a batch, and warn once if hardly any group bets any more."""
+        """Store the new groups of a batch, and warn once if few groups still bet."""
         self._memory = np.sort(np.concatenate([self._memory, new.hashes]), kind="stable")
         n_new, n_groups = self._recent[0] + new.n_new, self._recent[1] + new.n_groups
         few = 10 * n_new < n_groups >= FEW_GROUPS
@@ -261,24 +259,27 @@ class CalibrationMonitor(Versioned):
         if few and "few" not in self._warned:
             self._warned = [*self._warned, "few"]
             warn(
-                "The monitor hardly sees changes any more: a group bets in its first batch only, "
+                "The monitor hardly sees changes any more: a group bets only in its first batch, "
                 f"and {n_new} of {n_groups} groups are new. Pass rows of new groups, or no groups "
                 "if the probabilities use the earlier outcomes of the group."
             )
 
     def _bin_sums(self, y_true: Any, y_proba: Any, sample_weight: Any, *, warns: bool) -> Floats:
-        """Sums of a batch as :class:`BinSums` (n_curves, 5, n_bins)."""
+        """Return the :class:`BinSums` (n_curves, 5, n_bins) of a batch.
+
+        ``warns`` says whether to warn of columns in another order.
+        """
         rows = y_true, y_proba, self.kind, sample_weight, self.labels, self.pos_label
         with warnings.catch_warnings():
             if not warns:
                 warnings.simplefilter("ignore", ColumnOrderWarning)
             columns = columns_of(*rows)
         sums = columns.sums(partial(bin_sums, edges=closed(self._edges), n_bins=self.n_bins))
-        # One-dimensional probabilities of the first label reverse the order of the two classes.
+        # One-dimensional probabilities for the first label reverse the order of the two classes.
         return sums[::-1] if columns.labels[0] != self.labels[0] else sums
 
     def reset(self) -> Self:
-        """Remove all rows and groups, and begin a new test with its own false alarms.
+        """Remove all rows and groups, and begin a new test with a new probability of false alarms.
 
         Returns
         -------
@@ -310,13 +311,13 @@ class CalibrationMonitor(Versioned):
         return int(BinSums(*self._sums[0]).n_samples.sum())
 
     def curve(self) -> ReliabilityCurve:
-        """Accuracy and confidence per bin of all rows so far.
+        """Return the reliability curve of all rows so far.
 
         Returns
         -------
         ReliabilityCurve
-            Result of :func:`skcalib.metrics.reliability_curve` with the uniform strategy, for
-            ``kind="classwise"`` with the classes in the order of ``labels``.
+            Result of :func:`skcalib.metrics.reliability_curve` with the uniform strategy. With
+            ``kind="classwise"`` the classes are in the order of ``labels``.
 
         Raises
         ------
@@ -335,18 +336,18 @@ class CalibrationMonitor(Versioned):
         return concatenated(curves) if self.kind == "classwise" else curves[0]
 
     def measure(self, name: str) -> float:
-        """Calibration error of all rows so far.
+        """Compute a calibration error of all rows so far.
 
         Parameters
         ----------
         name : str
-            Name of a measure of bins in :mod:`skcalib.metrics`, such as
+            Name of a measure with bins in :mod:`skcalib.metrics`, such as
             ``"expected_calibration_error"`` or ``"overconfidence_error"``.
 
         Returns
         -------
         float
-            Result of the function of this name.
+            Result of the function with this name.
 
         Raises
         ------
@@ -365,9 +366,9 @@ class CalibrationMonitor(Versioned):
         return float(np.mean([*map(FORMULAS[name], self._curves())]))
 
     def _curves(self) -> list[ReliabilityCurve]:
-        """One curve, or with ``kind="classwise"`` one for every label."""
+        """Return one curve, or one curve per label with ``kind="classwise"``."""
         if self.n_samples_ == 0:
-            raise ValueError("The monitor has no samples yet; call update first.")
+            raise ValueError("The monitor needs samples, got none yet. Call update first.")
         labels = self.labels if self.kind == "classwise" else [None]
         return [
             curve_from_sums(label, self._edges, sums, kind=self.kind)
@@ -375,7 +376,8 @@ class CalibrationMonitor(Versioned):
         ]
 
     def __repr__(self) -> str:
+        alarm = ", alarm=True" if self.alarm_ else ""
         return (
             f"{type(self).__name__}(n_bins={self.n_bins}, kind={self.kind!r}, "
-            f"n_samples={self.n_samples_}{', alarm=True' * self.alarm_})"
+            f"n_samples={self.n_samples_}{alarm})"
         )

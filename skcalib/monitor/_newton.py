@@ -11,14 +11,14 @@ from skcalib._rows import Floats, Indices
 # Precision of slopes and intercepts before the first row: a standard deviation of 0.3.
 PRECISION = 10.0
 
-# With more classes, maps have a slope only: a stream has few labels of each class.
-MOST_INTERCEPTS = 30
+# With more classes, maps have only a slope: a stream has few labels per class.
+MAX_INTERCEPTS = 30
 
 TINY = float(np.finfo(np.float64).tiny)
 
 
 class Stream(NamedTuple):
-    """State after the rows of a stream, for E calibrators, two maps and K classes."""
+    """State after the rows of a stream, with E calibrators, two maps and K classes."""
 
     weights: Floats  #: (E + 2,), of the calibrators and of both maps of their mixture
     maps: Floats  #: (2, 1 + K) or (2, 1), the slope and the intercepts of each map
@@ -27,7 +27,7 @@ class Stream(NamedTuple):
     @classmethod
     def start(cls, n_calibrators: int, n_classes: int) -> Stream:
         """Return equal weights and maps that change nothing."""
-        size = 1 + n_classes if n_classes <= MOST_INTERCEPTS else 1
+        size = 1 + n_classes if n_classes <= MAX_INTERCEPTS else 1
         weights = np.full(n_calibrators + 2, 1 / (n_calibrators + 2))
         return cls(weights, np.eye(size)[[0, 0]], PRECISION * np.stack([np.eye(size)] * 2))
 
@@ -35,7 +35,8 @@ class Stream(NamedTuple):
 def updated(stream: Stream, L: Floats, y: Indices, w: Floats, forget: float) -> Stream:
     """Return the state after rows with log-probabilities ``L`` (n, E, K) and weights ``w`` (n,).
 
-    A row of weight 2.5 counts as three rows of weight 2.5 / 3, since ``forget`` acts after each.
+    ``y`` are columns (n,). A row with weight 2.5 counts as three rows with weight 2.5 / 3, because
+    ``forget`` acts after every row.
     """
     for P, label, weight in zip(np.exp(L), y, w, strict=True):
         times = int(np.clip(np.ceil(weight), 1, 1000)) if weight else 0
@@ -49,21 +50,21 @@ def _after_row(stream: Stream, P: Floats, label: int, weight: float, forget: flo
     v, maps, precisions = stream
     Z = log_of_mixture(v, P)
     Q = mapped(maps, Z)
-    of_label = np.maximum(np.append(P[:, label], Q[:, label]), TINY)
-    v = v * (of_label / of_label.max()) ** weight
-    v = np.maximum(v / v.sum(), 1e-300)  # every calibrator can come back
-    kept = (1 - forget) ** weight
-    v = kept * v + (1 - kept) / len(v)
-    # A Newton step of each map. Half of the curvature is the square of the gradient, which bounds
-    # the step after a surprising row. The second map forgets faster, to follow sudden changes.
+    likelihood = np.maximum(np.append(P[:, label], Q[:, label]), TINY)
+    v = v * (likelihood / likelihood.max()) ** weight
+    v = np.maximum(v / v.sum(), 1e-300)  # a weight of 0 would remain 0 for ever
+    memory = (1 - forget) ** weight
+    v = memory * v + (1 - memory) / len(v)
+    # Both maps make a Newton step. Half of the curvature is the squared gradient, which bounds the
+    # step after a surprising row. The second map forgets faster, to follow sudden changes.
     fast = max(forget, min(10 * forget, 0.5), 0.01)
-    kept_by_maps = np.array([kept, (1 - fast) ** weight])[:, None, None]
+    map_memory = np.array([memory, (1 - fast) ** weight])[:, None, None]
     J = np.vstack([Z, np.eye(len(Z))])[: maps.shape[1]]
     gradient, spread = (Q - (np.arange(len(Z)) == label)) @ J.T, Q @ J.T
     curvature = (J * Q[:, None]) @ J.T - spread[:, :, None] * spread[:, None]
     curvature = curvature + gradient[:, :, None] * gradient[:, None]
-    prior = (1 - kept_by_maps) * PRECISION * np.eye(len(J))
-    precisions = kept_by_maps * precisions + prior + weight / 2 * curvature
+    prior = (1 - map_memory) * PRECISION * np.eye(len(J))
+    precisions = map_memory * precisions + prior + weight / 2 * curvature
     step = np.linalg.solve(precisions, weight * gradient[:, :, None])[:, :, 0]
     return Stream(v, maps - step, precisions)
 

@@ -32,22 +32,22 @@ MAPS = ("online", "online, fast")
 class OnlineCalibrator(BaseCalibrator):
     r"""Mixture of fitted calibrators and online maps, updated by labelled rows.
 
-    Calibrator e gives the label of a row the probability :math:`p_e`. After the row, its weight
-    :math:`v_e` becomes
+    Calibrator e predicts the label of a row with the probability :math:`p_e`. After the row, its
+    weight :math:`v_e` becomes
 
     .. math:: v_e \leftarrow (1 - \alpha) \frac{v_e p_e}{\sum_j v_j p_j} + \frac{\alpha}{E}
 
     with :math:`\alpha` = ``forget`` and E members: the calibrators and two maps. The weights start
-    at :math:`1 / E`, and the calibrators do not change. A map has a slope and intercepts for the
-    log-probabilities z of the calibrators together, :math:`\mathrm{softmax}(a z + b)`, as in Platt
-    scaling. It starts at :math:`a = 1, b = 0`, and makes an online Newton step after each row. The
-    map "online" forgets old rows at the rate ``forget``, and the map "online, fast" at ten times
-    this rate, at least 0.01.
+    at :math:`1 / E`, and the calibrators do not change. A map is
+    :math:`\mathrm{softmax}(a z + b)`, as in Platt scaling, where z are log-probabilities of the
+    mixture of all calibrators. It starts at :math:`a = 1, b = 0`, and makes an online Newton step
+    after each row. The map "online" forgets old rows at the rate ``forget``, and the map "online,
+    fast" at ten times this rate, at least 0.01.
 
     Parameters
     ----------
     calibrators : dict of str to calibrator or list of calibrators
-        Fitted calibrators with equal ``classes_``. If the estimator is to be cloned, wrap each in
+        Fitted calibrators with equal ``classes_``. If the estimator will be cloned, wrap them in
         :class:`~sklearn.frozen.FrozenEstimator`, which stays fitted.
     forget : float, default=0.0
         Share of the weight that is spread evenly over all members after each row, at least 0 and
@@ -64,7 +64,7 @@ class OnlineCalibrator(BaseCalibrator):
     intercept_ : ndarray of shape (2, n_classes)
         Intercepts of each map; 0 for more than 30 classes.
     precision_ : ndarray of shape (2, n_parameters, n_parameters)
-        Sums of the curvature of the log loss, which make steps smaller.
+        Accumulated curvature of the log loss, which makes steps smaller.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -79,13 +79,13 @@ class OnlineCalibrator(BaseCalibrator):
 
     Notes
     -----
-    Let each row be predicted before its label is known. For T rows in any order, the total log
-    loss exceeds the loss of any sequence of members with S changes by at most
+    If each row is predicted before its label arrives, a bound holds for T rows in any order. The
+    total log loss exceeds the loss of any sequence of members with S changes by at most
 
     .. math:: \ln E + S \ln \frac{E}{\alpha}
         + (T - 1 - S) \ln \frac{1}{1 - \alpha + \alpha / E} ,
 
-    and with ``forget=0`` the loss of the best member by at most :math:`\ln E`.
+    With ``forget=0`` it exceeds the loss of the best member by at most :math:`\ln E`.
 
     References
     ----------
@@ -133,7 +133,7 @@ class OnlineCalibrator(BaseCalibrator):
         *,
         groups: ArrayLike | None = None,  # noqa: ARG002
     ) -> Self:
-        """Restart with equal weights, and update these by labelled rows, in their order.
+        """Restart with equal weights, and update the weights by labelled rows, in their order.
 
         Parameters
         ----------
@@ -176,7 +176,8 @@ class OnlineCalibrator(BaseCalibrator):
         y : array-like of shape (n_samples,)
             Labels, which may all be equal.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice, up to 1000 times. A weight of 0 is the row absent.
+            A weight of 2 equals the row twice, up to 1000 times. A weight of 0 equals the row left
+            out.
         classes : array-like of shape (n_labels,), optional
             Labels that may occur, as scikit-learn passes them: only checked.
         groups : array-like of shape (n_samples,), optional
@@ -190,8 +191,8 @@ class OnlineCalibrator(BaseCalibrator):
         Raises
         ------
         ValueError
-            For calibrators that are not fitted or have different classes, unknown labels, and
-            invalid ``forget`` or weights. The calibrator is then unchanged.
+            If calibrators are not fitted or have different classes, labels are unknown, or
+            ``forget`` or weights are invalid. The calibrator is then unchanged.
         """
         if classes is not None:
             unknown = not_among(np.ravel(exact(classes, "classes")), self._classes())
@@ -211,7 +212,7 @@ class OnlineCalibrator(BaseCalibrator):
         if (codes < 0).any():
             raise self._unknown("y", labels[codes < 0][:1])
         check_column_names(X, classes)
-        # The columns of the earlier rows, or of the calibrators.
+        # X must have the columns of the earlier rows, or else of the calibrators.
         Z = logits_for(self if self._has_state() else _first(self._experts()), X)
         codes, Z, w = with_weight_only(codes, Z, w)
         if len(Z):
@@ -220,7 +221,7 @@ class OnlineCalibrator(BaseCalibrator):
         return set_fitted(self, X, classes, self._state(stream, Z, codes, w))
 
     def _state(self, stream: Stream, Z: Floats, y: Indices, w: Floats | None) -> dict[str, Any]:
-        """Return fitted attributes after rows."""
+        """Return the fitted attributes after rows of logits (n, K), labels (n,), weights (n,)."""
         if len(Z):
             L = np.stack(self._logs(Z), axis=1).astype(np.float64)
             stream = updated(stream, L, y, np.ones(len(Z)) if w is None else w, self.forget)
@@ -242,10 +243,12 @@ class OnlineCalibrator(BaseCalibrator):
         )
 
     def _experts(self) -> dict[str, Any]:
-        """The calibrators by name, checked, without FrozenEstimator."""
+        """Return the checked calibrators by name, without FrozenEstimator."""
         experts = by_name(self.calibrators)
         if set(MAPS) & experts.keys():
-            raise ValueError(f"calibrators must have other names than {MAPS}, got {[*experts]}.")
+            raise ValueError(
+                f"calibrators must have other names than {MAPS}, got {[*experts]}. Rename them."
+            )
         first = _first(experts)
         for name, expert in experts.items():
             check_is_fitted(expert)
@@ -269,7 +272,7 @@ class OnlineCalibrator(BaseCalibrator):
         return classes
 
     def _has_state(self) -> bool:
-        """Return whether there is a state of the calibrators; others may have replaced them."""
+        """Return whether there is a state for these calibrators, which may have been replaced."""
         return [*vars(self).get("weights_", {})] == [*by_name(self.calibrators), *MAPS]
 
     def _start(self) -> Stream:
@@ -304,15 +307,15 @@ class OnlineCalibrator(BaseCalibrator):
         stream, xp = self._stream(), arrays.namespace(Z)
         logs = self._logs(Z)
         together = mixture(xp.stack(logs), stream.weights[:-2] / stream.weights[:-2].sum())
-        for of_map in stream.maps:
-            intercept = of_map[1:] if len(of_map) > 1 else np.zeros(1)
-            S = float(of_map[0]) * together + arrays.like(intercept, together, together.dtype)
+        for slope, *intercepts in stream.maps:
+            b = np.array(intercepts or [0.0])
+            S = float(slope) * together + arrays.like(b, together, together.dtype)
             logs.append(arrays.log_softmax(xp.where(-np.inf == together, -np.inf, S)))
         return arrays.in_columns_of(Z, mixture(xp.stack(logs), stream.weights))
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        held = rows.in_memory()
-        return self._state(self._start(), held.X, held.y, held.w)
+        rows = rows.in_memory()
+        return self._state(self._start(), rows.X, rows.y, rows.w)
 
 
 def _first(experts: Mapping[str, Any]) -> Any:

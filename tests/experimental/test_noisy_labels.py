@@ -173,7 +173,7 @@ def test_calibrators_of_weights_only():
     Z, _, labels = noisy(100, Q3)
     with pytest.raises(ValueError, match="calibrator must be an estimator"):
         NoisyLabelCalibration("sigmoid").fit(Z, labels)
-    with pytest.raises(ValueError, match=r"without folds, .* got AutoCalibrator"):
+    with pytest.raises(ValueError, match=r"folds"):
         NoisyLabelCalibration(skcalib.AutoCalibrator()).fit(Z, labels)
 
 
@@ -201,5 +201,5 @@ def test_copies_that_take_too_much_memory_are_refused():
     n_rows, n_classes = 130, 2000  # 5.2e8 logits
     Z = np.random.default_rng(0).normal(size=(n_rows, n_classes))
     calibrator = NoisyLabelCalibration(classes=range(n_classes))
-    with pytest.raises(ValueError, match=r"at most 5e\+08 logits in all.* Fit to fewer rows"):
+    with pytest.raises(ValueError, match=r"Fit to fewer rows"):
         calibrator.fit(Z, np.arange(n_rows))

@@ -277,7 +277,7 @@ def test_bad_batch_is_refused_and_leaves_the_monitor_unchanged(kind):
 def test_measures_before_any_row_are_refused():
     monitor = CalibrationMonitor([0, 1])
     for result in (monitor.curve, lambda: monitor.measure(MEASURES[0])):
-        with pytest.raises(ValueError, match="no samples yet; call update first"):
+        with pytest.raises(ValueError, match="needs samples"):
             result()
 
 
