@@ -130,7 +130,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::skcalib.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("names", [["low", "mid", "high"], ["a", "c", "b"]])
 def test_ordered_categories_are_in_the_order_of_the_columns(form, names):
