@@ -13,10 +13,11 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
     check_cv,
 )
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib._input.groups import warn_of_equal_rows
-from skcalib._input.labels import shown
+from skcalib._input.labels import as_labels, shown
+from skcalib._input.logits import check_weights
 from skcalib._rows import Array, Bools, Floats, Indices, Rows, both_columns
 from skcalib._warnings import warn
 
@@ -88,6 +89,20 @@ def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -
                 f"split {i}. Leave it out of cv, or choose another cv."
             )
     return splits
+
+
+def given_splits(cv: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split]:
+    """Return the checked splits of a splitter or of pairs, with numbers of rows of some weight.
+
+    ``X``, ``y`` and the other arguments are those of ``fit``.
+    """
+    labels = column_or_1d(as_labels(y))
+    w = check_weights(sample_weight, len(labels))
+    splits = checked_splits(cv, X, labels, w, groups=groups)
+    if w is None:
+        return splits
+    number = np.cumsum(w > 0) - 1
+    return [Split(*(number[part[w[part] > 0]] for part in split)) for split in splits]
 
 
 def hold_two_classes(y: Array, splits: list[Split]) -> bool:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._input.arrays import as_array, as_kind_of, as_numpy, is_dask
 from skcalib._input.dask import collection_row, map_collection
+from skcalib._input.groups import in_groups
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import with_nan
 from skcalib._input.rows import (
@@ -58,6 +59,8 @@ class BaseCalibrator(
     # Whether the base class mixes a share ``smoothing_`` of the uniform distribution into the
     # probabilities, if the fit returns one.
     _is_smoothed: ClassVar[bool] = True
+    #: Whether ``_fit`` passes the groups of rows on to an inner calibrator.
+    _passes_groups_on: ClassVar[bool] = False
 
     def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
@@ -86,7 +89,7 @@ class BaseCalibrator(
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        groups: ArrayLike | None = None,  # noqa: ARG002
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the calibrator to held-out logits and labels.
 
@@ -103,7 +106,8 @@ class BaseCalibrator(
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 is the row twice, a weight of 0 the row absent.
         groups : array-like of shape (n_samples,), optional
-            Ignored: only calibrators with folds, such as :class:`AutoCalibrator`, use groups.
+            Groups of rows, for calibrators with folds, such as :class:`AutoCalibrator`, and for
+            calibrators around them. Other calibrators ignore groups.
 
         Returns
         -------
@@ -122,6 +126,8 @@ class BaseCalibrator(
             If Dask cannot compute a chunk of rows.
         """
         X, rows = check_fit(self, X, y, sample_weight)
+        if self._passes_groups_on:
+            rows = in_groups(rows, X, groups, sample_weight)
         return set_fitted(self, X, rows.classes, self._fit(rows))
 
     def transform(self, X: ArrayLike) -> Floats:

@@ -134,6 +134,37 @@ def test_scorers_of_classifiers_with_one_sigmoid(classes):
         assert scorer(Known(classes).fit(one, OUTCOME), one, OUTCOME) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("call", ONE_COLUMN)
+def test_all_rows_may_have_the_event(call):
+    """A slice of the rows may have a single label, which pos_label names."""
+    if "pos_label" not in call.parameters:
+        return
+    wanted = outcome(lambda: call(y_true=np.ones(len(P), int), y_proba=P, labels=[0, 1]))
+    for label in ("died", 1, 2.0, True):
+        named = outcome(
+            lambda label=label: call(y_true=[label] * len(P), y_proba=P, pos_label=label)
+        )
+        assert named == (wanted if isinstance(wanted, type) else pytest.approx(wanted))
+    with pytest.raises(ValueError, match="labels="):
+        call(y_true=["survived"] * len(P), y_proba=P, pos_label="died")
+
+
+def outcome(call):
+    """Numbers in the result of a call, or the type of its error: some need both classes."""
+    try:
+        return numbers(call())
+    except ValueError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("call", calls("y_true", "y_proba", "measure"))
+def test_measures_by_name_take_one_column(call):
+    for name in ("log_loss", "brier_score"):
+        wanted = numbers(call(y_true=LABELS, y_proba=PROBABILITIES, measure=name))
+        found = numbers(call(y_true=OUTCOME, y_proba=P, pos_label="died", measure=name))
+        assert found[:1] == pytest.approx(wanted[:1])
+
+
 def test_several_labels_may_have_one_sigmoid_each():
     class Outputs(Known):
         def predict_proba(self, X):

@@ -3,9 +3,21 @@
 import numpy as np
 import pandas as pd
 import pytest
-from public import LABELS, LOGITS, REGISTRY, N, calls
+from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N, calls
+from sklearn.linear_model import LogisticRegression
 
-from skcalib import PriorShift
+from skcalib import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    MultiLabelCalibrator,
+    PlattScaling,
+    PriorShift,
+    TemperatureScaling,
+)
+from skcalib.conditional import ConditionalCalibrator
+from skcalib.decision import bayes_decision, expected_cost
+from skcalib.experimental import TopLabelCalibration
+from skcalib.fusion import FusionCalibrator
 
 GROUPS = np.arange(N) // 2
 FORMS = {
@@ -55,6 +67,51 @@ def test_every_fit_takes_groups():
     assert {name for name, has in names.items() if "groups" not in has} <= ELSEWHERE.keys()
 
 
+class Spy(PlattScaling):
+    """Calibrator that records the groups of its fits."""
+
+    fits: list = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None, *, groups=None):
+        self.fits.append(None if groups is None else list(groups))
+        return super().fit(X, y, sample_weight)
+
+
+AROUND = {
+    "AutoCalibrator": lambda: AutoCalibrator({"a": Spy(), "b": TemperatureScaling()}, cv=2),
+    "CalibratedClassifier": lambda: CalibratedClassifier(LogisticRegression(), Spy(), cv=2),
+    "ConditionalCalibrator": lambda: ConditionalCalibrator({"a": Spy()}, cv=2),
+    "FusionCalibrator": lambda: FusionCalibrator(2, calibrator=Spy()),
+    "MultiLabelCalibrator": lambda: MultiLabelCalibrator(Spy()),
+    "TopLabelCalibration": lambda: TopLabelCalibration(Spy()),
+}
+
+
+def test_the_law_covers_all_that_fit_a_calibrator():
+    found = {param.id for name in ("calibrator", "calibrators") for param in calls(name)}
+    others = {
+        "CalibratorComparison",  # a result
+        "NoisyLabelCalibration",  # refuses calibrators with folds
+        "OnlineCalibrator",  # takes fitted calibrators
+    }
+    fitting = {name for name in found if name[0].isupper() and "." not in name}
+    assert fitting == AROUND.keys() | others
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", AROUND)
+def test_inner_calibrators_get_the_groups_of_their_rows(name):
+    Spy.fits.clear()
+    around, y = AROUND[name](), LABELS
+    if name == "MultiLabelCalibrator":
+        y = np.stack([LABELS, 1 - LABELS], axis=1)
+    around.fit(LOGITS, y, groups=GROUPS)
+    assert Spy.fits
+    for groups in Spy.fits:
+        assert groups is not None
+        assert set(groups) <= set(GROUPS)
+
+
 # Functions of a number for each class.
 OF_CLASSES = {
     "before": lambda values: PriorShift(before=values),
@@ -77,3 +134,45 @@ def test_numbers_of_classes_by_name(name, form):
     np.testing.assert_allclose(found.predict_proba(LOGITS), wanted)
     with pytest.raises(ValueError, match="each class"):
         OF_CLASSES[name](form({"yes": 0.8, "nein": 0.2})).fit(LOGITS, labels)
+
+
+# Rows of costs in another order than the columns, by name.
+COSTS = {"no": [0.0, 1.0], "yes": [10.0, 0.0]}
+ROWS = ["yes", "no"]
+NAMED_COSTS = {
+    "frame": pd.DataFrame(COSTS, index=["send", "treat"]).T.loc[ROWS],
+    "dict": {row: COSTS[row] for row in ROWS},
+    "dicts": {row: dict(zip("ab", COSTS[row], strict=True)) for row in ROWS},
+    "Series": pd.Series({row: COSTS[row] for row in ROWS}),
+}
+
+
+def of_costs():
+    return {param.id for param in calls("cost")}
+
+
+@pytest.mark.parametrize("form", NAMED_COSTS)
+def test_costs_by_name(form):
+    assert of_costs() == {"decision.bayes_decision", "decision.expected_cost"}
+    labels, cost = np.array(["no", "yes"])[LABELS], NAMED_COSTS[form]
+    plain = list(COSTS.values())
+    wanted = expected_cost(LABELS, PROBABILITIES, plain)
+    assert wanted != expected_cost(LABELS, PROBABILITIES, plain[::-1])
+    assert expected_cost(labels, PROBABILITIES, cost) == pytest.approx(wanted)
+    one_column = expected_cost(labels, PROBABILITIES[:, 1], cost, pos_label="yes")
+    assert one_column == pytest.approx(wanted)
+    frame = pd.DataFrame(PROBABILITIES, columns=["no", "yes"])
+    assert (bayes_decision(frame, cost) == bayes_decision(PROBABILITIES, plain)).all()
+
+
+def test_costs_with_names_that_are_not_all_classes():
+    labels = np.array(["no", "yes"])[LABELS]
+    frame = NAMED_COSTS["frame"]
+    for cost in (frame.rename(index={"no": "none"}), {"yes": [1, 0], "none": [0, 1]}):
+        with pytest.raises(ValueError, match="each class"):
+            expected_cost(labels, PROBABILITIES, cost)
+    with pytest.raises(ValueError, match=r"cost\.T"):
+        expected_cost(labels, PROBABILITIES, frame.T)
+    other = frame.loc[["no", "yes"]].set_axis(["healthy", "ill"])  # names of something else
+    wanted = expected_cost(LABELS, PROBABILITIES, list(COSTS.values()))
+    assert expected_cost(labels, PROBABILITIES, other) == pytest.approx(wanted)

@@ -69,3 +69,22 @@ def test_missing_values_are_refused(name, path):
         for given in forms(array, value):
             with pytest.raises(ValueError, match=r"(?i)nan|missing|null|none|<na>|label"):
                 REGISTRY[path](**{name: given})
+
+
+RAGGED = [
+    (name, path)
+    for name in ("y_proba", "X", "cost")
+    for path, call in REGISTRY.items()
+    if name in call.parameters
+    and not (path.endswith((".score", "from_estimator")) or "Classifier" in path)
+    and not any(word in path for word in ("LogitTransformer", "optimism_corrected", "inverse"))
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "path"), RAGGED)
+def test_rows_of_different_lengths_are_refused(name, path):
+    array = {"X": LOGITS, "y_proba": PROBABILITIES, "cost": 1 - np.eye(2)}[name].tolist()
+    array[1] = [*array[1], 0.0]
+    with pytest.raises(ValueError, match="same number of columns in each row"):
+        REGISTRY[path](**{name: array})

@@ -5,10 +5,13 @@ import pandas as pd
 import pytest
 from families import CALIBRATORS, ConditionalCalibrator, quick
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     CalibratedClassifier,
+    LogitTransformer,
     MultiLabelCalibrator,
     PlattScaling,
     PriorShift,
@@ -74,6 +77,15 @@ def test_others():
     assert_no_rows(OnlineCalibrator([TemperatureScaling().fit(Z, Y)]), Z)
     empty = CalibrationMonitor([0, 1, 2]).update(Y[:0], Z[:0])
     assert empty.n_samples_ == empty.n_bets_ == 0
-    one = CalibratedClassifier(LogisticRegression(), cv=2).fit(Z, Y)
-    with pytest.raises(ValueError, match="0 sample"):  # by the classifier
-        one.predict_proba(Z[:0])
+
+
+@pytest.mark.parametrize("classifier", [LogisticRegression(), GaussianNB()])
+@pytest.mark.parametrize("y", [Y, Y == 0, np.eye(3, dtype=int)[Y]], ids=["3", "2", "several"])
+def test_classifiers(classifier, y):
+    """Classifiers of scikit-learn refuse a batch without rows, classifiers around them do not."""
+    inner = classifier if y.ndim == 1 else OneVsRestClassifier(classifier)
+    assert_no_rows(CalibratedClassifier(inner, TemperatureScaling(), cv=2).fit(Z, y), Z)
+    assert_no_rows(LogitTransformer(inner, cv=2).fit(Z, y), Z)
+    if y.ndim == 1:
+        steps = LogitTransformer(inner, cv=2), TemperatureScaling()
+        assert_no_rows(make_pipeline(*steps).fit(Z, y), Z)

@@ -1,1 +1,1 @@
-"""Calibrators and classifiers inside other estimators: their checks, fits and outputs."""
+"""Calibrators and classifiers inside other estimators: checks, fits and outputs."""

@@ -1,4 +1,4 @@
-"""Checks of the calibrators and classifiers that users pass, and the arguments of their fits."""
+"""Checks of calibrators and classifiers that users pass, and arguments for their fits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skcalib._input.labels import SEVERAL_LABELS, shown
 from skcalib._rows import Array, Floats, on_host
 from skcalib.base import BaseCalibrator
 
-# Calibrators for the methods of scikit-learn's CalibratedClassifierCV.
+# Calibrators that replace the methods of scikit-learn's CalibratedClassifierCV.
 METHODS = {
     "sigmoid": "PlattScaling()",
     "isotonic": "IsotonicCalibration()",
@@ -34,7 +34,7 @@ def check_classifier(estimator: Any, name: str) -> None:
             f"{name} calibrates probabilities of classes."
         )
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-    if isinstance(inner, OneToOneFeatureMixin):  # as calibrators are, and no classifier of features
+    if isinstance(inner, OneToOneFeatureMixin):  # calibrators are, classifiers of features are not
         raise ValueError(
             f"estimator must be a classifier of features, got the calibrator {inner!r}, which "
             "takes logits. Pass it as the calibrator of a CalibratedClassifier, or put it after a "
@@ -48,12 +48,12 @@ def check_classifier(estimator: Any, name: str) -> None:
 
 
 def may_have(estimator: Any, method: str) -> bool:
-    """Return whether a classifier has a method, or may have it once it is fitted.
+    """Return whether a classifier has a method, or may have it after ``fit``.
 
     A ``StackingClassifier``, or a pipeline that ends in one, has no output methods before ``fit``.
     """
-    known = ("decision_function", "predict_logits", "predict_proba")
-    fitted_first = not any(hasattr(estimator, name) for name in known)
+    outputs = ("decision_function", "predict_logits", "predict_proba")
+    fitted_first = not any(hasattr(estimator, name) for name in outputs)
     return hasattr(estimator, method) or (fitted_first and hasattr(type(estimator), method))
 
 
@@ -69,7 +69,7 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
 
 
 def _as_object(calibrator: Any) -> str:
-    """Return advice for a class, or for the name of a class or of a method of scikit-learn."""
+    """Return advice if a class, a class name, or a scikit-learn method name was passed."""
     name = calibrator.__name__ if isinstance(calibrator, type) else calibrator
     if not (isinstance(name, str) and name.isidentifier()):
         return ""
@@ -77,7 +77,7 @@ def _as_object(calibrator: Any) -> str:
 
 
 def check_takes_logits(calibrator: Any) -> None:
-    """Raise a ValueError for a calibrator that is fitted to features, not to logits."""
+    """Raise a ValueError if a calibrator was fitted to features instead of logits."""
     check_calibrator(calibrator, None)
     if takes_several_labels(calibrator):
         raise ValueError(
@@ -88,7 +88,7 @@ def check_takes_logits(calibrator: Any) -> None:
         return  # not fitted: its own methods raise NotFittedError
     n_classes = len(on_host(calibrator.classes_))
     n_columns = getattr(calibrator, "n_features_in_", n_classes)
-    # There may be as many features as classes; a classifier that has calibrators takes features.
+    # With as many features as classes, calibrators_ reveals a classifier of features.
     takes_logits = isinstance(calibrator, BaseCalibrator) or not hasattr(calibrator, "calibrators_")
     if not takes_logits or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
         raise ValueError(
@@ -99,13 +99,13 @@ def check_takes_logits(calibrator: Any) -> None:
 
 
 def takes_several_labels(calibrator: Any) -> bool:
-    """Return whether a calibrator, or the last step of a pipeline, takes several labels per row."""
+    """Return whether a calibrator, or a pipeline's last step, accepts several labels per row."""
     last = calibrator[-1] if isinstance(calibrator, Pipeline) else calibrator
     return hasattr(last, "__sklearn_tags__") and not get_tags(last).target_tags.single_output
 
 
 def check_order(calibrator: Any, classes: Array) -> None:
-    """Raise a ValueError for a calibrator with ``classes`` in another order than the logits."""
+    """Raise a ValueError if a calibrator's ``classes`` differ in order from the logits."""
     for name, value in params_named("classes", calibrator).items():
         if value is None:
             continue
@@ -118,9 +118,9 @@ def check_order(calibrator: Any, classes: Array) -> None:
 
 
 def params_named(last: str, estimator: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator and its steps that are named ``last``, by full name.
+    """Return parameters named ``last`` in an estimator and its steps, by full name.
 
-    Parameters of estimators inside a calibrator are left out: the calibrator sets them itself.
+    Estimators inside a calibrator are left out: the calibrator sets their parameters.
     """
     params = estimator.get_params()
     calibrators = [
@@ -140,23 +140,23 @@ def params_named(last: str, estimator: Any) -> dict[str, Any]:
 
 
 def inherits(calibrator: Any, method: str) -> bool:
-    """Return whether a calibrator inherits a method of BaseCalibrator and does not replace it."""
+    """Return whether a calibrator inherits a method from BaseCalibrator unchanged."""
     if not isinstance(calibrator, BaseCalibrator):
         return False
     return getattr(type(calibrator), method) is getattr(BaseCalibrator, method)
 
 
 def makes_folds(calibrator: Any) -> bool:
-    """Return whether ``fit`` divides rows among folds, also in a step of a pipeline."""
+    """Return whether ``fit``, or the ``fit`` of a pipeline step, divides rows among folds."""
     if isinstance(calibrator, Pipeline):
         return any(makes_folds(step) for _, step in calibrator.steps)
     return not inherits(calibrator, "fit") and has_fit_parameter(calibrator, "groups")
 
 
 def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") -> dict[str, Floats]:
-    """Return arguments that pass weights to an estimator, or to the steps of a pipeline.
+    """Return the arguments that pass weights (n,) to an estimator, or to pipeline steps.
 
-    ``name`` is the name of the estimator in messages.
+    Messages call the estimator ``name``.
     """
     if w is None:
         return {}
@@ -170,9 +170,9 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
 
 
 def group_params(estimator: Any, groups: Any) -> dict[str, Any]:
-    """Return arguments that pass groups to an estimator, or to the steps of a pipeline.
+    """Return the arguments that pass groups (n,) to an estimator, or to pipeline steps.
 
-    Folds cannot divide a single group, so it is not passed.
+    A single group is not passed, since folds could not divide it.
     """
     if groups is None or len(np.unique(groups)) < 2:
         return {}
@@ -180,7 +180,7 @@ def group_params(estimator: Any, groups: Any) -> dict[str, Any]:
 
 
 def _fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
-    """Return an argument of ``fit`` by name, or for the steps of a pipeline that take it."""
+    """Return a ``fit`` argument by name, or by step name for the pipeline steps that accept it."""
     if has_fit_parameter(estimator, name):
         return {name: value}
     steps: Sequence[tuple[str, Any]] = estimator.steps if isinstance(estimator, Pipeline) else []
@@ -188,6 +188,6 @@ def _fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
 
 
 def features_argument(calibrator: Any, features: Any) -> dict[str, Any]:
-    """Return the argument ``features`` if ``predict_proba`` of the calibrator takes features."""
+    """Return the argument ``features`` if the calibrator's ``predict_proba`` accepts it."""
     takes_features = "features" in signature(calibrator.predict_proba).parameters
     return {"features": features} if takes_features and features is not None else {}

@@ -1,4 +1,4 @@
-"""Fits and outputs of calibrators inside other estimators."""
+"""Fit calibrators inside other estimators, and compute their outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .checks import group_params, inherits, params_named, weight_params
 
 
 class UntilFit:
-    """Attribute of a calibrator that needs no fit, computed until ``fit`` sets it.
+    """Attribute that is computed until ``fit`` sets it, if a calibrator needs no fit.
 
     ``compute`` raises an AttributeError if the calibrator needs a fit.
     """
@@ -49,30 +49,31 @@ def fit_calibrator(
     order: Array | None = None,
     **arguments: Any,
 ) -> Any:
-    """Return a copy of the calibrator, fitted to logits (n, K) with a column for each class.
+    """Fit a copy of the calibrator to logits (n, K), labels (n,) and weights (n,).
 
-    ``classes`` is None for calibrators of several labels per row. ``order`` are the labels from the
-    lowest to the highest, if it is known: calibrators of ordered classes without an order take it.
+    ``classes`` (K,) are the column labels, None for calibrators with several labels per row.
+    ``order`` (K,) are the labels from the lowest to the highest, or None. Calibrators for ordered
+    classes get this order unless they define one.
     """
     fitted = clone(calibrator)
     names = [name for name, value in params_named("classes", fitted).items() if value is None]
     fitted.set_params(**dict.fromkeys(names, classes))
     for name, value in params_named("order", fitted).items():
-        # The default calibrator takes an order with ordered=True only.
+        # The default calibrator accepts an order only with ordered=True.
         if value is None and fitted.get_params().get(f"{name}ed", True):
             fitted.set_params(**{name: order})
     arguments |= weight_params(fitted, w) | group_params(fitted, groups)
     if not isinstance(fitted, Pipeline):
         return fitted.fit(Z, y, **arguments)
-    with config_context(enable_metadata_routing=False):  # which refuses arguments of steps
+    with config_context(enable_metadata_routing=False):  # routing would refuse arguments for steps
         return fitted.fit(Z, y, **arguments)
 
 
 def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
-    """Return a copy of the calibrator, fitted to checked rows of logits and class indices.
+    """Fit a copy of the calibrator to checked rows with logits and class indices.
 
     Calibrators that inherit ``fit`` from BaseCalibrator pass over the rows. Other calibrators are
-    fitted to the rows in memory, or to a sample of many rows of Dask.
+    fitted in memory, to a sample if Dask has many rows.
     """
     if inherits(calibrator, "fit"):
         return with_fitted(calibrator, calibrator._fit(rows), rows)  # noqa: SLF001
@@ -86,7 +87,7 @@ def fit_to_rows(calibrator: Any, rows: Rows) -> Any:
 def with_fitted(
     calibrator: BaseCalibrator, attributes: dict[str, Any], rows: Rows
 ) -> BaseCalibrator:
-    """Return a copy of the calibrator with attributes that were fitted to rows."""
+    """Copy the calibrator, and set attributes that were fitted to rows."""
     fitted = clone(calibrator)
     for name, value in attributes.items():
         setattr(fitted, name, value)
@@ -95,42 +96,44 @@ def with_fitted(
 
 
 def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
-    """Return log-probabilities (m, K) of a fitted calibrator for checked logits (m, K).
+    """Predict log-probabilities (m, K) by a fitted calibrator for checked logits (m, K).
 
-    The logarithms are -inf for masked classes, and finite for other classes.
+    They are -inf for masked classes, and finite for other classes. ``classes`` (K,) are the column
+    labels.
     """
-    if not isinstance(Z, np.ndarray):  # a graph that is built, or a tensor in a module
+    if not isinstance(Z, np.ndarray):  # an ONNX graph, or a tensor inside a torch module
         return output_of(calibrator, base.log_probabilities, Z)
     if inherits(calibrator, "predict_proba"):
         if np.isneginf(Z.min()):
             refuse_masked(calibrator)
         return base.log_probabilities(calibrator, Z)
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
-    known = np.asarray(on_host(getattr(calibrator, "classes_", classes)))
-    if P.shape != (len(Z), len(known)) or not np.isfinite(P).all():
+    fitted_classes = np.asarray(on_host(getattr(calibrator, "classes_", classes)))
+    if P.shape != (len(Z), len(fitted_classes)) or not np.isfinite(P).all():
+        n_bad = np.count_nonzero(~np.isfinite(P))
         raise ValueError(
-            f"predict_proba must give finite probabilities of {len(known)} classes, got an array "
-            f"of shape {P.shape} for {len(Z)} rows with {np.count_nonzero(~np.isfinite(P))} values "
-            f"that are not finite from {calibrator!r}. Choose another calibrator."
+            f"predict_proba must return finite probabilities of {len(fitted_classes)} classes, got "
+            f"an array of shape {P.shape} for {len(Z)} rows, with {n_bad} values that are not "
+            f"finite, from {calibrator!r}. Choose another calibrator."
         )
-    P = np.maximum(with_unknown_classes(P, known, classes), np.finfo(Z.dtype).tiny)
+    P = np.maximum(with_unknown_classes(P, fitted_classes, classes), np.finfo(Z.dtype).tiny)
     return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))
 
 
 def blockwise(calibrator: Any) -> list[BaseCalibrator]:
-    """Return the calibrator in a list, or the calibrators of a pipeline.
+    """Return the calibrator in a list, or the calibrators in a pipeline.
 
     Raise a TypeError for other estimators, and for subclasses that replace public methods: their
-    outputs are not computed by functions of blocks.
+    outputs cannot be computed block by block.
     """
     if isinstance(calibrator, Pipeline):
         steps = [step for _, step in calibrator.steps if step not in (None, "passthrough")]
         return [member for step in steps for member in blockwise(step)]
     outputs, kind = ("transform", "predict_proba", "predict_log_proba", "predict"), type(calibrator)
-    is_own = kind.__module__.startswith("skcalib.") or all(
+    keeps_outputs = kind.__module__.startswith("skcalib.") or all(
         getattr(kind, name, None) is getattr(BaseCalibrator, name) for name in outputs
     )
-    if not (is_own and isinstance(calibrator, BaseCalibrator)):
+    if not (keeps_outputs and isinstance(calibrator, BaseCalibrator)):
         raise TypeError(
             "Only calibrators of skcalib can be exported, and classes derived from BaseCalibrator "
             f"that inherit its public methods, got {kind.__name__}. Pass one of these."
@@ -144,9 +147,9 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
 
 
 def output_of(calibrator: Any, output: base.Output, Z: Any) -> Any:
-    """Return the output of a calibrator, or a pipeline of calibrators, for a block of logits.
+    """Compute an output of a calibrator, or a pipeline of calibrators, for logits ``Z`` (m, K).
 
-    ``output`` is a function of :mod:`skcalib.base`, such as ``probabilities``. Outputs are NaN
+    ``output`` is a function in :mod:`skcalib.base`, such as ``probabilities``. Outputs are NaN
     where a calibrator would raise an error for masked classes.
     """
     xp, members = namespace(Z), blockwise(calibrator)
@@ -158,21 +161,24 @@ def output_of(calibrator: Any, output: base.Output, Z: Any) -> Any:
     return Z
 
 
-def with_unknown_classes(P: Floats, known: Array, classes: Array) -> Floats:
-    """Return probabilities (m, K) with a column for each class, 0 for those not in ``known``."""
-    if np.array_equal(known, classes):
+def with_unknown_classes(P: Floats, fitted_classes: Array, classes: Array) -> Floats:
+    """Return probabilities (m, K) for ``classes`` (K,), 0 for classes that were not fitted.
+
+    ``P`` (m, ...) has one column for each of ``fitted_classes``.
+    """
+    if np.array_equal(fitted_classes, classes):
         return P
     if not isinstance(P, np.ndarray):
-        return P @ (np.asarray(known)[:, None] == classes).astype(np.float64)
+        return P @ (np.asarray(fitted_classes)[:, None] == classes).astype(np.float64)
     out = np.zeros((len(P), len(classes)), P.dtype)
-    out[:, encode(known, classes)] = P
+    out[:, encode(fitted_classes, classes)] = P
     return out
 
 
 def warn_of_groups(
     kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
 ) -> None:
-    """Give each recorded warning once, with the names of the groups of rows that caused it."""
+    """Give each recorded warning once, and name the groups of rows that caused it."""
     named = (
         (names[k] if isinstance(k, int) else k, messages)
         for k, messages in messages_by_group.items()

@@ -126,9 +126,14 @@ def as_array(
 def _check_not_ragged(x: Any, name: str) -> None:
     """Raise a ValueError for rows of different lengths, such as candidates of a search engine."""
     is_list = isinstance(x, list | tuple)  # NumPy could not convert it
+    if name.startswith("y") and name != "y_proba":
+        return  # sets of labels
     if not is_list and not (isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1):
         return
-    lengths = {len(row) for row in x if hasattr(row, "__len__") and not isinstance(row, str)}
+    rows = [row for row in x if hasattr(row, "__len__") and not isinstance(row, str)]
+    if any(getattr(row, "ndim", 1) != 1 for row in rows):
+        return  # a list of batches
+    lengths = {len(row) for row in rows}
     if len(lengths) > 1:
         empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
         raise ValueError(
@@ -165,7 +170,8 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, list | tuple):
         try:
             return np.asarray(x)
-        except ValueError:  # scikit-learn raises an error for ragged lists
+        except ValueError:
+            _check_not_ragged(x, name)
             return x
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):

@@ -49,7 +49,8 @@ def warn_of_equal_rows(Z: Floats) -> None:
     """Warn if more than 5 per cent of the rows have the logits of another row.
 
     Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
-    classifiers clip probabilities. Scores of few values, as of nearest neighbors, do not count.
+    classifiers clip probabilities, or NaN. Scores of few values, as of nearest neighbors, do not
+    count.
     """
     n_rows, n_columns = Z.shape
     if n_columns < 3:
@@ -61,7 +62,7 @@ def warn_of_equal_rows(Z: Floats) -> None:
         Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
     n_checked = len(Z)
     lowest = np.min(Z, where=np.isfinite(Z), initial=np.inf)
-    Z = Z[np.all(lowest != Z, axis=1)]
+    Z = Z[np.all((lowest != Z) & ~np.isnan(Z), axis=1)]
     hashes = np.array([hash(row.tobytes()) for row in Z])
     _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
     share = counts[counts > 1].sum() / n_checked

@@ -23,7 +23,7 @@ from .indicators import (
     check_labels_of_columns,
     names_of_labels,
 )
-from .labels import encode, exact, shown
+from .labels import Labels, encode, exact, shown
 from .logits import as_floats, check_probabilities, check_weights, with_weight_only
 from .rows import check_not_swapped, check_rows, checked_rows
 
@@ -65,6 +65,8 @@ def check_measure(
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
     if rows.X.ndim == 1 and labels is None:
         labels = order  # the second of two ordered classes is the event
+    if rows.X.ndim == 1 and labels is None:
+        labels = _two_labels(statistics.labels, pos_label)
     classes = resolve_classes(
         statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
     )
@@ -82,10 +84,18 @@ def check_measure(
     return rows
 
 
+def _two_labels(present: Labels, pos_label: Any) -> list[Any] | None:
+    """Return two labels if all rows have the event, whose complement then has no name."""
+    if len(present) != 1 or np.ndim(pos_label) or present.tolist() != [pos_label]:
+        return None
+    is_text = isinstance(pos_label, str)
+    return [f"not {pos_label}" if is_text else type(pos_label)(not pos_label), pos_label]
+
+
 def check_probability_rows(y_proba: Any) -> Rows:
     """Return rows of probabilities without labels; the classes are the indices of the columns."""
     check_in_memory([y_proba])
-    shape = np.shape(y_proba)
+    shape = np.shape(as_array(y_proba, "y_proba", flat=True))
     n_classes = shape[1] if len(shape) == 2 else 2
     return check_measure(np.zeros(shape[:1], dtype=int), y_proba, None, range(n_classes))
 

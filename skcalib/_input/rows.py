@@ -47,6 +47,8 @@ from .logits import (
     with_weight_only,
 )
 
+check_fit_logits = partial(check_finite, allow_tiny=False)
+
 
 def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Rows]:
     """Return the logits of a fit as they were passed, and checked rows.
@@ -58,21 +60,7 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     if type(X) is not np.ndarray or X.ndim != 2:
         check_not_swapped(y=y, X=X)
     X = as_array(X)
-    check = partial(check_rows, estimator=type(calibrator).__name__)
-    rows, statistics = checked_rows(check, X=X, y=y, sample_weight=sample_weight)
-    if len(statistics.labels) == 1:
-        only = shown(statistics.labels)
-        raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-    classes = resolve_classes(
-        statistics.labels, rows.n_columns, calibrator.classes, X, categories=statistics.categories
-    )
-    order = getattr(calibrator, "order", None)  # of ordered classes
-    rows = rows.relabel(
-        partial(encode, classes=classes),
-        classes=classes,
-        masked=statistics.masked,
-        order=statistics.categories if order is None else order,
-    )
+    rows, statistics = labelled_rows(calibrator, X, y, sample_weight)
     check_column_order(rows, named=calibrator.classes is not None)
     if statistics.masked:
         refuse_masked(calibrator)
@@ -85,6 +73,42 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
     if is_named and calibrator._has_class_parameters:  # noqa: SLF001
         warn_of_absent_classes(rows, statistics.labels)
     return X, rows
+
+
+def labelled_rows(
+    calibrator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    n_scores: int = 1,
+    check: Callable[[Floats], bool] = check_fit_logits,
+) -> tuple[Rows, RowStatistics]:
+    """Return checked rows with class indices, and their statistics.
+
+    ``X`` has the columns of ``n_scores`` scores side by side. ``check`` raises errors for invalid
+    logits and returns whether some class is masked.
+    """
+    checks = partial(check_rows, estimator=type(calibrator).__name__, check=check)
+    rows, statistics = checked_rows(checks, X=X, y=y, sample_weight=sample_weight)
+    if len(statistics.labels) == 1:
+        only = shown(statistics.labels)
+        raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
+    classes = resolve_classes(
+        statistics.labels,
+        rows.n_columns // n_scores,
+        calibrator.classes,
+        X if n_scores == 1 else None,
+        categories=statistics.categories,
+    )
+    order = getattr(calibrator, "order", None)  # of ordered classes
+    rows = rows.relabel(
+        partial(encode, classes=classes),
+        classes=classes,
+        masked=statistics.masked,
+        order=statistics.categories if order is None else order,
+    )
+    return rows, statistics
 
 
 def check_new_logits(
@@ -211,11 +235,18 @@ class RowStatistics:
 
 
 def check_rows(
-    X: Any, y: Any, sample_weight: Any, *, proba: bool = False, estimator: str | None = None
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    proba: bool = False,
+    estimator: str | None = None,
+    check: Callable[[Floats], bool] = check_fit_logits,
 ) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
     """Return logits, labels and weights of the rows of positive weight, and their statistics.
 
-    With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure.
+    With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure. ``check`` is
+    for logits, as in :func:`labelled_rows`.
     """
     name, y_name = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, y_name, warns=not proba)
@@ -240,7 +271,7 @@ def check_rows(
     if proba:
         check_probabilities(X, labels)
     else:
-        masked, kinds = check_finite(X, allow_tiny=False), kinds_of_probabilities(X)
+        masked, kinds = check(X), kinds_of_probabilities(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)

@@ -8,13 +8,13 @@ Most fits call :mod:`scipy.optimize`. All problems are convex except the loss wi
 - *Vector and matrix maps*: ``minimize`` with :func:`preconditioned_lbfgs` as its ``method``, and
   the preconditioners of :mod:`skcalib._optimize.maps`.
 - *Sigmoids and splines, K problems with few parameters each*: ``minimize`` with ``newton``, which
-takes Newton steps for all at once (:mod:`skcalib._optimize.logistic`).
+  takes Newton steps for all at once (:mod:`skcalib._optimize.logistic`).
 - *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Mixture weights*:
-Newton's method, with ``nnls`` for each step (:mod:`skcalib._optimize.mixture`). It needs 5 to 11
-passes over the rows instead of 30 to 70 with "L-BFGS-B", and is two to five times as fast. *Feature
-effects*, slopes and level intercepts: "L-BFGS-B"
-  (:mod:`skcalib.conditional._effects`). *Class priors*: "trust-ncg" in their logarithms
-  (:mod:`skcalib.meta._label_shift`). *Isotonic regression*: :mod:`skcalib._scores.isotonic`.
+  Newton's method, with ``nnls`` for each step (:mod:`skcalib._optimize.mixture`). It needs 5 to 11
+  passes over the rows instead of 30 to 70 with "L-BFGS-B", and is two to five times as fast.
+  *Feature effects*, slopes and level intercepts: "L-BFGS-B" (:mod:`skcalib.conditional._effects`).
+  *Class priors*: "trust-ncg" in their logarithms (:mod:`skcalib.meta._label_shift`). *Isotonic
+  regression*: :mod:`skcalib._scores.isotonic`.
 
 CPU time with "L-BFGS-B" divided by CPU time with the method in use, for vector and matrix maps,
 float32 logits and ``alpha=1``. The coordinates make the preconditioner at the start the unit matrix

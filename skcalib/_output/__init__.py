@@ -10,14 +10,14 @@ from typing import IO
 
 
 def written(value: float) -> str:
-    """Score or error as text: four decimals, or two significant digits if it is small."""
+    """Write a score or error as text: four decimals, or two significant digits if it is small."""
     if abs(value) >= 0.01 or value == 0:
         return f"{value:.4f}"
     return f"{value:.5f}" if abs(value) >= 0.001 else f"{value:.2g}"
 
 
 def briefly(value: float) -> str:
-    """Score or error in a picture: three decimals, or two significant digits if it is small."""
+    """Write a score or error in a picture: three decimals, or two digits if it is small."""
     return f"{value:.3f}" if value >= 0.01 or value == 0 else f"{value:.2g}"
 
 

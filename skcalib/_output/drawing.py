@@ -1,6 +1,6 @@
-"""Figures, axes, legends and texts of displays.
+"""Figures, axes, legends and texts for displays.
 
-Layout, font sizes and colours are matplotlib's: the style in use determines them.
+The matplotlib style in use determines layout, font sizes and colours.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 ScoreMethod = Literal["auto", "predict_proba", "decision_function"]
 
-# Markers of the models on the same axes, in this order.
+# Markers for models on the same axes, in this order.
 MARKERS = "os^DvPX<p>dh*8"
 
-# Attributes of figures and legends that a display created, and of the artist that stores which kind
-# of diagram its axes hold. Attributes of artists are pickled, and vanish if the axes are cleared.
+# Attributes that mark figures and legends as created by a display, and artists as part of a
+# diagram. They are pickled with the artists, and vanish if the axes are cleared.
 _OWN, _DIAGRAM = "_skcalib_own", "_skcalib_diagram"
 
 
 class Display:
-    """Representation, axes and figure of a display."""
+    """Base class for displays: name, representation, axes and figure."""
 
     ax_: Axes
     figure_: Figure | SubFigure
@@ -54,10 +54,10 @@ class Display:
 
     @abstractmethod
     def _summary(self) -> str:
-        """Return the content of the display in a few words and numbers."""
+        """Describe the display in a few words and numbers."""
 
     def _prepare(self, ax: Axes | None, size: tuple[float, float], legend: Any) -> Axes:
-        """Return the axes to draw on, by default in a new figure with a size in inches."""
+        """Return the axes to draw on, by default in a new figure with a ``size`` in inches."""
         check_legend(legend)
         check_axes(ax)
         self.ax_ = new_figure(size).subplots() if ax is None else ax
@@ -66,7 +66,7 @@ class Display:
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """Return a new figure of pyplot with constrained layout."""
+    """Create a pyplot figure with constrained layout."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=size, layout="constrained")
@@ -108,15 +108,18 @@ def check_legend(legend: Any) -> None:
 
 
 def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: Any) -> Any:
-    """Draw a legend above a new figure, or on axes of the user, and return it."""
+    """Draw a legend above a new figure, or inside the user's axes, and return it.
+
+    ``legend`` is a bool or a location, as for ``plot``.
+    """
     if legend is False:
         return None
     figure, handles = ax.figure, list(handles)
     if legend is True:
         legend = "outside upper center" if hasattr(figure, _OWN) else "best"
     if legend.startswith("outside"):
-        for outdated in [one for one in figure.legends if hasattr(one, _OWN)]:
-            outdated.remove()  # it has fewer models
+        for outdated in [drawn for drawn in figure.legends if hasattr(drawn, _OWN)]:
+            outdated.remove()  # it shows fewer models
         n_columns = max(1, int(figure.bbox.width / figure.dpi / 2.4))
         drawn = figure.legend(handles=handles, loc=legend, ncols=n_columns)
         setattr(drawn, _OWN, True)
@@ -127,18 +130,18 @@ def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: Any) -> Any:
 
 
 def mark_diagram(artist: Any, diagram: str) -> None:
-    """Store on an artist which diagram its axes hold."""
+    """Mark an artist as part of a diagram."""
     setattr(artist, _DIAGRAM, diagram)
 
 
 def diagrams_on(ax: Axes) -> list[str]:
-    """Return the diagrams on the axes, one entry per model."""
+    """List the diagrams on the axes, one entry per model."""
     artists = [*ax.patches, *ax.lines]
     return [getattr(artist, _DIAGRAM) for artist in artists if hasattr(artist, _DIAGRAM)]
 
 
 def check_same_diagram(ax: Axes, diagram: str) -> int:
-    """Return the number of models on the axes, and refuse axes with another diagram."""
+    """Raise a ValueError if the axes show another diagram; else count the models on them."""
     others = diagrams_on(ax)
     for other in others:
         if other != diagram:
@@ -150,13 +153,13 @@ def check_same_diagram(ax: Axes, diagram: str) -> int:
 
 
 def draw_as_written(*texts: Text) -> None:
-    """Draw texts that contain names of the user without mathematical notation."""
+    """Draw texts that contain the user's names without mathematical notation."""
     for text in texts:
         text.set_parse_math(False)
 
 
 def draw_title(ax: Axes, name: str | None) -> None:
-    """Set the name of a model as the title of axes."""
+    """Set a model's name as the title of the axes."""
     if name is not None:
         draw_as_written(ax.set_title(name))
 
@@ -167,36 +170,36 @@ def legend_label(name: str) -> str:
 
 
 def label_once(ax: Axes, label: str) -> str:
-    """Return a label for a legend, or a label without an entry if the axes have it already."""
+    """Return a label for a legend, or "_nolegend_" if the axes have the label already."""
     return "_nolegend_" if label in ax.get_legend_handles_labels()[1] else label
 
 
 def name_of(name: Any, estimator: Any) -> str:
-    """Return the name of a model as text, by default the name of its class."""
+    """Return a model's name as text, by default the name of its class."""
     return type(estimator).__name__ if name is None else str(name) or type(estimator).__name__
 
 
-def line_properties(color: Any, line_kw: Any, *, of_bars: bool = False) -> dict[str, Any]:
-    """Return the properties of a curve, or of bars, with long names such as "linewidth"."""
+def line_properties(color: Any, line_kw: Any, *, for_bars: bool = False) -> dict[str, Any]:
+    """Return properties for a curve, or for bars, with long names such as "linewidth"."""
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     look = {} if color is None else {"color": color}
-    return look | normalize_kwargs(line_kw, Patch if of_bars else Line2D)
+    return look | normalize_kwargs(line_kw, Patch if for_bars else Line2D)
 
 
 def foreground(ax: Axes, alpha: float = 1.0) -> Any:
-    """Return the colour of the texts of axes, with an opacity."""
+    """Return the text colour of the axes, with an opacity."""
     from matplotlib.colors import to_rgba
 
     return to_rgba(ax.xaxis.label.get_color(), alpha)
 
 
 def predict(estimator: Any, X: Any, response_method: ScoreMethod) -> tuple[Any, Any]:
-    """Return the probabilities of a fitted classifier, and its classes.
+    """Predict probabilities by a fitted classifier, and return its classes as well.
 
-    Scores of ``decision_function`` are taken as logits.
+    The scores from ``decision_function`` are used as logits.
     """
     check_option("response_method", response_method, ScoreMethod)
     name: str = response_method

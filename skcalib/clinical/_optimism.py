@@ -188,8 +188,10 @@ def optimism_corrected(
             "has not only decision_function, such as CalibratedClassifier(estimator)."
         )
     scorers = {k: FIGURES.get(s, s) if isinstance(s, str) else s for k, s in named(scoring).items()}
-    measures = measures_of(scorers, X, "auto", ordered_categories(y))
+    order, targets = ordered_categories(y), y
+    measures = measures_of(scorers, X, "auto", order)
     X, labels = indexable(X, column_or_1d(as_labels(y)))
+    targets = labels if order is None else targets
     w = check_weights(sample_weight, len(labels))
     kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
     random, rows = check_random_state(random_state), Sample(X, labels, w)
@@ -198,7 +200,7 @@ def optimism_corrected(
         raise ValueError(f"y must hold at least two classes, got {shown(classes) or 'no row'}.")
     present = labels[kept, None] == classes
     numbers = group_numbers(groups, labels, w)
-    sample_values = partial(_values, estimator, rows, kept=kept, measures=measures)
+    sample_values = partial(_values, estimator, rows, targets, kept=kept, measures=measures)
     samples = (kept[_drawn(present, random, numbers)] for _ in range(n_resamples))
     apparent = sample_values(kept)[0]  # first, because an error here would occur in all samples
     jobs = (delayed(_or_message)(sample_values, sample) for sample in samples)
@@ -229,15 +231,24 @@ def _drawn(present: Bools, random: np.random.RandomState, groups: Indices | None
 
 
 def _values(
-    estimator: Any, rows: Sample, drawn: Indices, *, kept: Indices, measures: list[NamedScorer]
+    estimator: Any,
+    rows: Sample,
+    targets: Any,
+    drawn: Indices,
+    *,
+    kept: Indices,
+    measures: list[NamedScorer],
 ) -> Floats:
-    """Measures (2, n_measures) on rows drawn and on those kept, of a clone fitted to the former."""
+    """Return measures (2, n_measures) on rows drawn and on rows of positive weight.
+
+    A clone is fitted to the rows drawn, with ``targets``: the labels, or ordered categories.
+    """
     X, y, w, _ = rows
     parts = [
         Sample(taken(X, part), y[part], None if w is None else w[part]) for part in (drawn, kept)
     ]
     weights = weight_params(estimator, parts[0].w, "estimator")
-    model = clone(estimator).fit(parts[0].Z, parts[0].y, **weights)
+    model = clone(estimator).fit(parts[0].Z, taken(targets, drawn), **weights)
     classes = np.asarray(on_host(model.classes_))
     values_of_parts = []
     for part in parts:

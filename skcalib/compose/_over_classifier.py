@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples
 
 from skcalib._inner.checks import check_classifier, may_have
 from skcalib._input.arrays import as_numpy, is_tensor
@@ -199,6 +200,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
     response_method_: str
     min_proba_: float
     multilabel_: bool
+    classes_: Array
     n_jobs: int | None
 
     def _checked_arguments(
@@ -248,6 +250,10 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         # Pickles from versions without several labels per row lack multilabel_.
         multilabel = getattr(self, "multilabel_", False)
         response = Response(self.response_method_, self.min_proba_, multilabel)
+        if not _num_samples(X):  # classifiers of scikit-learn refuse them
+            n_classes = len(self.classes_)
+            is_margin = response.method == "decision_function" and n_classes == 2 and not multilabel
+            return np.empty((0, 1 if is_margin else n_classes))
         outputs = classifier_outputs(estimator, _accepted_by(estimator, X), response)
         return as_logits(outputs, response)
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._input.arrays import as_numpy, check_in_memory
-from skcalib._input.classes import check_column_names
+from skcalib._input.arrays import as_numpy, check_in_memory, column_names
+from skcalib._input.classes import check_column_names, in_class_order
 from skcalib._input.indicators import check_labels_of_columns
+from skcalib._input.labels import shown
 from skcalib._input.logits import FLOATS, check_weights
 from skcalib._input.measures import check_measure, check_probability_rows
 from skcalib._input.parameters import check_real
-from skcalib._rows import ArrayLike, Floats, Indices, map_blocks
+from skcalib._rows import Array, ArrayLike, Floats, Indices, map_blocks
 from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib.metrics._input import columns_of
@@ -47,7 +48,8 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
         Costs: a row for each true class, in the order of the columns of ``y_proba``, and a column
         for each decision. Or one matrix for each row. Decisions need not be classes: an additional
-        column may be the cost of asking a person. Gains are negative costs.
+        column may be the cost of asking a person. Gains are negative costs. Rows of a data frame,
+        a dict or a Series with the names of the classes may have any order.
 
     Returns
     -------
@@ -76,7 +78,10 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     >>> bayes_decision([0.01, 0.2, 0.9], cost)
     array([0, 1, 2])
     """
-    rows, costs = check_probability_rows(y_proba), _as_numbers(cost)
+    rows, names = check_probability_rows(y_proba), column_names(y_proba)
+    named = len(names) == len(rows.classes)
+    cost = _in_class_order(cost, np.array(names, dtype=object) if named else rows.classes)
+    costs = _as_numbers(cost)
     if _has_names(cost):
         check_labels_of_columns(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
     _check_costs(costs, len(rows.classes), rows.n_rows)
@@ -116,7 +121,7 @@ def expected_cost(
         probability of ``pos_label`` alone.
     cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
         Costs: a row for each true class, in the order of ``labels``, and a column for each
-        decision. Or one matrix for each row, as for :func:`bayes_decision`.
+        decision. Or one matrix for each row, or rows with names, as for :func:`bayes_decision`.
     capacity : float, default=None
         Number of rows that may get the second of two decisions, such as the number of cases that
         people can check. The rows with the largest expected gain get it, if the gain is positive.
@@ -161,6 +166,7 @@ def expected_cost(
     """
     rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label, keep_classes=True)
     classes = rows.classes
+    cost = _in_class_order(cost, classes)
     costs = _as_numbers(cost)
     if capacity is not None:
         check_real("capacity", capacity, closed=True)
@@ -202,6 +208,30 @@ def _as_numbers(cost: ArrayLike) -> Floats:
             "cost must be an array of numbers, with a row for each true class and a column for "
             f"each decision, got {type(cost).__name__}: {str(error).rstrip('.')}."
         ) from error
+
+
+def _in_class_order(cost: Any, classes: Array) -> Any:
+    """Return costs with rows in the order of the classes, if the rows have the names of classes.
+
+    Costs are a data frame, or a dict or a Series of rows. Raise a ValueError if some names are
+    classes and some classes have no name, or if the classes are the names of columns only.
+    """
+    if not _has_names(cost):
+        rows = in_class_order(cost, classes, "cost")
+        is_named = rows is not cost and all(isinstance(row, dict) for row in rows)
+        return [[row.get(name, np.nan) for name in rows[0]] for row in rows] if is_named else rows
+    names, columns, known = cost.index.tolist(), cost.columns.tolist(), set(classes.tolist())
+    if names == list(range(len(names))) and known.isdisjoint(columns):
+        return cost
+    if not known.isdisjoint(names):
+        by_name = in_class_order(dict(zip(names, range(len(names)), strict=True)), classes, "cost")
+        return cost.iloc[by_name]
+    if known <= set(columns) and columns != list(range(len(columns))):
+        raise ValueError(
+            f"cost must have a row for each true class, got the classes {shown(classes)} in the "
+            "columns. Pass cost.T."
+        )
+    return cost
 
 
 def _has_names(cost: Any) -> bool:

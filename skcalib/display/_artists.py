@@ -1,4 +1,4 @@
-"""Artists of a reliability diagram: each function draws one kind of artist on axes."""
+"""Artists in a reliability diagram: one function per kind of artist."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from matplotlib import collections, container, lines, patches
     from matplotlib.axes import Axes
 
-# Bottom and top of the histogram of rows above a diagram, in heights of the diagram.
+# Bottom and top of the row histogram above a diagram, in units of the diagram's height.
 BOTTOM, TOP = 1.04, 1.22
 
-# Label of the axes of the histogram.
+# Label that identifies the histogram's axes.
 COUNTS = "skcalib counts"
 
-# Thickness of a smooth curve where the density is largest, and the smallest thickness, in points.
+# Largest and smallest thickness of a smooth curve in points.
 THICKEST, THINNEST = 6.0, 1.2
 
 
 def opacity(n_rows: Any) -> Floats:
-    r"""Return the opacity of a bin with n rows, :math:`n / (n + 10)`: a single row is faint."""
+    r"""Return the opacity :math:`n / (n + 10)` for a bin with n rows: a single row is faint."""
     n = np.asarray(n_rows, dtype=np.float64)
     return n / (n + 10)
 
@@ -34,7 +34,10 @@ def opacity(n_rows: Any) -> Floats:
 def draw_bars(
     ax: Axes, curve: ReliabilityCurve, label: str, look: dict[str, Any]
 ) -> tuple[container.BarContainer, container.BarContainer]:
-    """Draw bars of the accuracy, and hatched bars of the gap to the mean confidence."""
+    """Draw bars for the accuracy, and hatched bars for the gap to the mean confidence.
+
+    ``look`` are bar properties.
+    """
     from matplotlib.colors import to_rgba_array
 
     fade = opacity(curve.n_samples)
@@ -51,7 +54,7 @@ def draw_bars(
     names = ("Over-confident", "Under-confident")
     if curve.kind != "top-label":
         names = ("Over-estimated", "Under-estimated")
-    # The most opaque bar of each colour is the entry of the legend.
+    # The most opaque bar in each colour represents it in the legend.
     bars[int(fade.argmax())].set_label(label)
     for name, chosen in zip(names, (is_over, curve.gap < 0), strict=True):
         if chosen.any():
@@ -62,7 +65,10 @@ def draw_bars(
 def draw_dots(
     ax: Axes, curve: ReliabilityCurve, label: str, number: int, look: dict[str, Any]
 ) -> tuple[lines.Line2D, collections.PathCollection]:
-    """Draw a thin line through the bins, and a dot for each bin that fades with few rows."""
+    """Draw a thin line through the bins, and one dot per bin, faint where rows are few.
+
+    ``number`` selects the marker; ``look`` are line properties.
+    """
     from matplotlib.colors import to_rgba_array
 
     marks: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "markevery": []}
@@ -78,13 +84,13 @@ def draw_dots(
 
 
 def draw_line(ax: Axes, x: Floats, y: Floats, label: str, look: dict[str, Any]) -> lines.Line2D:
-    """Draw a curve."""
+    """Draw a curve through ``x`` and ``y`` (n,) with line properties ``look``."""
     (line,) = ax.plot(x, y, label=label, **({"linewidth": 1.6} | look))
     return line
 
 
 def draw_strokes(ax: Axes, curve: SmoothCurve, line: lines.Line2D) -> collections.LineCollection:
-    """Draw a smooth curve as thick as the density of its rows, faint where rows are few."""
+    """Draw a smooth curve, thick where rows are dense and faint where rows are few."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba_array
 
@@ -104,10 +110,10 @@ def draw_strokes(ax: Axes, curve: SmoothCurve, line: lines.Line2D) -> collection
 def draw_intervals(
     ax: Axes, curve: ReliabilityCurve, level: float, colour: Any, *, in_middle: bool
 ) -> container.ErrorbarContainer:
-    """Draw error bars of the accuracy of each bin, faint where rows are few."""
+    """Draw error bars for the accuracy in each bin, faint where rows are few."""
     from matplotlib.colors import to_rgba_array
 
-    # The legend has the colour of the first bar, so the bin with most rows is drawn first.
+    # The legend shows the first bar's colour, so draw the bin with most rows first.
     order = np.argsort(-curve.n_samples, kind="stable")
     colours: Any = to_rgba_array(colour, opacity(curve.n_samples[order]))
     x = (curve.lower + curve.upper) / 2 if in_middle else curve.confidence
@@ -122,13 +128,13 @@ def draw_intervals(
 def draw_band(
     ax: Axes, ends: tuple[Floats, Floats, Floats], line: lines.Line2D, label: str
 ) -> collections.FillBetweenPolyCollection:
-    """Draw the band of a curve in the colour of its line."""
+    """Draw a band between ``ends``, (x, low, high) as arrays (n,), in the line's colour."""
     colour, label = line.get_color(), label_once(ax, label)
     return ax.fill_between(*ends, color=colour, alpha=0.18, linewidth=0, zorder=0.5, label=label)
 
 
 def draw_diagonal(ax: Axes) -> lines.Line2D:
-    """Draw the line of perfect calibration, once for all models on the axes."""
+    """Draw the diagonal, perfect calibration, once for all models on the axes."""
     for line in ax.lines:
         if line.get_gid() == "diagonal":
             return line
@@ -142,7 +148,7 @@ def draw_diagonal(ax: Axes) -> lines.Line2D:
 def draw_counts(
     ax: Axes, counts: tuple[Floats, Floats], colour: Any, *, fill: bool
 ) -> tuple[Axes, patches.StepPatch]:
-    """Draw the number of rows above a diagram, as a filled area or as an outline."""
+    """Draw row counts and edges above a diagram, as a filled area or as an outline."""
     inset: Any = next((child for child in ax.child_axes if child.get_label() == COUNTS), None)
     if inset is None:
         inset = ax.inset_axes((0, BOTTOM, 1, TOP - BOTTOM), sharex=ax, label=COUNTS)
@@ -158,14 +164,14 @@ def draw_counts(
 
 
 class BelowCounts:
-    """Locator of axes that leave the upper part of their place to the histogram of rows."""
+    """Locator that reserves the upper part of a diagram's space for the row histogram."""
 
     def __init__(self, ax: Axes) -> None:
         self.ax = ax
         self.before: Any = ax.get_axes_locator()
 
     def get_subplotspec(self) -> Any:
-        """Return the part of the grid that the axes have; tight layouts ask for it."""
+        """Return the axes' part of the grid, which tight layouts need."""
         return self.ax.get_subplotspec()
 
     def __call__(self, ax: Any, renderer: Any) -> Any:

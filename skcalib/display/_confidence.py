@@ -27,16 +27,15 @@ if TYPE_CHECKING:
 class ConfidenceDisplay(drawing.Display):
     r"""Histogram of the confidence, with its average and the accuracy.
 
-    The confidence of a row is its largest predicted probability. The average confidence of a
-    calibrated model is its accuracy, so the vertical lines at
+    The confidence is the largest predicted probability in a row. A calibrated model's average
+    confidence equals its accuracy, so the vertical lines at
 
     .. math:: \frac1N \sum_i w_i \max_k \hat p_{ik} \quad \text{and} \quad
         \frac1N \sum_i w_i\, 1[\hat y_i = y_i]
 
     coincide, where N is the sum of the weights. The converse does not hold: over-confidence in one
     bin may cancel under-confidence in another bin, see :class:`ReliabilityDisplay`. For two classes
-    the histogram shows by default the predicted probability of the second class, with the frequency
-    of this class.
+    the histogram shows by default the second class's predicted probability and frequency.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display.
 
@@ -47,22 +46,22 @@ class ConfidenceDisplay(drawing.Display):
     name : str, default=None
         Title.
     event : str, default=None
-        Name of the event of two classes, for the label of the axis.
+        Event name for two classes, for the axis label.
 
     Attributes
     ----------
     curve : ReliabilityCurve
         The bins.
     share : ndarray of shape (n,)
-        Share of the weight of all rows in each bin.
+        Share of the total weight in each bin.
     confidence : float
         Average confidence, or predicted probability.
     accuracy : float
-        Accuracy, or frequency of the event.
+        Accuracy, or event frequency.
     ax_ : matplotlib Axes
         Axes with the histogram.
     figure_ : matplotlib Figure
-        Figure that contains them.
+        Figure that contains the axes.
     bars_ : matplotlib BarContainer
         The histogram.
     confidence_line_, accuracy_line_ : matplotlib Line2D
@@ -124,7 +123,7 @@ class ConfidenceDisplay(drawing.Display):
         legend: bool | str = True,
         color: Any = None,
     ) -> Self:
-        """Draw the histogram of a fitted classifier.
+        """Draw the histogram for a fitted classifier.
 
         Parameters
         ----------
@@ -137,7 +136,7 @@ class ConfidenceDisplay(drawing.Display):
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
             Method that returns the scores, as for :meth:`ReliabilityDisplay.from_estimator`.
         name : str, default=None
-            Title; by default the name of the class of the estimator.
+            Title; by default the name of the estimator's class.
         n_bins, kind, sample_weight, pos_label, ax, legend, color
             As for :meth:`from_predictions`.
 
@@ -149,7 +148,7 @@ class ConfidenceDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            As :meth:`from_predictions`, and for an estimator without the ``response_method``.
+            As :meth:`from_predictions`, and if the estimator lacks the ``response_method``.
         """
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(
@@ -174,14 +173,14 @@ class ConfidenceDisplay(drawing.Display):
         legend: bool | str = True,
         color: Any = None,
     ) -> Self:
-        """Draw the histogram of labels and probabilities.
+        """Draw the histogram for labels and probabilities.
 
         Parameters
         ----------
         y_true, y_proba, n_bins, sample_weight, labels, pos_label
             As for :func:`skcalib.metrics.reliability_curve`.
         kind : {"auto", "top-label", "binary"}, default="auto"
-            The confidence, or the probability of the event of two classes, as for
+            The confidence, or the event's probability for two classes, as for
             :func:`skcalib.metrics.reliability_curve`.
         name : str, default=None
             Title.
@@ -215,31 +214,31 @@ class ConfidenceDisplay(drawing.Display):
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
         legend : bool or str, default=True
-            Whether to draw the legend, or a location of matplotlib. By default it stands above a
-            new figure, and at the best place within axes of the user.
-        color : colour of matplotlib, default=None
-            Colour of the bars; by default the first one of the style in use.
+            Whether to draw the legend, or a matplotlib location. By default it is above a new
+            figure, and at the best location inside your axes.
+        color : matplotlib colour, default=None
+            Colour of the bars; by default the first colour in the style.
 
         Returns
         -------
         ConfidenceDisplay
-            The display itself, with the attributes that end in an underscore set.
+            The display itself, with its attributes that end in an underscore set.
 
         Raises
         ------
         ValueError
-            For an unknown location of the legend.
+            If the legend's location is unknown.
         """
         from matplotlib.colors import to_rgba
 
-        ax, c = self._prepare(ax, (5.2, 4), legend), self.curve
+        ax, curve = self._prepare(ax, (5.2, 4), legend), self.curve
         colour = to_rgba("C0" if color is None else color)
         self.bars_ = ax.bar(
-            c.lower, self.share, c.upper - c.lower, align="edge", facecolor=(*colour[:3], 0.35),
-            edgecolor=colour, linewidth=0.8,
+            curve.lower, self.share, curve.upper - curve.lower, align="edge",
+            facecolor=(*colour[:3], 0.35), edgecolor=colour, linewidth=0.8,
         )  # fmt: skip
         score, frequency = self._names()
-        # The dashed line stands on the wide one, so both are visible where they coincide.
+        # Draw the dashed line on top of the wide line: both are visible where they coincide.
         self.accuracy_line_ = ax.axvline(
             self.accuracy, color=drawing.foreground(ax, 0.5), linewidth=4,
             label=f"{frequency} {briefly(self.accuracy)}",
@@ -252,10 +251,11 @@ class ConfidenceDisplay(drawing.Display):
         xlabel = score if self.curve.kind == "top-label" else f"Predicted probability{event}"
         drawing.draw_as_written(ax.set_xlabel(xlabel))
         ax.set_xlim(0, 1)
-        if ax.get_ylim()[1] > 1:  # with the margin of the axes; no share is larger
+        if ax.get_ylim()[1] > 1:  # the margin exceeds 1, no share does
             ax.set_ylim(top=1)
-        weighted = not np.array_equal(c.weight, c.n_samples)
-        ax.set_ylabel(f"Share of {'weight of ' * weighted}{c.n_samples.sum():,.0f} rows")
+        is_weighted = not np.array_equal(curve.weight, curve.n_samples)
+        rows = f"{curve.n_samples.sum():,.0f} rows"
+        ax.set_ylabel(f"Share of weight of {rows}" if is_weighted else f"Share of {rows}")
         drawing.draw_title(ax, self.name)
         drawing.draw_legend(ax, [self.confidence_line_, self.accuracy_line_], legend=legend)
         return self

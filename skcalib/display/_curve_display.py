@@ -1,4 +1,4 @@
-"""Curves over thresholds with bootstrap bands, the base of displays of decisions."""
+"""Curves over thresholds with bootstrap bands, the base class for displays of decisions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
 
-# Label of lines that show no model.
+# Label that marks lines without a model, for the legend order.
 REFERENCE = "reference"
 
-# Places of a line, the values of a curve there, the curve of ranked scores, the name of the
-# vertical axis, and the score in the legend.
+# A line: its x values, a function from a curve to y values, a function from ranked scores to a
+# curve, the label of the vertical axis, and the score in the legend.
 Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 
 
 class CurveDisplay(drawing.Display):
-    """A line for each model with its bootstrap band.
+    """One line per model with a bootstrap band.
 
-    Derived classes return the line in ``_line``, and set limits in ``_arrange``.
+    Derived classes define the line in ``_line``, and set limits in ``_arrange``.
     """
 
     line_: Line2D
@@ -67,31 +67,31 @@ class CurveDisplay(drawing.Display):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure. Axes may hold curves of other models.
+            Where to draw; by default a new figure. Axes may contain curves for other models.
         confidence_level : float or None, default=0.95
-            Level of the band; None for no band.
+            Level for the band; None for no band.
         legend : bool or str, default=True
-            Whether to draw the legend, or a location of matplotlib. By default it stands above a
-            new figure, and at the best place within axes of the user.
+            Whether to draw the legend, or a matplotlib location. By default it is above a new
+            figure, and at the best location inside your axes.
         n_resamples : int, default=200
             Number of bootstrap samples for the band.
         random_state : int, RandomState instance or None, default=None
-            Seed or generator of the samples.
-        color : colour of matplotlib, default=None
-            Colour of the curve; by default the next one of the style in use.
+            Seed or generator for the samples.
+        color : matplotlib colour, default=None
+            Colour of the curve; by default the next colour in the style.
         line_kw : dict, default=None
-            Other properties of the curve, as for ``Axes.plot``.
+            Other properties, as for ``Axes.plot``.
 
         Returns
         -------
         Display
-            The display itself, with the attributes that end in an underscore set.
+            The display itself, with its attributes that end in an underscore set.
 
         Raises
         ------
         ValueError
-            For a confidence level outside of (0, 1), fewer than one sample, an unknown location of
-            the legend, or axes with a diagram of another kind.
+            If the confidence level is outside (0, 1), there is less than one sample, the legend's
+            location is unknown, or the axes contain another kind of diagram.
         """
         check_integer("n_resamples", n_resamples)
         if confidence_level is not None:
@@ -123,4 +123,4 @@ class CurveDisplay(drawing.Display):
 
     @abstractmethod
     def _arrange(self, number: int, top: float) -> None:
-        """Set limits, with the number of other models and the upper limit for them."""
+        """Set limits, where ``number`` other models reach up to ``top``."""

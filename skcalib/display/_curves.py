@@ -1,4 +1,4 @@
-"""Bins of the rows of a diagram, limits of logit axes, and curves without bins with their bands."""
+"""Bins, limits of logit axes, and curves with bands for reliability diagrams."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from skcalib.metrics._curve import NBins, with_groups
 from skcalib.metrics._groups import uniform_numbers
 from skcalib.metrics._resampling import bootstrap_band
 
-# Events with a smaller base rate are drawn with quantile bins on logit axes.
+# Events with a smaller base rate get quantile bins and logit axes.
 RARE = 0.02
 
-# Limits of logit axes are no nearer to 0 and 1 than this.
+# Smallest distance between limits of logit axes and 0 or 1.
 NEAREST = 1e-6
 
-# Cells between the points of a smooth curve, and cells beyond the first and last score.
+# Cells between the points of a smooth curve, and cells beyond the outermost scores.
 STEP, MARGIN = 32, 64
 
-# Smooth curves end where fewer effective rows are within reach of the kernel.
-LEAST_EFFECTIVE_ROWS = 3
+# Smooth curves end where the kernel reaches fewer effective rows.
+MIN_EFFECTIVE_ROWS = 3
 
-# Number of scores of a band.
+# Number of scores at which a band is computed.
 POINTS = 200
 
 
 def with_weight(rows: Scored) -> Scored:
-    """Return the rows with a positive weight; other rows are neither counted nor drawn."""
+    """Select rows with a positive weight; other rows are neither counted nor drawn."""
     w = rows.weight
     if w is None or (len(w) and w.all()):
         return rows
@@ -51,7 +51,7 @@ def with_weight(rows: Scored) -> Scored:
 
 
 def _binary_arguments(rows: Scored) -> dict[str, Any]:
-    """Return the arguments of measures for the events and scores of the rows."""
+    """Return the arguments with which measures compare events and scores."""
     weight = {"sample_weight": rows.weight, "labels": [False, True]}
     return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
 
@@ -59,31 +59,34 @@ def _binary_arguments(rows: Scored) -> dict[str, Any]:
 def bin_rows(
     rows: Scored, n_bins: NBins, strategy: Any, groups: Indices | None = None
 ) -> ReliabilityCurve:
-    """Return the bins of the rows, with the class of the rows if they have one."""
+    """Put rows into bins, labelled by the rows' class, if any.
+
+    ``groups`` (n,) are group numbers.
+    """
     curve = reliability_curve(n_bins=n_bins, strategy=strategy, **_binary_arguments(rows))
     if rows.label is not None:
         curve = replace(curve, label=np.full(len(curve.gap), rows.label))
     return curve if groups is None else with_groups(curve, rows, groups)
 
 
-def ece_of(curve: ReliabilityCurve) -> float:
-    """Return the expected calibration error of the bins."""
+def bin_error(curve: ReliabilityCurve) -> float:
+    """Return the expected calibration error (ECE) from bins."""
     return float(FORMULAS["expected_calibration_error"](curve))
 
 
-def miscalibration_of(rows: Scored) -> float:
-    """Return the miscalibration component of the Brier score of the rows."""
+def miscalibration(rows: Scored) -> float:
+    """Return the miscalibration component of the Brier score."""
     return float(score_decomposition(score="brier_score", **_binary_arguments(rows)).miscalibration)
 
 
 def is_rare(rows: Scored) -> bool:
-    """Return whether less than 2 per cent of the weight of the rows has the event."""
+    """Return whether the event's base rate is below RARE."""
     return bool(np.average(rows.event, weights=rows.weight) < RARE)
 
 
 def logit_limits(curve: ReliabilityCurve) -> tuple[float, float]:
-    """Return limits of logit axes that contain the scores and the frequencies of the bins."""
-    # Frequencies nearer to 0 and 1 cannot be told apart with this number of rows.
+    """Return limits for logit axes that contain mean scores and frequencies of all bins."""
+    # With this number of rows, frequencies nearer to 0 or 1 cannot be distinguished.
     nearest = max(NEAREST, 0.1 / curve.n_samples.sum())
     p = np.append(curve.confidence, curve.accuracy)
     z = logit(np.clip(p[(p > 0) & (p < 1)], nearest, 1 - nearest))
@@ -95,10 +98,10 @@ def logit_limits(curve: ReliabilityCurve) -> tuple[float, float]:
 def row_counts(
     curve: ReliabilityCurve, rows: Scored | None, limits: tuple[float, float], scale: str
 ) -> tuple[Floats, Floats]:
-    """Return numbers of rows and the edges between them, for a histogram.
+    """Return row counts and bin edges for a histogram.
 
-    On linear axes these are the bins of the curve. Bins on logit axes are usually quantile bins,
-    which all hold as many rows, so there the rows are counted in bins of equal width.
+    Linear axes use the curve's bins. On logit axes these are usually quantile bins, with equal
+    counts, so rows are counted in bins with equal width.
     """
     if scale == "logit" and rows is not None:
         low, high = map(logit, limits)
@@ -111,7 +114,7 @@ def row_counts(
 
 
 def isotonic_curve(rows: Scored) -> tuple[Floats, Floats]:
-    """Return the corners of the isotonic regression of the events on the scores."""
+    """Return the corners of the isotonic regression from scores to events."""
     return _corners(distinct_scores(rows.score, rows.event, rows.weight))
 
 
@@ -119,10 +122,10 @@ def consistency_band(
     rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, seed: Any,
     groups: Indices | None = None,
 ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
-    """Return scores, and pointwise quantiles of the curves of a calibrated model.
+    """Return scores, and pointwise quantiles of curves for a calibrated model: three arrays.
 
-    The events of the model are drawn from the scores. Curves are isotonic, or smooth with the
-    bandwidth of ``drawn``. Events of rows in one group depend fully on one another.
+    Events are drawn with the scores as probabilities. Curves are isotonic, or smooth with the
+    bandwidth of ``drawn``. Within a group (n,) events depend fully on one another.
     """
     random, score, w = check_random_state(seed), rows.score, normalized_weights(rows)
     if drawn is None:
@@ -134,15 +137,12 @@ def consistency_band(
             hits: Floats = np.bincount(position, event * w, len(in_order.scores)).astype(float)
             return np.interp(x, *_corners(Ranked(in_order.scores, in_order.weight, hits)))
     else:
-        x, cells, places = (
-            drawn.score,
-            _kernel_cells(score),
-            _kernel_cells(np.nan_to_num(drawn.score)),
-        )
+        x, cells = drawn.score, _kernel_cells(score)
+        x_cells = _kernel_cells(np.nan_to_num(drawn.score))
 
         def curve(event: Bools) -> Floats:
             sums = np.bincount(cells, w * (event - score), kernel.N_CELLS)
-            above = kernel.N_CELLS * kernel.smoothed(sums.astype(float), drawn.bandwidth)[places]
+            above = kernel.N_CELLS * kernel.smoothed(sums.astype(float), drawn.bandwidth)[x_cells]
             return x + above / drawn.density
 
     n = len(score)
@@ -155,9 +155,9 @@ def confidence_band(
     rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, seed: Any,
     groups: Indices | None = None,
 ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
-    """Return scores, and pointwise quantiles of the curves of bootstrap samples of the rows.
+    """Return scores, and pointwise quantiles of curves for bootstrap samples: three arrays.
 
-    Smooth curves have the bandwidth of ``drawn``. With groups, whole groups are resampled.
+    Smooth curves have the bandwidth of ``drawn``. With ``groups`` (n,) whole groups are resampled.
     """
     x = _points(np.unique(rows.score)) if drawn is None else drawn.score
 
@@ -175,7 +175,7 @@ def confidence_band(
 
 
 def _points(scores: Floats) -> Floats:
-    """Return scores for a band: half are quantiles of the scores, half are evenly spaced."""
+    """Return scores for a band: half are quantiles, half are evenly spaced."""
     ranks = np.linspace(0, len(scores) - 1, POINTS // 2).round().astype(np.intp)
     return np.union1d(scores[ranks], np.linspace(scores[0], scores[-1], POINTS // 2))
 
@@ -187,10 +187,10 @@ def _corners(rows: Ranked) -> tuple[Floats, Floats]:
 
 
 def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
-    """Return the cells of the curve: one array for each piece.
+    """Return the cells of the curve, one array per piece.
 
-    Pieces end where two neighbouring scores are more than two bandwidths apart, and where too few
-    rows are within reach of the kernel.
+    Pieces end where neighbouring scores are more than two bandwidths apart, and where the kernel
+    reaches too few rows.
     """
     occupied = np.flatnonzero(np.bincount(_kernel_cells(scores), minlength=kernel.N_CELLS))
     breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * kernel.N_CELLS)
@@ -199,9 +199,9 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     for first, last in zip(starts, ends, strict=True):
         is_near[max(first - MARGIN, 0) : last + MARGIN + 1] = True
     edges = np.flatnonzero(
-        np.diff(is_near & (curve.n_rows >= LEAST_EFFECTIVE_ROWS), prepend=False, append=False)
+        np.diff(is_near & (curve.n_rows >= MIN_EFFECTIVE_ROWS), prepend=False, append=False)
     )
-    # Every 32nd cell of a piece, and both ends.
+    # Every 32nd cell in a piece, and both ends.
     return [
         np.union1d([first, end - 1], np.arange(first - first % -STEP, end, STEP))
         for first, end in edges.reshape(-1, 2)
@@ -209,7 +209,7 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
 
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
-    """Return the smooth curve at the scores where it is drawn, with NaN between two pieces."""
+    """Return the smooth curve at the scores to draw, with NaN between two pieces."""
     whole = smooth_curve(rows)
     parts = pieces(rows.score, whole)
     ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]
@@ -220,5 +220,5 @@ def drawn_curve(rows: Scored) -> SmoothCurve:
 
 
 def _kernel_cells(scores: Floats) -> Indices:
-    """Return the cell of each score."""
+    """Return the cells (n,) that contain the scores (n,)."""
     return np.minimum(scores * kernel.N_CELLS, kernel.N_CELLS - 1).astype(np.intp)

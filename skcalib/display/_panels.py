@@ -1,4 +1,4 @@
-"""Classes, categories and events of reliability diagrams: their names, rows, curves and axes."""
+"""Classes, categories and events in reliability diagrams: names, rows, curves and axes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from skcalib._scores.columns import Scored
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._input import OF_EACH
 
-from ._curves import ece_of
+from ._curves import bin_error
 
 
 def event_name(label: Any) -> str | None:
-    """Return the name of an event, or None for True, which does not name it."""
+    """Return an event's name, or None for True, which is no name."""
     if isinstance(label, bool | np.bool_):
         return None
     return str(label) if isinstance(label, str) else f"class {label}"
 
 
 def split(rows: list[Scored], by: Any, kind: str, sample_weight: Any) -> list[tuple[Any, Scored]]:
-    """Return the rows of each category, in the order of the names of the categories."""
+    """Split rows by category ``by`` (n,), sorted by category name.
+
+    ``sample_weight`` (n,) tells which rows were left out of the scores, because their weight is 0.
+    """
     if kind in OF_EACH:
         raise ValueError(
             f"by is for a single diagram, got kind={kind!r}, which has a panel for each class. "
@@ -34,7 +37,7 @@ def split(rows: list[Scored], by: Any, kind: str, sample_weight: Any) -> list[tu
     label, score, event, weight = rows[0]
     values = np.asarray(by)
     if sample_weight is not None and values.shape == np.shape(sample_weight):
-        values = values[np.asarray(on_host(sample_weight)) > 0]  # as are the scores
+        values = values[np.asarray(on_host(sample_weight)) > 0]  # scores leave them out
     if values.shape != score.shape:
         raise ValueError(
             f"by must have one entry per row, shape {score.shape}, got shape {values.shape}."
@@ -48,7 +51,7 @@ def split(rows: list[Scored], by: Any, kind: str, sample_weight: Any) -> list[tu
 
 
 def curves_by_class(curve: ReliabilityCurve) -> dict[Any, ReliabilityCurve]:
-    """Return the bins of each class."""
+    """Split a curve for several classes into one curve per class."""
     arrays = {name: x for name, x in vars(curve).items() if isinstance(x, np.ndarray)}
     labels = arrays.pop("label")
     return {
@@ -62,14 +65,14 @@ def curves_by_class(curve: ReliabilityCurve) -> dict[Any, ReliabilityCurve]:
 def choose_classes(
     curves: dict[Any, ReliabilityCurve], subset: Any, n_axes: int | None, *, ordered: bool = False
 ) -> list[Any]:
-    """Return the given classes, or a number of classes with the largest ECE.
+    """Return the classes in ``subset``, or the classes with the largest ECE if it is a number.
 
-    The classes with the largest ECE are in decreasing order of their ECE, or, with ``ordered``, in
-    the order of ``curves``.
+    Classes with the largest ECE are in decreasing order, or in the order of ``curves`` if
+    ``ordered``. There are at most ``n_axes`` of them.
     """
     if np.ndim(subset) == 0 and not isinstance(subset, str):
         check_integer("subset", subset)
-        worst = sorted(curves, key=lambda label: -ece_of(curves[label]))
+        worst = sorted(curves, key=lambda label: -bin_error(curves[label]))
         worst = worst[: min(subset, n_axes or subset)]
         return [label for label in curves if label in worst] if ordered else worst
     chosen = list(dict.fromkeys(np.atleast_1d(np.asarray(subset)).tolist()))
@@ -83,7 +86,7 @@ def choose_classes(
 
 
 def new_panels(n: int) -> Any:
-    """Return an array of at least n axes in a new figure."""
+    """Create a figure with at least n axes, and return them as an array."""
     n_columns = int(np.ceil(np.sqrt(n)))
     n_rows = -(-n // n_columns)
     figure = new_figure((2.3 * n_columns + 0.6, 2.4 * n_rows + 1))
@@ -97,7 +100,7 @@ def as_panels(ax: Any) -> Any:
     if ax is None:
         return None
     panels = np.asarray(ax, dtype=object)
-    if panels.ndim == 0 or not all(isinstance(one, Axes) for one in panels.flat):
+    if panels.ndim == 0 or not all(isinstance(panel, Axes) for panel in panels.flat):
         raise ValueError(
             "With a panel for each class, ax must be an array of matplotlib Axes, got "
             f"{type(ax).__name__}. Pass ax=figure.subplots(2, 3), or leave it out."

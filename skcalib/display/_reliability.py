@@ -1,4 +1,4 @@
-"""Reliability diagrams: bars, dots or curves, of a model, of several models, or of each class."""
+"""Reliability diagrams: bars, dots or curves for one model, several models, or all classes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Band = Literal["consistency", "confidence"]
 
 
 class Options(NamedTuple):
-    """Checked parameters of ``plot`` that determine how a model is drawn."""
+    """Checked parameters of ``plot`` that determine how to draw a model."""
 
     style: str
     scale: str
@@ -46,24 +46,24 @@ class Options(NamedTuple):
 class ReliabilityDisplay(drawing.Display):
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
-    For two classes the diagram shows the frequency of an event against its predicted probability.
-    There are four styles; :ref:`the guide <styles>` says when to use each.
+    For two classes the diagram shows an event's frequency against its predicted probability. There
+    are four styles; :ref:`the guide <styles>` says when to use which.
 
-    - ``"bars"``: the accuracy of each bin, and as a hatched bar the gap to the mean confidence of
-      the bin. The expected calibration error (ECE) is the weighted mean of the gaps.
-    - ``"dots"``: the accuracy of each bin at the mean confidence of the bin.
-    - ``"corp"``: the isotonic regression of the events on the scores [2]_, without bins.
-    - ``"smooth"``: a kernel estimate of the frequency [3]_, without bins,
+    - ``"bars"``: the accuracy in each bin, and a hatched bar for the gap to the mean confidence.
+      The expected calibration error (ECE) is the gaps' weighted mean.
+    - ``"dots"``: the accuracy in each bin at the bin's mean confidence.
+    - ``"corp"``: isotonic regression from scores to events [2]_, without bins.
+    - ``"smooth"``: a kernel estimate [3]_, without bins,
 
       .. math:: \hat f(t) = t + \frac{\sum_i w_i\, K_\sigma(t, \text{score}_i)
           (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} .
 
       The bandwidth :math:`\sigma` is the smooth calibration error (smECE), but at least 0.01. The
-      curve is as thick as the density of the scores, and ends where fewer than three rows are
-      within reach of the kernel.
+      curve is thicker where scores are denser, and ends where the kernel reaches fewer than three
+      rows.
 
-    Error bars are Clopper-Pearson intervals of the accuracy. The histogram above the diagram has
-    the number of rows per bin. Bars and dots of a bin with n rows have the opacity
+    Error bars are Clopper-Pearson intervals for the accuracy. The histogram above the diagram shows
+    the number of rows per bin. With n rows in a bin, bars and dots have the opacity
     :math:`n / (n + 10)`.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create a display. Several models can
@@ -72,49 +72,49 @@ class ReliabilityDisplay(drawing.Display):
     Parameters
     ----------
     curve : ReliabilityCurve
-        The bins; with several events in a row the bins of all events.
+        The bins; with several events per row the bins for all events.
     name : str, default=None
-        Name of the model: the title with bars, else the entry in the legend.
+        Model name: the title with bars, else the legend entry.
     rows : named tuple (label, score, event, weight) or list of them, default=None
-        Scores, events and weights (or None) of the rows as arrays of shape (n_samples,), required
-        by ``style="corp"`` and ``style="smooth"``. With several classes one tuple per class.
+        Scores, events and weights (or None), arrays of shape (n_samples,), required by
+        ``style="corp"`` and ``style="smooth"``. With several classes one tuple per class.
     event : str, default=None
-        Name of the event, for the label of the axis of a binary diagram.
+        Event name, for the axis label in a binary diagram.
     groups : ndarray of shape (n_samples,), default=None
-        Number of the group of each row, for bands.
+        Group numbers, for bands.
 
     Attributes
     ----------
     curve : ReliabilityCurve
         The bins.
     expected_calibration_error : float
-        ECE of the bins, with several classes the mean over the classes.
+        ECE, with several classes the mean over the classes.
     ax_ : matplotlib Axes
-        Axes of the diagram; with several classes the first panel.
+        Axes with the diagram; with several classes the first panel.
     axes_ : list of matplotlib Axes
         All panels; for a single diagram ``[ax_]``.
     figure_ : matplotlib Figure
-        Figure of the axes.
+        Figure that contains the axes.
     displays_ : dict of label to ReliabilityDisplay
-        Diagrams of the classes, or curves of the values of ``by``.
+        Diagrams by class, or curves by value of ``by``.
     legend_ : matplotlib Legend or None
         Legend.
     bars_, gaps_ : matplotlib BarContainer or None
-        Bars of accuracy and of gaps, with ``style="bars"``.
+        Bars for accuracies and gaps, with ``style="bars"``.
     line_ : matplotlib Line2D or None
         Line, in the other styles.
     dots_ : matplotlib PathCollection or None
         Dots, with ``style="dots"``.
     strokes_ : matplotlib LineCollection or None
-        Segments of the curve with their thickness, with ``style="smooth"``.
+        Curve segments with their thickness, with ``style="smooth"``.
     intervals_ : matplotlib ErrorbarContainer or None
         Error bars, with ``style="bars"`` and ``style="dots"``.
     band_ : matplotlib FillBetweenPolyCollection or None
         Band, with ``style="corp"`` and ``style="smooth"``.
     diagonal_ : matplotlib Line2D
-        Line of perfect calibration.
+        Diagonal: perfect calibration.
     counts_ax_, counts_ : matplotlib Axes and StepPatch, or None
-        Histogram of the rows, and its axes.
+        Row histogram, and its axes.
 
     References
     ----------
@@ -179,8 +179,8 @@ class ReliabilityDisplay(drawing.Display):
 
     @property
     def expected_calibration_error(self) -> float:
-        """ECE of the bins, with several classes the mean over the classes."""
-        return _curves.ece_of(self.curve)
+        """ECE, with several classes the mean over the classes."""
+        return _curves.bin_error(self.curve)
 
     @classmethod
     def from_estimator(
@@ -212,7 +212,7 @@ class ReliabilityDisplay(drawing.Display):
         color: Any = None,
         line_kw: Any = None,
     ) -> Self:
-        """Draw the diagram of a fitted classifier.
+        """Draw the diagram for a fitted classifier.
 
         Parameters
         ----------
@@ -223,10 +223,10 @@ class ReliabilityDisplay(drawing.Display):
         y : array-like of shape (n_samples,)
             Labels.
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            Method that returns the scores. Scores of ``decision_function`` are taken as logits;
-            "auto" calls it only if there is no ``predict_proba``.
+            Method that returns the scores. "auto" calls ``decision_function``, for logits, only if
+            there is no ``predict_proba``.
         name : str, default=None
-            Name of the model; by default the name of the class of the estimator.
+            Model name; by default the name of the estimator's class.
         n_bins, strategy, kind, sample_weight, pos_label, order, by, groups, subset, ax, style, \
 scale, confidence_level, band, counts, legend, n_resamples, random_state, color, line_kw
             As for :meth:`from_predictions`.
@@ -239,7 +239,7 @@ scale, confidence_level, band, counts, legend, n_resamples, random_state, color,
         Raises
         ------
         ValueError
-            As :meth:`from_predictions`, and for an estimator without the ``response_method``.
+            As :meth:`from_predictions`, and if the estimator lacks the ``response_method``.
         """
         P, classes = drawing.predict(estimator, X, response_method)
         return cls.from_predictions(
@@ -280,24 +280,24 @@ scale, confidence_level, band, counts, legend, n_resamples, random_state, color,
         color: Any = None,
         line_kw: Any = None,
     ) -> Self:
-        """Draw the diagram of labels and probabilities.
+        """Draw the diagram for labels and probabilities.
 
         Parameters
         ----------
         y_true, y_proba, n_bins
             As for :func:`skcalib.metrics.reliability_curve`.
         strategy : {"uniform", "quantile"}, default=None
-            Bins of equal width or of equal weight. By default of equal width, unless the event
-            of a binary diagram, or the event of a class, has a base rate below 2 per cent.
+            Bins with equal width or equal weight. By default equal width, unless an event has a
+            base rate below 2 per cent.
         kind, sample_weight, labels, pos_label, order
             As for :func:`skcalib.metrics.reliability_curve`. With ``kind="classwise"``,
-            ``"multilabel"`` or ``"cumulative"`` there is one panel for each event.
+            ``"multilabel"`` or ``"cumulative"`` there is one panel per event.
         by : array-like of shape (n_samples,), default=None
-            Categories of the rows, such as centres. The diagram has a curve for each category,
-            and with its error bars or band the curve of all rows.
+            Row categories, such as centres. The diagram shows one curve per category, and one curve
+            for all rows with error bars or a band.
         groups : array-like of shape (n_samples,), default=None
-            Rows with the same value belong together, such as the visits of a patient. Error bars
-            and bands then allow for dependence within groups.
+            Rows with the same value belong together, such as a patient's visits. Error bars and
+            bands then allow for dependence within groups.
         subset, ax, style, scale, confidence_level, band, counts, legend, n_resamples, \
 random_state, color, line_kw
             As for :meth:`plot`.
@@ -312,8 +312,8 @@ random_state, color, line_kw
         Raises
         ------
         ValueError
-            As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`; for ``by`` with a panel
-            for each class, or of another length.
+            As :func:`skcalib.metrics.reliability_curve` and :meth:`plot`; if ``by`` has another
+            length, or there is a panel for each class.
         """
         check_in_memory((y_true, y_proba, sample_weight, groups))
         arguments = (y_true, y_proba, kind, sample_weight, labels, pos_label)
@@ -365,55 +365,55 @@ random_state, color, line_kw
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure. Axes may hold dots or curves of other models.
-            With several panels an array of axes, as returned by
-            ``figure.subplots``, with an entry for each class.
+            Where to draw; by default a new figure. Axes may contain dots or curves for other
+            models. With several panels an array with one Axes per class, as ``figure.subplots``
+            returns.
         name : str, default=None
-            Title with bars, else entry in the legend; by default the ``name`` of the display.
+            Title with bars, else legend entry; by default the display's ``name``.
         subset : int or array-like, default=9
-            With several panels the classes to draw, in this order, or
-            the largest number of classes, in decreasing order of their ECE (cumulative events in
-            the order of the classes).
+            With several panels the classes to draw, in this order, or how many. A number selects
+            the classes with the largest ECE, in decreasing order. Cumulative events stay in class
+            order.
         style : {"bars", "dots", "corp", "smooth"}, default=None
-            Bars of accuracy and gap, dots with error bars, or the isotonic or smooth curve with
+            Bars for accuracy and gap, dots with error bars, or the isotonic or smooth curve with
             its band. By default dots for events with a base rate below 2 per cent, a smooth curve
             with ``by``, and else bars.
         scale : {"linear", "logit"}, default=None
             Scale of both axes. ``"logit"`` magnifies the neighbourhoods of 0 and 1 and requires
             dots or ``"corp"``. It is their default if the base rate is below 2 per cent.
         confidence_level : float or None, default=0.95
-            Level of the error bars or of the band; None for neither.
+            Level for error bars or the band; None for neither.
         band : {"consistency", "confidence"}, default="consistency"
-            Band of curves: where the curve of a calibrated model would lie, or around the curve,
-            from bootstrap samples of the rows.
+            Band for curves: "consistency" shows where a calibrated model's curve would lie,
+            "confidence" is a bootstrap band around the curve.
         counts : bool, default=True
-            Whether to draw the histogram of rows. There is none with several panels.
+            Whether to draw the row histogram. With several panels there is none.
         legend : bool or str, default=True
-            Whether to draw the legend, or a location of matplotlib. By default it stands above a
-            new figure, and at the best place within axes of the user.
+            Whether to draw the legend, or a matplotlib location. By default it is above a new
+            figure, and at the best location inside your axes.
         n_resamples : int, default=200
-            Number of times events, or rows, are resampled for the band.
+            Number of resamples for the band.
         random_state : int, RandomState instance or None, default=None
-            Seed or generator of the resampling.
-        color : colour of matplotlib, default=None
-            Colour of the model; by default the next one of the style in use.
+            Seed or generator for the resampling.
+        color : matplotlib colour, default=None
+            Colour of the model; by default the next colour in the style.
         line_kw : dict, default=None
-            Other properties of the line, as for ``Axes.plot``, or of bars, as for ``Axes.bar``. A
-            smooth curve with a given ``linewidth`` does not show the density by its thickness.
+            Other properties, as for ``Axes.plot``, or for ``Axes.bar`` with bars. With
+            ``linewidth`` a smooth curve does not show the density by its thickness.
 
         Returns
         -------
         ReliabilityDisplay
-            The display itself, with the attributes that end in an underscore set.
+            The display itself, with its attributes that end in an underscore set.
 
         Raises
         ------
         ValueError
-            If an option is unknown or does not suit the style, if ``ax`` holds another kind of
+            If an option is unknown or does not suit the style, if ``ax`` contains another kind of
             diagram, or if ``subset`` names unknown classes.
         """
         style, scale = self._style(style, scale)
-        look = drawing.line_properties(color, line_kw, of_bars=style == "bars")
+        look = drawing.line_properties(color, line_kw, for_bars=style == "bars")
         options = Options(style, scale, confidence_level, band, n_resamples, random_state, look)
         self._check(options)
         name = self.name if name is None else str(name)
@@ -434,7 +434,7 @@ random_state, color, line_kw
         return self
 
     def _style(self, style: Any, scale: Any) -> tuple[Any, Any]:
-        """Return the style and the scale, by default for rare or for frequent events."""
+        """Return the style and the scale. Their defaults depend on whether events are rare."""
         curve = self.curve
         is_rare = curve.kind == "binary" and bool(curve.share @ curve.accuracy < _curves.RARE)
         if curve.kind in OF_EACH and self.rows is not None:
@@ -446,11 +446,11 @@ random_state, color, line_kw
         return style, scale
 
     def _check(self, options: Options) -> None:
-        """Raise a ValueError for options that are unknown or do not suit one another."""
+        """Raise a ValueError if options are unknown or do not suit one another."""
         style = options.style
         check_integer("n_resamples", options.n_resamples)
-        for name, known in (("style", Style), ("scale", Scale), ("band", Band)):
-            check_option(name, getattr(options, name), known)
+        for name, valid in (("style", Style), ("scale", Scale), ("band", Band)):
+            check_option(name, getattr(options, name), valid)
         if options.level is not None:
             remedy = "Pass None to draw neither error bars nor a band."
             check_real("confidence_level", options.level, high=1, remedy=remedy)
@@ -472,7 +472,7 @@ random_state, color, line_kw
             )
 
     def _diagram(self, options: Options) -> str:
-        """Describe the diagram, for the comparison with others on the same axes."""
+        """Describe the diagram, to compare it with others on the same axes."""
         if options.style == "bars":
             return "bars"
         return f"a reliability diagram with kind={self.curve.kind!r} and scale={options.scale!r}"
@@ -513,7 +513,10 @@ random_state, color, line_kw
     def _draw_model(
         self, ax: Axes, name: str | None, number: int, options: Options
     ) -> tuple[Any, Any]:
-        """Draw bars, dots or a curve; return an artist of the model, and its colour."""
+        """Draw bars, dots or a curve; return one artist that represents the model, and its colour.
+
+        ``number`` counts the models drawn before.
+        """
         ece = f"ECE {briefly(self.expected_calibration_error)}"
         if options.style == "bars":
             label = self._label(None, ece)
@@ -535,16 +538,17 @@ random_state, color, line_kw
         return f"Predicted probability{event}", "Observed frequency"
 
     def _label(self, name: str | None, score: str) -> str:
-        """Return the entry of the legend; several panels share one without a score."""
+        """Return the legend entry; panels share one entry without a score."""
         if name is None:
             name = self._axis_labels()[1].split()[-1].capitalize()
-        return drawing.legend_label(name) + f" ({score})" * (not self._is_panel)
+        label = drawing.legend_label(name)
+        return label if self._is_panel else f"{label} ({score})"
 
     def _draw_curve(self, ax: Axes, name: str | None, options: Options) -> Any:
         """Draw an isotonic or a smooth curve, and its band."""
         rows, smooth, look = self.rows, None, options.look
         if options.style == "corp":
-            loss = f"calibration loss {briefly(_curves.miscalibration_of(rows))}"
+            loss = f"calibration loss {briefly(_curves.miscalibration(rows))}"
             x, y = _curves.isotonic_curve(rows)
             line = _artists.draw_line(ax, x, y, self._label(name, loss), look)
         else:
@@ -565,9 +569,9 @@ random_state, color, line_kw
         return line
 
     def _draw_parts(self, ax: Axes, options: Options) -> None:
-        """Draw the curves of the values of ``by``, thin and without bands."""
+        """Draw thin curves without bands, one per value of ``by``."""
         are_many, look = len(self._parts) > 9, {"linewidth": 1.0}
-        if are_many:  # one entry of the legend for all
+        if are_many:  # one legend entry for all
             look["color"] = drawing.foreground(ax, 0.4)
         for number, part in enumerate(self._parts.values()):
             part._draw(ax, part.name, options._replace(level=None, look=look), counts=False)  # noqa: SLF001
@@ -577,7 +581,7 @@ random_state, color, line_kw
     def _plot_classes(
         self, ax: Any, subset: Any, name: str | None, legend: Any, options: Options
     ) -> Self:
-        """Draw a panel for each class."""
+        """Draw one panel per class."""
         drawing.check_legend(legend)
         axes = _panels.as_panels(ax)
         panels = self._panels(subset, None if axes is None else axes.size)
@@ -588,19 +592,22 @@ random_state, color, line_kw
             unused.set_axis_off()
         self.axes_, self.displays_ = list(axes.flat[:n]), panels
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
-        for k, (panel, one) in enumerate(zip(panels.values(), self.axes_, strict=True)):
-            panel._draw(one, None, options, counts=False)  # noqa: SLF001
+        for k, (panel, panel_ax) in enumerate(zip(panels.values(), self.axes_, strict=True)):
+            panel._draw(panel_ax, None, options, counts=False)  # noqa: SLF001
             ece = f"ECE {briefly(panel.expected_calibration_error)}"
             rows = "" if panel.rows is None else f"{int(panel.rows.event.sum()):,} rows, "
-            drawing.draw_title(one, f"{panel.name}\n{rows}{ece}")
+            drawing.draw_title(panel_ax, f"{panel.name}\n{rows}{ece}")
             is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
-            one.set(xlabel=one.get_xlabel() * is_lowest, ylabel=one.get_ylabel() * is_first)
-            one.tick_params(labelbottom=is_lowest, labelleft=is_first)
-        lows, highs = zip(*(one.get_xlim() for one in self.axes_), strict=True)
-        for one in self.axes_:
+            if not is_lowest:
+                panel_ax.set_xlabel("")
+            if not is_first:
+                panel_ax.set_ylabel("")
+            panel_ax.tick_params(labelbottom=is_lowest, labelleft=is_first)
+        lows, highs = zip(*(panel_ax.get_xlim() for panel_ax in self.axes_), strict=True)
+        for panel_ax in self.axes_:
             if options.scale == "logit":
-                _set_ticks(one, min(lows), max(highs))
-            one.set(xlim=(min(lows), max(highs)), ylim=(min(lows), max(highs)))
+                _set_ticks(panel_ax, min(lows), max(highs))
+            panel_ax.set(xlim=(min(lows), max(highs)), ylim=(min(lows), max(highs)))
         self.legend_ = drawing.draw_legend(self.ax_, _handles(self.axes_), legend=legend)
         n_classes = len(_panels.curves_by_class(self.curve))
         parts = [] if name is None else [name]
@@ -612,7 +619,7 @@ random_state, color, line_kw
         return self
 
     def _panels(self, subset: Any, n_axes: int | None) -> dict[Any, ReliabilityDisplay]:
-        """Return the diagrams of the given classes, or of the classes with the largest ECE."""
+        """Create one diagram per class in ``subset``, or for the classes with the largest ECE."""
         curves = _panels.curves_by_class(self.curve)
         rows = dict.fromkeys(curves)
         if self.rows is not None:
@@ -631,16 +638,16 @@ random_state, color, line_kw
 
 
 def _set_scale(ax: Axes, scale: str) -> None:
-    """Set the scale of both axes, which takes long, if it is another one."""
+    """Set the scale of both axes, unless it is set: setting it is slow."""
     if ax.get_xscale() != scale:
-        # Points at 0 and 1 are clipped far outside of logit axes, so that lines to them are drawn.
+        # Clip points at 0 and 1 to far outside the logit axes, so that lines to them are drawn.
         clip: Any = {"nonpositive": "clip"} if scale == "logit" else {}
         ax.set_xscale(scale, **clip)
         ax.set_yscale(scale, **clip)
 
 
 def _set_ticks(ax: Axes, low: float, high: float) -> None:
-    """Set ticks of logit axes with labels that do not overlap if all risks are small."""
+    """Set ticks on logit axes, with labels that do not overlap if all risks are small."""
     from matplotlib.ticker import LogitLocator, LogLocator
 
     steps = (1, 2, 3, 5, 7) if high < 5 * low else (1, 2, 5) if high < 20 * low else (1,)
@@ -652,7 +659,7 @@ def _set_ticks(ax: Axes, low: float, high: float) -> None:
 
 
 def _handles(axes: list[Axes]) -> list[Any]:
-    """Return one handle of the legend per label, the line of perfect calibration last."""
+    """Return one legend handle per label, the diagonal last."""
     by_label: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):

@@ -24,7 +24,7 @@ from skcalib.metrics._curve import NBins
 from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 
-from ._curves import bin_rows, ece_of
+from ._curves import bin_error, bin_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,10 +35,9 @@ class TemperatureSweepDisplay(drawing.Display):
     r"""Log loss and ECE as functions of the temperature that divides the logits.
 
     For each temperature T the probabilities are :math:`\mathrm{softmax}(z / T)`. Vertical lines
-    are at T = 1, the uncalibrated logits, and at the temperature of
-    :class:`~skcalib.TemperatureScaling` on these rows, which minimizes the log loss. The ECE often
-    has its minimum elsewhere, and it is discontinuous, because rows move from bin to bin. A marker
-    shows its minimum.
+    mark T = 1, the uncalibrated logits, and the temperature that minimizes the log loss, by
+    :class:`~skcalib.TemperatureScaling` on these rows. The ECE often has its minimum elsewhere,
+    shown by a marker, and it is discontinuous, because rows move from bin to bin.
 
     Use :meth:`from_estimator`, :meth:`from_logits` or :meth:`from_predictions` to create a display.
 
@@ -47,11 +46,11 @@ class TemperatureSweepDisplay(drawing.Display):
     temperatures : ndarray of shape (n,)
         The temperatures.
     log_loss, expected_calibration_error : ndarray of shape (n,)
-        Log loss and ECE at each.
+        Log loss and ECE at the temperatures.
     best_temperature : float
-        The temperature of the lowest log loss.
+        The temperature with the lowest log loss.
     reference : float, default=None
-        Log loss of another calibrator, drawn as a horizontal line.
+        Another calibrator's log loss, drawn as a horizontal line.
     name : str, default=None
         Name of the other calibrator.
 
@@ -60,17 +59,17 @@ class TemperatureSweepDisplay(drawing.Display):
     axes_ : list of matplotlib Axes
         Axes with the log loss, and with the ECE.
     ax_ : matplotlib Axes
-        The first of them.
+        The axes with the log loss.
     figure_ : matplotlib Figure
-        Figure that contains them.
+        Figure that contains the axes.
     log_loss_line_, ece_line_ : matplotlib Line2D
         The curves.
     ece_minimum_ : matplotlib Line2D
-        Marker of the lowest ECE.
+        Marker at the lowest ECE.
     start_lines_, best_lines_ : list of matplotlib Line2D
         Vertical lines at T = 1 and at the best temperature, in each panel.
     reference_line_ : matplotlib Line2D or None
-        Log loss of the other calibrator.
+        The other calibrator's log loss.
 
     References
     ----------
@@ -127,7 +126,7 @@ class TemperatureSweepDisplay(drawing.Display):
         ax: Axes | Sequence[Axes] | None = None,
         legend: bool | str = True,
     ) -> Self:
-        """Draw the sweep of logits, with the log loss of a fitted calibrator.
+        """Draw the sweep for logits, with a fitted calibrator's log loss.
 
         Parameters
         ----------
@@ -140,9 +139,9 @@ class TemperatureSweepDisplay(drawing.Display):
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
         features : array-like or data frame of shape (n_samples, n_columns), default=None
-            Features of the rows, for a calibrator that takes ``features``.
+            Features of the rows, if the calibrator needs ``features``.
         name : str, default=None
-            Name of the calibrator; by default the name of its class.
+            Calibrator name; by default the name of its class.
         ax, legend
             As for :meth:`plot`.
 
@@ -154,8 +153,8 @@ class TemperatureSweepDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            As :meth:`from_logits`, and for an estimator that is not fitted to logits, such as
-            a classifier of features.
+            As :meth:`from_logits`, and if an estimator was not fitted to logits, such as a
+            classifier of features.
         """
         check_takes_logits(calibrator)
         check_in_memory((X, y, sample_weight))
@@ -181,7 +180,7 @@ class TemperatureSweepDisplay(drawing.Display):
         ax: Axes | Sequence[Axes] | None = None,
         legend: bool | str = True,
     ) -> Self:
-        """Draw the sweep of logits and labels.
+        """Draw the sweep for logits and labels.
 
         Parameters
         ----------
@@ -190,14 +189,14 @@ class TemperatureSweepDisplay(drawing.Display):
         y : array-like of shape (n_samples,)
             Labels.
         temperatures : array-like of shape (n,), default=None
-            Positive numbers. By default 1, the best temperature, and a grid around them with even
-            steps on a logarithmic scale.
+            Positive numbers. By default 1, the best temperature, and a logarithmic grid around
+            both.
         n_bins : int, "cube_root" or array-like, default=15
-            Bins of the ECE, as for :func:`skcalib.metrics.reliability_curve`.
+            Bins for the ECE, as for :func:`skcalib.metrics.reliability_curve`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
         labels : array-like of shape (n_classes,), default=None
-            All labels in the order of the columns.
+            All labels in column order.
         ax, legend
             As for :meth:`plot`.
 
@@ -209,8 +208,8 @@ class TemperatureSweepDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            As ``fit`` of :class:`~skcalib.TemperatureScaling`, for temperatures that are not
-            positive and finite, and for invalid bins.
+            As ``fit`` of :class:`~skcalib.TemperatureScaling`. Also if temperatures are not
+            positive and finite, or bins are invalid.
 
         Warns
         -----
@@ -234,17 +233,18 @@ class TemperatureSweepDisplay(drawing.Display):
         ax: Axes | Sequence[Axes] | None = None,
         legend: bool | str = True,
     ) -> Self:
-        """Draw the sweep of labels and probabilities, with their logarithms as logits.
+        """Draw the sweep for labels and probabilities, with their logarithms as logits.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Labels.
         y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Probabilities: one column per class in the order of ``labels``, or for two classes the
+            Probabilities: one column per class, ordered as ``labels``, or for two classes the
             probability of ``pos_label`` alone.
         pos_label : label, default=None
-            Label of one column of probabilities, as for :func:`skcalib.metrics.reliability_curve`.
+            Label for a single column of probabilities, as for
+            :func:`skcalib.metrics.reliability_curve`.
         temperatures, n_bins, sample_weight, labels, ax, legend
             As for :meth:`from_logits`.
 
@@ -256,7 +256,7 @@ class TemperatureSweepDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            As :meth:`from_logits`, and for numbers that are no probabilities.
+            As :meth:`from_logits`, and if numbers are no probabilities.
         """
         check_in_memory((y_true, y_proba, sample_weight))
         rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)
@@ -269,39 +269,39 @@ class TemperatureSweepDisplay(drawing.Display):
         return cls(*sweep).plot(ax, legend=legend)
 
     def _summary(self) -> str:
-        least = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"
+        loss = f"log loss {self.log_loss.min():.4g} at T = {self.best_temperature:.3g}"
         ece = briefly(self.expected_calibration_error.min())
-        return f"lowest {least}, ECE {ece} at its own best T"
+        return f"lowest {loss}, ECE {ece} at its own best T"
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None, *, legend: bool | str = True) -> Self:
         """Draw the sweep.
 
         Parameters
         ----------
-        ax : matplotlib Axes or two of them, default=None
-            Where to draw: the log loss and the ECE on two axes, or both on one, with the scale of
-            the ECE on the right. By default two axes in a new figure, one above the other.
+        ax : matplotlib Axes or two matplotlib Axes, default=None
+            Where to draw: the log loss and the ECE on two axes, or both on one, with the ECE scale
+            on the right. By default two axes in a new figure, one above the other.
         legend : bool or str, default=True
-            Whether to draw the legend, or a location of matplotlib. By default it stands above a
-            new figure, and at the best place within axes of the user.
+            Whether to draw the legend, or a matplotlib location. By default it is above a new
+            figure, and at the best location inside your axes.
 
         Returns
         -------
         TemperatureSweepDisplay
-            The display itself, with the attributes that end in an underscore set.
+            The display itself, with its attributes that end in an underscore set.
 
         Raises
         ------
         ValueError
-            For an unknown location of the legend.
+            If the legend's location is unknown.
         """
         drawing.check_legend(legend)
         if ax is None:
             ax = drawing.new_figure((5.2, 5)).subplots(2, 1, sharex=True)
         pair: Any = ax  # Figure.subplots returns an array of axes
         is_pair = np.shape(pair) == (2,)
-        for one in pair if is_pair else [pair]:
-            drawing.check_axes(one)
+        for panel in pair if is_pair else [pair]:
+            drawing.check_axes(panel)
         upper, lower = pair if is_pair else (pair, pair.twinx())
         self.ax_, self.axes_, self.figure_ = upper, [upper, lower], upper.figure
         self._draw_curves()
@@ -313,7 +313,7 @@ class TemperatureSweepDisplay(drawing.Display):
         return self
 
     def _draw_curves(self) -> None:
-        """Draw both curves, a marker at the lowest ECE, and the log loss of the calibrator."""
+        """Draw both curves, a marker at the lowest ECE, and the calibrator's log loss."""
         from matplotlib.colors import to_rgba
 
         (upper, lower), T = self.axes_, self.temperatures
@@ -335,7 +335,7 @@ class TemperatureSweepDisplay(drawing.Display):
             )  # fmt: skip
 
     def _draw_temperatures(self, axes: Sequence[Axes]) -> None:
-        # The dashed line stands on the wide one, so both are visible where they coincide.
+        # Draw the dashed line on top of the wide line: both are visible where they coincide.
         pale, dark = (drawing.foreground(axes[0], alpha) for alpha in (0.35, 1))
         start: dict[str, Any] = {"color": pale, "linewidth": 3, "label": "T = 1 (uncalibrated)"}
         best: dict[str, Any] = {
@@ -352,7 +352,7 @@ class TemperatureSweepDisplay(drawing.Display):
         upper.set_ylabel("Log loss")
         lower.set_ylabel("ECE")
         lower.set_ylim(bottom=0)
-        if not is_pair:  # colours show the scale of each curve
+        if not is_pair:  # colours show which scale belongs to which curve
             upper.yaxis.label.set_color(self.log_loss_line_.get_color())
             lower.yaxis.label.set_color(self.ece_line_.get_color())
             lower.grid(visible=False)
@@ -378,24 +378,27 @@ def _sweep(
     n_bins: NBins,
     temperatures: ArrayLike | None,
 ) -> tuple[Floats, Floats, Floats, float]:
-    """Return temperatures, log losses, ECEs, and the temperature of the lowest log loss."""
+    """Return temperatures (n,), log losses (n,), ECEs (n,), and the best temperature.
+
+    The arguments are those of :meth:`TemperatureSweepDisplay.from_logits`.
+    """
     logits, y = as_array(X), on_host(y)
     scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)
     best = float(scaling.temperature_)
     T = _temperatures(temperatures, best)
     w = check_weights(sample_weight, len(np.asarray(y)))
     label = encode(column_or_1d(as_labels(y)), on_host(scaling.classes_))
-    # Probabilities have the precision of the logits, as in calibrators.
+    # Calibrators compute probabilities in the logits' precision.
     dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
     Z = both_columns(np.asarray(logits, dtype=np.float64))
-    is_binary = Z.shape[1] == 2  # the second class is then the event, as in measures
+    is_binary = Z.shape[1] == 2  # the second class is the event, as in measures
     event = label == 1 if is_binary else Z.argmax(axis=1) == label
     losses, errors = np.empty_like(T), np.empty_like(T)
     for k, t in enumerate(T):
         P = softmax(Z / t, axis=1)
         losses[k] = np.average(log_losses(P.astype(dtype), label), weights=w)
         rows = Scored(None, P[:, 1] if is_binary else P.max(axis=1), event, w)
-        errors[k] = ece_of(bin_rows(rows, n_bins, "uniform"))
+        errors[k] = bin_error(bin_rows(rows, n_bins, "uniform"))
     return T, losses, errors, best
 
 

@@ -11,7 +11,7 @@ from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups
 from skcalib._input.parameters import check_real
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, Floats, Indices, Rows
+from skcalib._rows import Floats, Indices, Rows
 from skcalib._rows.arrays import (
     TINY,
     astype,
@@ -132,6 +132,7 @@ class TopLabelCalibration(BaseCalibrator):
 
     _keeps_predictions = True
     _has_class_parameters = False
+    _passes_groups_on = True
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class TopLabelCalibration(BaseCalibrator):
         check_calibrator(calibrator, rows.w)
         check_order(calibrator, WRONG_OR_RIGHT)
         tops = rows.map(_tops).in_memory()
-        margins, top = _event_rows(tops.X, tops.y, tops.w)
+        margins, top = _event_rows(tops)
         one_sided = (margins.y == margins.y[0]).all()
         with recorded(ProbabilitiesWarning) as messages:
             pooled = fit_to_rows(PlattScaling() if one_sided else calibrator, margins)
@@ -234,19 +235,19 @@ def _clip_margins(margin: Floats) -> Floats:
     return at_most(margin, largest)[:, None]
 
 
-def _event_rows(tops: Floats, y: Array, w: Floats | None) -> tuple[Rows, Indices]:
+def _event_rows(tops: Rows) -> tuple[Rows, Indices]:
     """Return rows of margins, with class 1 if the top label is right, and their top labels (n,).
 
-    ``tops`` (n, 2) are margins and top labels, ``y`` and ``w`` are (n,). Rows with a single
-    possible class are left out. If there are no other rows, one row remains.
+    The columns of ``tops`` (n, 2) are margins and top labels. Rows with a single possible class
+    are left out. If there are no other rows, one row remains.
     """
-    margin, top = tops[:, 0], tops[:, 1].astype(np.intp)
+    margin, top = tops.X[:, 0], tops.X[:, 1].astype(np.intp)
     is_uncertain = np.isfinite(margin)
     if not is_uncertain.any():
-        margin, y, top, w = np.zeros(1, tops.dtype), top[:1], top[:1], None
-        is_uncertain = np.array([True])
-    events = (y == top).astype(np.intp)
-    rows = Rows(_clip_margins(margin), events, w, classes=WRONG_OR_RIGHT)
+        one = Rows(np.zeros((1, 1), tops.dtype), np.array([1]), classes=WRONG_OR_RIGHT)
+        return one, top[:1]
+    rows = tops.replace(X=_clip_margins(margin), classes=WRONG_OR_RIGHT, masked=False, order=None)
+    rows = rows.relabel(lambda y: (y == top).astype(np.intp))
     return rows.take(is_uncertain), top[is_uncertain]
 
 

@@ -1,4 +1,4 @@
-"""Calibrators that can be exported, and the evidence that travels with them."""
+"""Calibrators that can be exported, and metadata about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skcalib.meta import MultiLabelCalibrator
 
 
 def known_calibrators() -> dict[str, type]:
-    """Return all classes of calibrators by name, including members of the default calibrator."""
+    """Return all calibrator classes by name, including members of the default calibrator."""
 
     def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
         children: list[type[Any]] = kind.__subclasses__()
@@ -26,16 +26,16 @@ def known_calibrators() -> dict[str, type]:
             yield child
             yield from subclasses(child)
 
-    own = [
+    public = [
         kind
         for kind in subclasses(BaseCalibrator)
         if kind.__module__.startswith("skcalib.") and not kind.__name__.startswith("_")
     ]
-    return {kind.__name__: kind for kind in (*own, MultiLabelCalibrator, FusionCalibrator)}
+    return {kind.__name__: kind for kind in (*public, MultiLabelCalibrator, FusionCalibrator)}
 
 
 def fitted_chain(calibrator: Any, action: str) -> list[Any]:
-    """Return the fitted calibrators of a pipeline; ``action`` names the caller in messages."""
+    """Check and list the fitted calibrators in a pipeline; messages call the caller ``action``."""
     chain = list(_iterate_chain(calibrator, action))
     if not chain:
         raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
@@ -45,7 +45,7 @@ def fitted_chain(calibrator: Any, action: str) -> list[Any]:
 
 
 def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Iterator[Any]:
-    """Yield the calibrator, or the calibrators of a pipeline and of pipelines inside it."""
+    """Yield the calibrator, or all calibrators in nested pipelines."""
     if isinstance(calibrator, Pipeline):
         for name, member in calibrator.steps:
             if member is not None and member != "passthrough":
@@ -72,7 +72,7 @@ def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Ite
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return metadata as text, numbers, lists and dicts, with dates as text."""
+    """Convert metadata to text, numbers, lists and dicts. Dates become text."""
 
     def as_plain_value(value: Any) -> Any:
         if isinstance(value, date):

@@ -1,10 +1,10 @@
-"""Classifiers of scikit-learn in ONNX graphs.
+"""scikit-learn's classifiers in ONNX graphs.
 
-skl2onnx converts all classifiers except histogram-based gradient boosting and forests. skl2onnx
-1.20 fails for gradient boosting of scikit-learn 1.9 and for extra trees in float64, and it sends
-missing features in forests to the wrong side. The default calibrator contains such trees. This is
-the only module that reads private attributes of scikit-learn, because gradient boosting has no
-public attribute for its trees.
+skl2onnx converts all classifiers except histogram-based gradient boosting and forests, which are
+converted here because the default calibrator contains them. skl2onnx 1.20 fails for gradient
+boosting in scikit-learn 1.9 and for extra trees in float64, and it sends missing features in
+forests to the wrong side. This is the only module that reads private attributes of scikit-learn,
+because gradient boosting has no public attribute for its trees.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from skcalib._rows.arrays import astype, concat, double, softmax
 
 from ._graph import Traced
 
-# Classifiers that round features to float32, in scikit-learn or in the models of skl2onnx.
+# Classifiers that round features to float32, in scikit-learn or in skl2onnx's models.
 SINGLE = {
     ensemble.AdaBoostClassifier,
     ensemble.BaggingClassifier,
@@ -33,28 +33,31 @@ SINGLE = {
     tree.ExtraTreeClassifier,
 }
 
-# Searches with a best classifier.
+# Searches delegate to their best classifier.
 SEARCHES = model_selection.GridSearchCV | model_selection.RandomizedSearchCV
 
 
 class Features(NamedTuple):
-    """Inputs of a classifier: one matrix or several columns."""
+    """Inputs to a classifier: one matrix or several columns."""
 
-    values: dict[str, Traced]  #: by their names
-    options: dict[Any, Any]  #: for converters of skl2onnx, by the identity of estimators
+    values: dict[str, Traced]  #: by name
+    options: dict[Any, Any]  #: for skl2onnx's converters, by estimator id
 
 
 def classifier_probabilities(classifier: Any, F: Any) -> Any:
-    """Return probabilities (n_rows, K) of a fitted classifier for traced features."""
+    """Predict probabilities (n_rows, K) by a fitted classifier for traced features."""
     return response(classifier, "predict_proba", Features({"X": F}, {}))
 
 
 def response(classifier: Any, method: str, X: Features) -> Any:
-    """Return probabilities (n_rows, K), or margins (n_rows, K) or (n_rows, 1), of a classifier."""
+    """Predict probabilities (n_rows, K), or margins (n_rows, K) or (n_rows, 1).
+
+    ``method`` is "predict_proba" or "decision_function".
+    """
     steps, last = _split_pipeline(classifier)
     if steps:
         F: Any = _by_skl2onnx(Pipeline(steps), X)[0]
-    else:  # columns side by side, in the common type of NumPy
+    else:  # columns side by side, in NumPy's common type
         F, *others = X.values.values()
         F = concat([F, *others], axis=1) if others else F
     if hasattr(last, method) and (trees := _trees(last)) is not None:
@@ -69,7 +72,7 @@ def response(classifier: Any, method: str, X: Features) -> Any:
 
 
 def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
-    """Return the steps of pipelines before the last classifier, and this classifier."""
+    """Unwrap pipelines: return the steps before the last classifier, and this classifier."""
     while isinstance(classifier, FrozenEstimator | SEARCHES):
         is_search = isinstance(classifier, SEARCHES)
         classifier = classifier.best_estimator_ if is_search else classifier.estimator
@@ -82,22 +85,22 @@ def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
 
 
 class Trees(NamedTuple):
-    """Nodes of all trees, one tree after the other, and the values of leaves."""
+    """Nodes and leaf values of all trees, one tree after the other."""
 
-    sizes: list[int]  #: number of nodes of each tree
+    sizes: list[int]  #: number of nodes per tree
     feature: Indices  #: (n_nodes,)
     threshold: Floats  #: rows with at most this value go to the left, (n_nodes,)
-    left: Indices  #: number of the left node within the tree, (n_nodes,)
+    left: Indices  #: left child, numbered within the tree, (n_nodes,)
     right: Indices
     missing_left: Indices  #: 1 if missing values go to the left
     is_leaf: Bools
-    value: Floats  #: values of leaves for one or all scores, (n_leaves, 1) or (n_leaves, n_scores)
+    value: Floats  #: leaf values for one or all scores, (n_leaves, 1) or (n_leaves, n_scores)
     baseline: Floats  #: initial scores, (n_scores,)
     is_forest: bool  #: scores are probabilities, averaged over the trees
 
 
 def _trees(classifier: Any) -> Trees | None:
-    """Return the trees of a forest or of gradient boosting without categories, or None."""
+    """Return the trees in a forest or in gradient boosting without categories, else None."""
     kind = type(classifier)
     if kind is ensemble.HistGradientBoostingClassifier:
         parts = [tree.nodes for iteration in classifier._predictors for tree in iteration]  # noqa: SLF001
@@ -127,14 +130,17 @@ def _trees(classifier: Any) -> Trees | None:
 
 
 def _tree_response(trees: Trees, method: str, F: Any) -> Any:
-    """Return probabilities or margins by trees with thresholds in double precision."""
+    """Predict probabilities or margins by trees, with thresholds in double precision.
+
+    ``F`` are traced features (n_rows, n_features).
+    """
     graph, is_leaf, n_scores = F.graph, trees.is_leaf, len(trees.baseline)
     tree_number = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
     number = np.concatenate([np.arange(size) for size in trees.sizes])  # within the tree
     leaf, column = np.indices(trees.value.shape).reshape(2, -1)
-    # Leaves have values of all scores, or each iteration has a tree for each score.
+    # A leaf has one value per score, or each iteration has one tree per score.
     target = column if trees.is_forest else tree_number[is_leaf] % n_scores
-    # scikit-learn rounds features of forests to single precision, and runtimes round all sums.
+    # Forests in scikit-learn round features to single precision, and runtimes round all sums.
     F = astype(F, np.float32) if trees.is_forest else F
     sums = graph.node(
         "TreeEnsembleRegressor",
@@ -162,7 +168,7 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
 
 
 def _converted_response(classifier: Any, method: str, X: Features) -> Any:
-    """Return probabilities or margins of a classifier that skl2onnx converts."""
+    """Predict probabilities or margins by a classifier that skl2onnx converts."""
     kind, is_binary = type(classifier).__name__, len(classifier.classes_) == 2
     # LinearSVC has no probabilities, so its converter refuses the option.
     options = {} if type(classifier) is svm.LinearSVC else {"zipmap": False}
@@ -174,7 +180,7 @@ def _converted_response(classifier: Any, method: str, X: Features) -> Any:
             )
         return _by_skl2onnx(classifier, X, options)[-1]
     model = _model_by_skl2onnx(classifier, X, {**options, "raw_scores": True})
-    # Converters of other libraries may accept the option raw_scores, and ignore it.
+    # Converters in other libraries may accept the option raw_scores, and ignore it.
     if hasattr(classifier, "predict_proba"):
         proba_model = _model_by_skl2onnx(classifier, X, options)
         if proba_model.graph.node == model.graph.node:
@@ -183,22 +189,22 @@ def _converted_response(classifier: Any, method: str, X: Features) -> Any:
                 "take probabilities for margins. Calibrate with response_method='predict_proba'."
             )
     margins = _outputs(model, X)[-1]
-    # skl2onnx returns margins of both classes; skcalib uses the margin of the second class.
+    # skl2onnx returns both classes' margins; skcalib uses the second.
     return margins[:, [-1]] if is_binary else margins
 
 
 def _by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = None) -> list[Any]:
-    """Return the outputs of an estimator that skl2onnx converts."""
+    """Convert an estimator by skl2onnx, add it to the graph, and return its outputs."""
     return _outputs(_model_by_skl2onnx(estimator, X, options), X)
 
 
 def _outputs(model: Any, X: Features) -> list[Traced]:
-    """Add a model to the graph of the features, and return its outputs."""
+    """Add a model to the features' graph, and return its outputs."""
     return next(iter(X.values.values())).graph.add_model(model, X.values)
 
 
 def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None) -> Any:
-    """Return the ONNX model of an estimator, with options for its converter."""
+    """Convert an estimator by skl2onnx to an ONNX model, with converter ``options``."""
     kind, graph = type(estimator).__name__, next(iter(X.values.values())).graph
     try:
         import skl2onnx

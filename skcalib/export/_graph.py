@@ -1,9 +1,9 @@
-"""Traced arrays, which record the operations of calibrators as nodes of an ONNX graph.
+"""Traced arrays, which record calibrators' operations as nodes in an ONNX graph.
 
 A :class:`Traced` array supports the part of the array API that calibrators use. So
-``calibrator._probabilities(X)`` adds a node for each operation to a graph instead of computing the
-operation. Each traced array holds an example, a NumPy array of two rows, and NumPy determines the
-shapes and types of all results from the examples. NumPy arrays become constants.
+``skcalib.base.probabilities(calibrator, X)`` adds a node for each operation instead of computing
+it. Each traced array includes an example, a NumPy array with two rows. From examples NumPy
+determines the shapes and dtypes of all results. NumPy arrays become constants.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scipy.special import expit
 
 from skcalib._rows import Floats, Indices
 
-# Versions of the operators, by domain, and of the file format: runtimes since 2023 have them.
+# Operator versions by domain, and the file format: runtimes since 2023 read them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
 
-# Elementwise functions of the array API, and the operator of each in ONNX. Functions in SAME have
-# the same name in ONNX.
+# Elementwise functions in the array API, and their ONNX operators. Functions in SAME have the same
+# name in ONNX.
 SAME = "abs", "add", "equal", "exp", "greater", "less", "log", "sqrt", "tanh", "where"
 ENTRYWISE = {name: name.capitalize() for name in SAME}
 ENTRYWISE |= {"divide": "Div", "matmul": "MatMul", "multiply": "Mul", "subtract": "Sub"}
@@ -38,9 +38,9 @@ REDUCTIONS |= {"count_nonzero": "ReduceSum", "sum": "ReduceSum"}
 
 
 class Graph:
-    """Nodes and constants of a graph, with names that begin with the prefix.
+    """Nodes and constants in a graph; names begin with the prefix.
 
-    ``classify`` returns probabilities of a scikit-learn classifier for features in the graph.
+    ``classify`` adds a scikit-learn classifier to the graph, and returns its probabilities.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Graph:
         self.known: dict[Any, Traced] = {}
 
     def input(self, name: str, dtype: Any, *shape: int) -> Traced:
-        """Return an input of the graph, with any number of rows."""
+        """Return a graph input with any number of rows."""
         return Traced(self, name, np.zeros((2, *shape), dtype))
 
     def constant(self, array: Any) -> str:
-        """Return the name of a constant; equal arrays share a constant."""
+        """Add a constant unless an equal one exists, and return its name."""
         array = np.asarray(array)
         content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()
         key = array.dtype.str, array.shape, content
@@ -69,7 +69,7 @@ class Graph:
         return str(self.constants[key].name)
 
     def node(self, op: str, example: Any, *inputs: Any, **attributes: Any) -> Traced:
-        """Return the output of a node; equal nodes are added once, and arrays are constants."""
+        """Add a node unless an equal one exists, and return its output."""
         names = [x.name if isinstance(x, Traced) else self.constant(x) for x in inputs]
         key = op, *names, *(f"{key}={value}" for key, value in attributes.items())
         if key not in self.known:
@@ -79,7 +79,7 @@ class Graph:
         return self.known[key]
 
     def add_model(self, model: Any, inputs: Mapping[str, Traced]) -> list[Traced]:
-        """Add the nodes of another model, with its inputs by name, and return its outputs."""
+        """Add another model's nodes, with ``inputs`` by name, and return its outputs."""
         from onnx import compose
 
         prefix = f"{self.prefix}m{len(self.nodes)}_"
@@ -99,7 +99,7 @@ class Graph:
         return outputs
 
     def named(self, x: Traced, name: str) -> None:
-        """Give an array the name of an output of the model."""
+        """Make an array a model output with a name."""
         self.nodes.append(self.helper.make_node("Identity", [x.name], [name]))
 
     def needed_for(self, outputs: Sequence[str]) -> tuple[list[Any], list[Any]]:
@@ -113,7 +113,7 @@ class Graph:
 
 
 def _operator(name: str, *, reflected: bool = False) -> Callable[..., Traced]:
-    """Return the method of an operator, by its function in the array API."""
+    """Return the method for an operator, by its function's name in the array API."""
 
     def method(self: Traced, *other: Any) -> Traced:
         args = (*other, self) if reflected else (self, *other)
@@ -123,7 +123,7 @@ def _operator(name: str, *, reflected: bool = False) -> Callable[..., Traced]:
 
 
 class Traced:
-    """An array in a graph, with the operators of NumPy."""
+    """Array in a graph, with NumPy's operators."""
 
     __hash__ = None  # type: ignore[assignment]  # entries are compared, as in NumPy
     device = "graph"
@@ -183,7 +183,7 @@ class Traced:
 
 
 class Namespace:
-    """Functions of the array API for traced arrays."""
+    """Array API functions for traced arrays."""
 
     __name__ = "onnx"
     int64, float32, float64 = map(np.dtype, ("int64", "float32", "float64"))
@@ -200,11 +200,11 @@ class Namespace:
         raise AttributeError(f"A graph of ONNX cannot be built: it has no operation {name!r}.")
 
     def entrywise(self, name: str, *args: Any) -> Any:
-        """Apply an elementwise function, in the dtype that NumPy uses."""
+        """Apply an elementwise function in the dtype that NumPy would use."""
         examples = [x.example if isinstance(x, Traced) else x for x in args]
         with np.errstate(all="ignore"):
             example = getattr(np, name)(*examples)
-        if not any(isinstance(x, Traced) for x in args):  # NumPy computes constants at once
+        if not any(isinstance(x, Traced) for x in args):  # NumPy computes with constants directly
             return example
         dtypes = [np.result_type(*examples[name == "where" :])] * len(args)
         if name == "where":
@@ -212,7 +212,7 @@ class Namespace:
         inputs = [self.astype(x, dtype) for x, dtype in zip(args, dtypes, strict=True)]
         op = ENTRYWISE[name]
         if name == "add" and any(isinstance(x, float) and 0 < abs(x) < 1e-38 for x in args):
-            op = "Sum"  # onnxruntime removes an Add of a number that rounds to 0 in float32
+            op = "Sum"  # onnxruntime removes an Add if the number rounds to 0 in float32
         return self.graph.node(op, example, *inputs)
 
     def astype(self, x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: ARG002
@@ -236,7 +236,7 @@ class Namespace:
         return self.astype(reduced, bool) if name in {"all", "any"} else reduced
 
     def argmax(self, x: Traced, *, axis: int, keepdims: bool = False) -> Traced:
-        """Return the index of the first maximum along an axis."""
+        """Return the first index of the maximum along an axis."""
         example = np.argmax(x.example, axis=axis, keepdims=keepdims)
         return self.graph.node("ArgMax", example, x, axis=axis, keepdims=keepdims)
 
@@ -276,19 +276,19 @@ class Namespace:
         return self.graph.node("LogSoftmax", x.example, x, axis=axis)
 
     def concat(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
-        """Concatenate arrays, in the common dtype of NumPy."""
+        """Concatenate arrays in NumPy's common dtype."""
         examples = [x.example if isinstance(x, Traced) else x for x in arrays]
         example = np.concatenate(examples, axis=axis)
         inputs = [self.astype(x, example.dtype) for x in arrays]
         return self.graph.node("Concat", example, *inputs, axis=axis)
 
     def stack(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
-        """Stack arrays along a new axis."""
+        """Concatenate arrays along a new axis."""
         at = (*(slice(None),) * axis, None)
         return self.concat([x[at] for x in arrays], axis=axis)
 
     def full_like(self, x: Traced, value: float) -> Traced:
-        """Return an array of the same shape, filled with a number."""
+        """Return an array in the same shape, filled with a number."""
         shape = self.graph.node("Shape", np.array(x.shape), x)
         example = np.full_like(x.example, value)
         return self.graph.node("Expand", example, np.full(1, value, x.dtype), shape)
@@ -301,32 +301,32 @@ class Namespace:
         return np.asarray(value, dtype)
 
     def predict_proba(self, classifier: Any, F: Traced) -> Any:
-        """Return probabilities of a fitted scikit-learn classifier for features."""
+        """Predict probabilities by a fitted scikit-learn classifier for features."""
         return self.graph.classify(classifier, F)
 
     def step_values(
         self, S: Traced, edges: list[Floats], values: list[Floats], *, log_odds: bool = False
     ) -> Traced:
-        """Return values of step functions, or of functions that are linear between knots.
+        """Evaluate step functions, or functions that are linear between knots: (m, n_maps).
 
-        Scores (m, n_maps) are log-odds, or logits of more than two classes. Probabilities are
-        computed in double precision.
+        Scores (m, n_maps) are log-odds, or logits for three or more classes. ``edges`` and
+        ``values`` are lists with one array per map. Probabilities are computed in double precision.
         """
         dtype, wide = S.dtype, self.astype(S, np.float64)
-        if len(edges[0]) == len(values[0]):  # steps have one edge more
+        if len(edges[0]) == len(values[0]):  # step functions have one more edge
             # Round as NumPy does, because close knots amplify rounding errors.
             P = self.softmax(wide, axis=1) if S.shape[1] > 1 else self.exp(-wide)
             P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
             return _interpolated(self.astype(P, np.float64), edges, values)
         if S.shape[1] == 1 or log_odds:
-            inner = [as_log_odds(one[1:-1], dtype) for one in edges]
+            inner = [as_log_odds(ends[1:-1], dtype) for ends in edges]
         else:
-            inner = [rounded_down(one[1:-1], dtype) for one in edges]
+            inner = [rounded_down(ends[1:-1], dtype) for ends in edges]
             S = self.astype(self.softmax(wide, axis=1), dtype)
         return self.take(np.concatenate(values), _bin_index(S, inner))
 
     def take(self, x: Any, index: Any, *, axis: int = 0) -> Any:
-        """Return the entries of a constant at the indices."""
+        """Select entries from a constant by traced indices."""
         if not isinstance(index, Traced):
             return np.take(x, index, axis=axis)
         example = np.take(x, index.example, axis=axis)
@@ -334,29 +334,32 @@ class Namespace:
 
 
 def _bin_index(S: Traced, edges: Sequence[Floats]) -> Traced:
-    """Return the number of the bin of each score (n_rows, n_maps) among the bins of all maps.
+    """Return bin numbers for scores (n_rows, n_maps), counted over the bins of all maps.
 
-    ``edges`` are the sorted inner edges of each map; bins are closed on the right, and the bins of
-    the maps are numbered one map after the other. A binary search, unrolled into nodes, needs no
-    array larger than the scores.
+    ``edges`` are sorted inner edges, one array per map. Bins are closed on the right, and numbered
+    one map after the other. A binary search, unrolled into nodes, needs no array larger than the
+    scores.
     """
     n_bins = np.array([len(inner) + 1 for inner in edges])
-    # Entry i + 1 is the upper edge of bin i, which is infinite for the last bin of a map.
+    # Entry i + 1 is the upper edge of bin i, infinite for the last bin in each map.
     upper = np.concatenate([[np.inf], *(np.append(inner, np.inf) for inner in edges)])
     xp, last = Namespace(S.graph), np.cumsum(n_bins)[None, :]
     bins: Any = last - n_bins
     step = 1 << int(n_bins.max() - 1).bit_length()
     while step := step // 2:
-        # A score above the upper edge of bin i - 1 is in bin i or in a later bin.
+        # A score above the upper edge of bin i - 1 belongs to bin i or a later bin.
         trial = xp.minimum(bins + step, last)
         bins = xp.where(xp.take(upper.astype(S.dtype), trial) < S, trial, bins)
     return bins
 
 
 def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) -> Traced:
-    """Interpolate linearly between the knots of each map, with constants beyond the knots."""
+    """Evaluate piecewise linear functions at scores (n_rows, n_maps), constant beyond the knots.
+
+    ``knots`` and ``values`` are lists with one array per map.
+    """
     index, xp = _bin_index(S, knots), Namespace(S.graph)
-    # Line i goes through the knot at its left end, and the first line through its right end.
+    # Line i passes through the knot at its left end, the first line through its right end.
     x = np.concatenate([np.append(part[:1], part) for part in knots])
     y = np.concatenate([np.append(part[:1], part) for part in values])
     slope = np.concatenate(
@@ -367,22 +370,22 @@ def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) 
 
 
 def rounded_down(edges: Floats, dtype: np.dtype[Any]) -> Floats:
-    """Round edges in double precision down to numbers of a dtype.
+    """Round edges in double precision down to another dtype.
 
-    Scores of this dtype are above the rounded edges if and only if they are above the edges.
+    Scores in this dtype exceed the rounded edges if and only if they exceed the edges.
     """
     rounded = edges.astype(dtype)
     return np.where(rounded > edges, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:
-    """Return the largest log-odds of a dtype with a probability of at most each edge.
+    """Convert edges to the largest log-odds in a dtype with probabilities up to the edges.
 
-    Bisection over all numbers of the dtype uses the ``expit`` of the calibrators. So comparisons of
-    log-odds agree exactly with comparisons of probabilities.
+    Bisection over all numbers in the dtype uses the calibrators' ``expit``, so that comparing
+    log-odds agrees exactly with comparing probabilities.
     """
     bits = np.dtype(f"i{dtype.itemsize}")
-    # Probabilities of log-odds beyond these are 0 or 1.
+    # Log-odds beyond these have probabilities of 0 or 1.
     high = np.full(edges.shape, dtype.type(1e3).view(bits))
     low = -high
     for _ in range(8 * dtype.itemsize):

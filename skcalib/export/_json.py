@@ -1,4 +1,4 @@
-"""JSON texts of calibrators and monitors, which load without executing code."""
+"""Calibrators and monitors as JSON texts, which load without executing code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._calibrators import check_metadata, fitted_chain, known_calibrators
 
 FORMAT, VERSION = "skcalib calibrator", 2
 
-# Attributes that are not fitted state: output containers, routing, versions, the kind of arrays.
+# Attributes that are not fitted state: output containers, routing, versions, array kinds.
 NOT_STATE = {"_sklearn_output_config", "_metadata_request", "_skcalib_version", "_fitted_to"}
 
 DTYPE_PATTERN = re.compile(
@@ -32,14 +32,14 @@ DTYPE_PATTERN = re.compile(
 )
 SCALARS = {bool, int, float, str}
 
-# Numbers in the trial prediction of a calibrator that is read.
+# Largest number of logits in the trial prediction after reading.
 TRIAL = 10**5
 
 
 def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> str:
-    """Text in JSON of a fitted calibrator, a pipeline of calibrators, or a monitor.
+    """Write a fitted calibrator, a pipeline of calibrators, or a monitor as JSON text.
 
-    The text holds the class, the parameters and the fitted attributes as plain numbers and
+    The text contains the class, the parameters and the fitted attributes as plain numbers and
     strings, for people and other programs to read; :ref:`its format <json>` is documented. The
     calibrator that :func:`from_json` returns predicts bit for bit the same.
 
@@ -48,9 +48,8 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
     calibrator : calibrator, Pipeline or CalibrationMonitor
         A fitted calibrator made of maps and bins, a pipeline of fitted calibrators, or a monitor.
     metadata : dict, default=None
-        Evidence that travels with the calibrator, such as the name of the data, the date and the
-        number of labels. Keys are text; values are text, finite numbers, dates, lists and dicts.
-        Dates become text.
+        Evidence about the calibrator, such as a data name, a date and a label count. Keys are text;
+        values are text, finite numbers, dates, lists and dicts. Dates become text.
 
     Returns
     -------
@@ -62,7 +61,7 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
     NotFittedError
         If the calibrator is not fitted.
     TypeError
-        If ``calibrator`` is not a calibrator of skcalib, or if JSON cannot hold a part: a
+        If ``calibrator`` is not a calibrator of skcalib, or if JSON cannot represent a part: a
         classifier such as the trees of :class:`~skcalib.AutoCalibrator`, or a parameter such as a
         splitter. Save these calibrators with skops or joblib.
 
@@ -73,8 +72,7 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
 
     Notes
     -----
-    The text does not hold the configuration of ``set_output``, metadata routing, and the
-    ``memory`` of a pipeline.
+    The text leaves out ``set_output``, metadata routing, and a pipeline's ``memory``.
 
     Examples
     --------
@@ -126,7 +124,7 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
 
 
 def from_json(text: str, *, return_metadata: bool = False) -> Any:
-    """Fitted calibrator, pipeline of calibrators, or monitor of a text by :func:`to_json`.
+    """Read a fitted calibrator, a pipeline of calibrators, or a monitor from JSON text.
 
     Nothing in the text is executed, and no name in it is imported. The function checks types, and
     that the calibrator predicts. It does not check that the numbers come from a fit: load files
@@ -142,8 +140,8 @@ def from_json(text: str, *, return_metadata: bool = False) -> Any:
     Returns
     -------
     calibrator : calibrator, Pipeline or CalibrationMonitor
-        Calibrator of the same class, with the same parameters, fitted attributes and predictions,
-        bit for bit.
+        The calibrator with its class, parameters and fitted attributes. Predictions are equal bit
+        for bit.
     metadata : dict
         The metadata passed to :func:`to_json`, or an empty dict. Only returned if
         ``return_metadata=True``.
@@ -151,8 +149,8 @@ def from_json(text: str, *, return_metadata: bool = False) -> Any:
     Raises
     ------
     ValueError
-        If the text is not valid JSON, not the text of a calibrator that predicts, or of a version
-        or class that this version of skcalib does not know.
+        If the text is not valid JSON, if its calibrator cannot predict, or if this skcalib does not
+        know its version or class.
     TypeError
         If ``text`` is not a string.
 
@@ -210,7 +208,7 @@ def from_json(text: str, *, return_metadata: bool = False) -> Any:
 
 
 def _encode(value: Any, where: str) -> Any:
-    """Return a value for JSON; ``where`` is its name in messages."""
+    """Encode a value for JSON; messages call it ``where``."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or type(value) in SCALARS - {float}:
         return value
@@ -226,7 +224,7 @@ def _encode(value: Any, where: str) -> Any:
 
 
 def _encode_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
-    """Return an object for a dict."""
+    """Encode a dict as an object."""
     if all(type(name) is str for name in value):
         return {"entries": _encode_members(value, where)}
     return {"pairs": [_encode(list(pair), where) for pair in value.items()]}
@@ -237,7 +235,7 @@ def _encode_members(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
-    """Return an object with the class, parameters and fitted attributes of a calibrator."""
+    """Encode a calibrator as an object with its class, parameters and fitted attributes."""
     name = type(estimator).__name__
     if type(estimator) is Pipeline:
         steps = _encode_members({"steps": estimator.steps}, where)
@@ -256,7 +254,7 @@ def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
 
 
 def _encode_array(array: Array, where: str) -> dict[str, Any]:
-    """Return an object with the dtype, shape and values of an array."""
+    """Encode an array as an object with its dtype, shape and values."""
     kind = array.dtype.kind
     name = array.dtype.str[1:] if kind in "SU" else array.dtype.name
     if not DTYPE_PATTERN.fullmatch(name):
@@ -274,7 +272,7 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
 
 
 def _encode_scalar(value: Any, where: str) -> Any:
-    """Return numbers and text unchanged; infinite numbers, NaN, dates and bytes as objects."""
+    """Return numbers and text unchanged; encode infinite numbers, NaN, dates and bytes."""
     value = value.item() if isinstance(value, np.generic) else value
     if type(value) is float and not isfinite(value):
         return {"float": repr(value)}
@@ -290,7 +288,7 @@ def _encode_scalar(value: Any, where: str) -> Any:
 
 
 def _refusal(value: Any, where: str) -> TypeError:
-    """Return the error for a value that JSON cannot hold."""
+    """Return the error for a value that JSON cannot represent."""
     kind = type(value).__name__
     if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
         got, remedy = f"a {kind}", "fit a calibrator without classifiers"
@@ -303,7 +301,7 @@ def _refusal(value: Any, where: str) -> TypeError:
 
 
 def _layout(value: Any, indent: str = "") -> str:
-    """Return JSON with one line for each member of an object and for each array."""
+    """Return JSON text with one line per member of an object, and one line per array."""
     more = indent + "  "
     if isinstance(value, dict) and value and "dtype" not in value:
         members = [f"{json.dumps(name)}: {_layout(x, more)}" for name, x in value.items()]
@@ -318,7 +316,7 @@ def _layout(value: Any, indent: str = "") -> str:
 
 
 def _check_head(raw: Any) -> str:
-    """Return the version of skcalib that wrote a text; refuse formats of other versions."""
+    """Return which version of skcalib wrote a text, or raise a ValueError for another format."""
     head = raw if type(raw) is dict else {}
     written_by, version = head.get("skcalib"), head.get("version")
     if head.get("format") != FORMAT or type(version) is not int or type(written_by) is not str:
@@ -335,7 +333,7 @@ def _check_head(raw: Any) -> str:
 
 
 def _decode(raw: Any) -> Any:
-    """Return the value of an encoded value."""
+    """Decode a value."""
     if type(raw) is list:
         return [_decode(x) for x in raw]
     if type(raw) is not dict:
@@ -357,7 +355,7 @@ def _decode_array(raw: dict[str, Any]) -> Any:
     if dtype[0] == "S":
         values = [x.encode("latin-1") for x in values]
     array = np.array([_decode_scalar(x) for x in values], dtype).reshape(raw["shape"])
-    # The dtype may have rounded or cut values of a text that was edited.
+    # If the text was edited, the dtype may have rounded or cut values.
     if _encode_array(array, "")["values"] != raw["values"]:
         raise ValueError(f"values must be of the type {dtype}, got {raw['values']!r:.80}")
     return array if raw["shape"] else array.item()
@@ -398,19 +396,19 @@ def _check_attribute_names(kind: type, names: Mapping[str, Any]) -> None:
 
 
 def _read_calibrator(raw: Any) -> Any:
-    """Return a calibrator that predicts probabilities for trial logits, or raise an error."""
+    """Decode a calibrator, and raise an error unless it predicts probabilities for trial logits."""
     calibrator = _decode(raw)
     chain = fitted_chain(calibrator, "from_json")
     n_columns, n_classes = chain[0].n_features_in_, len(chain[-1].classes_)
     most = max(n_classes, 2) * len(getattr(chain[0], "score_names_", [0]))
     if type(n_columns) is not int or not 0 < n_columns <= most:
         raise ValueError(f"n_features_in_ must be a number of columns, got {n_columns!r:.60}")
-    # Each class is the most probable one in a row, if there are few classes.
+    # With few classes, each class is the most probable in one row.
     n = max(3, min(n_columns, TRIAL // n_columns))
     Z = (np.arange(n_columns) - np.arange(n)[:, None]) % n_columns * 1.0
     Z = np.linspace(-9, 9, n)[:, None] if n_columns == 1 else Z
     levels = getattr(calibrator, "feature_levels_", [])
-    more = {"features": [[of[0] if len(of) else 0 for of in levels]] * n} if levels else {}
+    more = {"features": [[names[0] if len(names) else 0 for names in levels]] * n} if levels else {}
     P = calibrator.predict_proba(Z, **more)
     if P.shape != (n, n_classes) or not ((P >= 0) & (P <= 1)).all():
         raise ValueError("outputs must be probabilities of the classes")
@@ -419,7 +417,7 @@ def _read_calibrator(raw: Any) -> Any:
 
 
 def _read_monitor(raw: dict[str, Any]) -> CalibrationMonitor:
-    """Return a monitor with its state."""
+    """Decode a monitor."""
     state = {name: _decode(x) for name, x in raw["state"].items()}
     _check_attribute_names(CalibrationMonitor, state)
     monitor = object.__new__(CalibrationMonitor)

@@ -1,4 +1,4 @@
-"""ONNX models of calibrators, traced from their functions of blocks."""
+"""Calibrators as ONNX models, traced from their outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 if TYPE_CHECKING:
     import onnx
 
-# Description of each output, and the function of a block of logits that computes it.
+# Descriptions of the outputs, and the functions that compute them from a block of logits.
 DESCRIPTIONS = {
     "probabilities": "Calibrated probabilities, as predict_proba returns them.",
     "label": "Predicted labels, as predict returns them.",
@@ -47,66 +47,64 @@ def to_onnx(
     outputs: str | Sequence[str] = ("probabilities",),
     metadata: Mapping[str, Any] | None = None,
 ) -> onnx.ModelProto:
-    """ONNX model of a fitted calibrator, or of a pipeline of calibrators.
+    """Convert a fitted calibrator, or a pipeline of calibrators, to an ONNX model.
 
-    The model takes logits and returns calibrated probabilities, in any runtime of ONNX, without
-    Python and scikit-learn. It consists of standard operators, without loops, and takes any number
-    of rows.
+    The model maps logits to calibrated probabilities, in any ONNX runtime, without Python and
+    scikit-learn. It consists of standard operators, without loops, and accepts any number of rows.
 
     Parameters
     ----------
     calibrator : calibrator or Pipeline
-        A fitted calibrator, or a pipeline of fitted calibrators, each applied to the logits of
-        the calibrator before it.
+        A fitted calibrator, or a pipeline of fitted calibrators.
     dtype : {"float32", "float64"}, default="float32"
-        Precision of the input, the probabilities and the logits. float32 models compute in float32
-        where that is accurate, and agree with the calibrator to 1e-5; float64 models agree to
-        1e-6. Some runtimes have no operators for float64.
+        Precision for the input, the probabilities and the logits. float32 models compute in float32
+        where that is accurate, and agree with the calibrator to 1e-5; float64 models agree to 1e-6.
+        Some runtimes have no operators for float64.
     outputs : str or sequence of str, default=("probabilities",)
-        Outputs of the model, in this order: "probabilities" as of ``predict_proba``, "label" as of
-        ``predict``, "logits" as of ``transform``.
+        Model outputs, in this order: "probabilities" as in ``predict_proba``, "label" as in
+        ``predict``, "logits" as in ``transform``.
     metadata : dict, default=None
-        Evidence that travels with the model, such as the name of the data, the date and the number
-        of labels, in ``metadata_props``: text unchanged, other values as JSON.
+        Evidence about the calibrator, such as a data name, a date and a label count. It becomes
+        ``metadata_props``: text unchanged, other values as JSON.
 
     Returns
     -------
     onnx.ModelProto
         The model, with the input "X" of shape (n_rows, n_columns) and the outputs by name:
         "probabilities" of shape (n_rows, n_classes), "label" of shape (n_rows,) and "logits" of
-        shape (n_rows, n_columns). For a :class:`~skcalib.MultiLabelCalibrator` all outputs have the
-        shape of "X". The metadata entry "skcalib.classes" has the classes, in the order of the
-        columns, as JSON.
+        shape (n_rows, n_columns). For a :class:`~skcalib.MultiLabelCalibrator` all outputs are
+        shaped as "X". The metadata entry "skcalib.classes" lists the classes in column order, as
+        JSON.
 
     Raises
     ------
     ImportError
-        If onnx is not installed, or skl2onnx for a calibrator that contains a classifier other
-        than histogram-based gradient boosting.
+        If onnx is not installed. If a calibrator contains a classifier other than histogram-based
+        gradient boosting or a forest, and skl2onnx is not installed.
     NotFittedError
         If a calibrator is not fitted.
     TypeError
-        If ``calibrator`` is not a calibrator of skcalib or of a derived class that keeps the public
-        methods, if a part cannot be converted, or if ``metadata`` has values of other types.
+        If ``calibrator`` is no calibrator of skcalib, and its class is not derived from one without
+        replacing public methods. If a part cannot be converted, or if ``metadata`` contains other
+        types.
     AttributeError
-        If your own class computes with an operation that ONNX graphs do not have.
+        If your class computes with an operation that ONNX graphs lack.
     ValueError
         If ``dtype`` or ``outputs`` is unknown, for a calibrator that was fitted with features, or
         for "label" if the labels are neither numbers nor text.
 
     See Also
     --------
-    skcalib.LogitTransformer : Makes logits of classifiers.
+    skcalib.LogitTransformer : Computes logits by a classifier.
 
     Notes
     -----
-    The model does not check its input. Rows of -inf only, and rows with -inf for calibrators that
-    take no masked classes, give NaN instead of an error. Rows with NaN give NaN for smooth maps,
-    and any numbers for step functions and trees.
+    The model does not check its input. Outputs are NaN instead of an error if all logits in a row
+    are -inf, or if the calibrator accepts no masked classes and a logit is -inf. For rows with NaN,
+    smooth maps return NaN, and step functions and trees return any numbers.
 
-    The model uses version 18 of the operators in a file of version 8, which onnxruntime reads since
-    version 1.14. Runtimes may differ from NumPy for ties of calibrated probabilities and at the
-    edges of bins.
+    The model uses operator version 18 and file version 8, which onnxruntime reads since version
+    1.14. Runtimes may differ from NumPy at ties between calibrated probabilities and at bin edges.
 
     Examples
     --------
@@ -158,7 +156,10 @@ def to_onnx(
 
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
-    """Return outputs of a chain of calibrators by name; labels are numbers of classes."""
+    """Trace the outputs by name for a chain of calibrators. Labels are class numbers.
+
+    ``Z`` are logits (n_rows, n_columns).
+    """
     *before, last = [_with_class_numbers(member) for member in chain]
     for member in before:
         Z = output_of(member, calibrated_logits, Z)
@@ -178,7 +179,7 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
 
 
 def _with_class_numbers(calibrator: Any) -> Any:
-    """Return a copy of a calibrator with classes 0, 1, ..."""
+    """Copy a calibrator, and number its classes 0, 1, ..."""
     calibrator = copy(calibrator)
     if not isinstance(calibrator, MultiLabelCalibrator):
         calibrator.classes_ = np.arange(len(calibrator.classes_))
@@ -186,7 +187,10 @@ def _with_class_numbers(calibrator: Any) -> Any:
 
 
 def _multilabel_output(calibrators: Sequence[Any], output: Output, Z: Any) -> Any:
-    """Return an output of the calibrators of several labels (n_rows, n_labels)."""
+    """Trace one output for several labels: (n_rows, n_labels).
+
+    There is one calibrator per label. ``Z`` are log-odds (n_rows, n_labels).
+    """
     xp = Namespace(Z.graph)
     if all(type(calibrator) is PlattScaling for calibrator in calibrators):  # the default
         coef, intercept = (
@@ -202,7 +206,7 @@ def _multilabel_output(calibrators: Sequence[Any], output: Output, Z: Any) -> An
 
 
 def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return metadata as text: text unchanged, other values as JSON."""
+    """Convert metadata to text: text unchanged, other values as JSON."""
     plain = check_metadata(metadata)
     reserved = [name for name in plain if name.startswith("skcalib.")]
     if reserved:
@@ -214,16 +218,16 @@ def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
-    for known in map(np.dtype, PRECISIONS):
-        if isinstance(dtype, str | type | np.dtype) and dtype in (known, known.type):
-            return known
+    for precision in map(np.dtype, PRECISIONS):
+        if isinstance(dtype, str | type | np.dtype) and dtype in (precision, precision.type):
+            return precision
     raise ValueError(f"dtype must be one of {', '.join(map(repr, PRECISIONS))}, got {dtype!r}.")
 
 
 def _checked_outputs(outputs: Any) -> list[str]:
     names = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
-    known = {name for name in names if isinstance(name, str) and name in DESCRIPTIONS}
-    if not known or len(known) < len(names):
+    valid = {name for name in names if isinstance(name, str) and name in DESCRIPTIONS}
+    if not valid or len(valid) < len(names):
         raise ValueError(
             f"outputs must be among {', '.join(map(repr, DESCRIPTIONS))}, each once, got "
             f"{outputs!r}."
@@ -232,7 +236,7 @@ def _checked_outputs(outputs: Any) -> list[str]:
 
 
 def _as_tensor(classes: Array) -> Array:
-    """Return labels in a dtype of ONNX: integers, booleans, floats or text."""
+    """Convert labels to a dtype that ONNX supports: integers, booleans, floats or text."""
     if classes.dtype.kind in "bf":
         return classes if classes.dtype.itemsize <= 8 else classes.astype(np.float64)
     labels = classes.tolist()
@@ -249,13 +253,13 @@ def _as_tensor(classes: Array) -> Array:
 def _tensor(
     graph: Graph, name: str, dtype: np.dtype[Any], shape: Sequence[int], meaning: str
 ) -> Any:
-    """Return the declaration of an input or output with any number of rows."""
+    """Declare an input or output with any number of rows."""
     element = graph.helper.np_dtype_to_tensor_dtype(dtype)
     return graph.helper.make_tensor_value_info(name, element, ["n_rows", *shape], meaning)
 
 
 def _model(graph: Graph, inputs: list[Any], outputs: list[Any], props: dict[str, str]) -> Any:
-    """Return the model of the nodes that the outputs depend on."""
+    """Build the model from the nodes that the outputs depend on."""
     from onnx import checker, helper
 
     nodes, constants = graph.needed_for([output.name for output in outputs])

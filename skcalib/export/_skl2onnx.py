@@ -1,4 +1,4 @@
-"""skl2onnx converters of calibrators, and of classifiers with calibrators."""
+"""skl2onnx converters for calibrators, and for classifiers with calibrators."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ._onnx import _as_tensor, traced_outputs
 FLAG = [False, True]
 CONVERTER_OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
 
-# Attribute that stores the logits of a calibrator on its outputs, for the next calibrator.
+# Attribute that stores a calibrator's logits on its outputs, for the next calibrator.
 LOGITS = "_skcalib_logits"
 
 
 def register_skl2onnx() -> None:
-    """Let skl2onnx convert calibrators, ``CalibratedClassifier`` and ``LogitTransformer``.
+    """Register calibrators, ``CalibratedClassifier`` and ``LogitTransformer`` in skl2onnx.
 
     After a call ``skl2onnx.to_onnx`` converts these, and pipelines that contain them, in this
     process. An import of skcalib registers nothing.
@@ -45,12 +45,12 @@ def register_skl2onnx() -> None:
 
     Notes
     -----
-    skl2onnx converts the classifier and the steps before it. Histogram-based gradient boosting is
-    converted by skcalib. A classifier with several columns as inputs gets them side by side, in
-    the common type of NumPy.
+    skl2onnx converts the classifier and the steps before it. skcalib converts histogram-based
+    gradient boosting and forests. If there are several input columns, the classifier gets them side
+    by side, in NumPy's common type.
 
-    The operators are of version 18 of ONNX, so ``target_opset`` must be at least 18. Calibrators
-    that were fitted with features are refused, because such models have no input for features.
+    The operators need ONNX version 18, so ``target_opset`` must be at least 18. Calibrators that
+    were fitted with features are refused, because such models have no input for features.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def register_skl2onnx() -> None:
 
 
 def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
-    """Return the outputs that skl2onnx declares for a fitted classifier."""
+    """Declare outputs as skl2onnx does for a fitted classifier."""
     from skl2onnx import _parse
 
     check_fitted(model)
@@ -93,7 +93,7 @@ def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers:
 
 
 def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
-    """Return the outputs of a calibrator; its input are the logits of the calibrator before it."""
+    """Declare a calibrator's outputs; its input are the logits of the previous calibrator."""
     from skl2onnx import _parse
 
     check_fitted(model)
@@ -101,7 +101,7 @@ def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers:
     kind, zipmap = inputs[0].type, scope.get_options(model, {"zipmap": True})["zipmap"]
     parse = _parse._parse_sklearn_simple_model if zipmap else _parse._parse_sklearn_classifier  # noqa: SLF001
     outputs = list(parse(scope, model, inputs, custom_parsers))
-    # The logits are an output of the operator, but not of the model.
+    # The operator returns logits, the model does not.
     logits = scope.declare_local_variable("calibrated_logits", kind.__class__())
     (operator,) = outputs[0].operators_outputs_
     operator.outputs.append(logits)
@@ -113,7 +113,7 @@ def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers:
 
 
 def _set_types(operator: Any) -> None:
-    """Set the types of the label, the probabilities and the logits of a calibrator."""
+    """Set the types of a calibrator's label, probabilities and logits."""
     from skl2onnx.common import data_types
 
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
@@ -125,7 +125,7 @@ def _set_types(operator: Any) -> None:
     FloatType = data_types.DoubleTensorType if is_double else data_types.FloatTensorType
     label, probabilities, *logits = operator.outputs
     label.set_type(LabelType([n_rows]))
-    # Dictionaries of probabilities, the default of skl2onnx, are in single precision only.
+    # skl2onnx's default, dictionaries of probabilities, exists in single precision only.
     zipmap = operator.scope_inst.get_options(model, {"zipmap": True})["zipmap"]
     ProbabilityType = data_types.FloatTensorType if zipmap is True else FloatType
     probabilities.set_type(ProbabilityType([n_rows, len(model.classes_)]))
@@ -134,7 +134,7 @@ def _set_types(operator: Any) -> None:
 
 
 def _set_logit_type(operator: Any) -> None:
-    """Set double precision, the usual precision of scikit-learn's classifiers."""
+    """Set double precision, as scikit-learn's classifiers usually predict."""
     from skl2onnx.common import data_types
 
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
@@ -171,8 +171,8 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         check_takes_logits(calibrator)
         chain = fitted_chain(calibrator, "skl2onnx")
         traced: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
-        known = np.asarray(chain[-1].classes_)
-        total = total + with_unknown_classes(traced["probabilities"], known, model.classes_)
+        classes = np.asarray(chain[-1].classes_)
+        total = total + with_unknown_classes(traced["probabilities"], classes, model.classes_)
     P = total / len(model.estimators_)
     label = take(_labels(model), namespace(P).argmax(P, axis=1))
     _add(graph, [label, P], operator, container)
@@ -185,18 +185,18 @@ def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _logits(model: Any, estimator: Any, X: Features) -> Any:
-    """Return logits of a fitted classifier in double precision."""
+    """Return a fitted classifier's logits in double precision."""
     output = double(response(estimator, model.response_method_, X))
     if model.response_method_ == "decision_function":
         return output
-    least = max(model.min_proba_, float(np.finfo(np.float64).tiny))
-    return namespace(output).log(at_least(output, least))
+    smallest = max(model.min_proba_, float(np.finfo(np.float64).tiny))
+    return namespace(output).log(at_least(output, smallest))
 
 
 def _graph(scope: Any, container: Any) -> Graph:
-    """Return a graph for the opsets of a model, with unique names."""
+    """Return a graph for a model's opsets, with unique names."""
     opsets = {**OPSETS, **container.target_opset_all}
-    if any(opsets[domain] < least for domain, least in OPSETS.items()):
+    if any(opsets[domain] < version for domain, version in OPSETS.items()):
         raise RuntimeError(
             f"Calibrators need operators of versions {OPSETS} or later, got target_opset={opsets}. "
             "Leave target_opset out, or raise it."
@@ -205,9 +205,9 @@ def _graph(scope: Any, container: Any) -> Graph:
 
 
 def _operator_features(graph: Graph, operator: Any, container: Any) -> Features:
-    """Return the inputs of an operator, with options for converters."""
+    """Return an operator's inputs, with options for converters."""
     values = {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
-    # Options by the name of a step are also stored by the identity of the step.
+    # skl2onnx stores options by a step's name and by its id; keep the ids.
     options = {
         key: value for key, value in (container.options or {}).items() if not isinstance(key, str)
     }
@@ -219,7 +219,7 @@ def _value(graph: Graph, variable: Any) -> Traced:
 
 
 def _dtype(variable: Any) -> np.dtype[Any]:
-    """Return the dtype of a variable of skl2onnx."""
+    """Return the dtype of a skl2onnx variable."""
     from onnx import helper
     from skl2onnx.common.data_types import guess_proto_type
 
@@ -227,7 +227,7 @@ def _dtype(variable: Any) -> np.dtype[Any]:
 
 
 def _add(graph: Graph, values: list[Traced], operator: Any, container: Any) -> None:
-    """Add the nodes of the values to a model, as the outputs of an operator."""
+    """Add nodes to a model, so that the values become an operator's outputs."""
     for value, variable in zip(values, operator.outputs, strict=True):
         dtype = _dtype(variable)
         graph.named(value if dtype.kind == "O" else astype(value, dtype), variable.full_name)

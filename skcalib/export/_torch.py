@@ -1,4 +1,4 @@
-"""Torch modules of calibrators."""
+"""Calibrators as torch modules."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
-    r"""Module of torch of a fitted calibrator, or of a pipeline of calibrators.
+    r"""Convert a fitted calibrator, or a pipeline of calibrators, to a torch module.
 
-    The module takes logits and returns calibrated logits; their softmax is the probabilities. It
-    works on any device and with gradients. It can be put behind a network, as in
+    The module maps logits to calibrated logits; their softmax is the probabilities. It works on any
+    device and with gradients. It can follow a network, as in
     ``torch.nn.Sequential(network, to_torch(calibrator))``, compiled, and exported by
     ``torch.export`` as a program that needs neither skcalib nor scikit-learn.
 
@@ -33,13 +33,13 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         A fitted calibrator of :mod:`skcalib.scaling`, a :class:`~skcalib.PriorShift`, an
         :class:`~skcalib.AutoCalibrator` that mixes these, or a pipeline of them.
     dtype : {"float32", "float64"}, default="float32"
-        Precision of the parameters. Methods of the module such as ``double()`` change it.
+        Precision of the parameters. Methods such as ``double()`` change it.
 
     Returns
     -------
     torch.nn.Module
-        The module takes logits (..., n_columns) in float16, bfloat16, float32 or float64. It
-        returns calibrated logits of the same shape and dtype, equal to ``transform`` up to a
+        The module accepts logits (..., n_columns) in float16, bfloat16, float32 or float64. It
+        returns calibrated logits with equal shape and dtype, equal to ``transform`` up to a
         constant per row.
 
     Raises
@@ -49,7 +49,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
     NotFittedError
         If ``calibrator`` is not fitted.
     TypeError
-        If ``calibrator`` is none of these calibrators and of no class derived from them.
+        If ``calibrator`` is none of these calibrators, and its class is not derived from them.
     ValueError
         If ``dtype`` is unknown.
 
@@ -59,11 +59,11 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
 
     Notes
     -----
-    Temperatures and fitted arrays are parameters that need no gradient, so that training of a
-    network before the module does not change them; ``module.requires_grad_()`` makes them
-    trainable. Shares of the uniform distribution, weights of an ensemble and knots are constants.
-    Logits of masked classes stay -inf, and the gradients of the other logits are finite. The module
-    does not check its input: NaN gives NaN, and a masked class gives NaN for matrix scaling.
+    Temperatures and fitted arrays are parameters without gradients, so that training a network
+    before the module does not change them; ``module.requires_grad_()`` makes them trainable.
+    Smoothing, ensemble weights and knots are constants. Masked classes keep logits of -inf, and the
+    other logits have finite gradients. The module does not check its input: NaN remains NaN, and
+    matrix scaling returns NaN for rows with masked classes.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def _check_is_smooth(calibrator: Any) -> None:
 
 
 def _used(calibrator: BaseCalibrator) -> set[str]:
-    """Return the names of the fitted attributes that calibrated logits depend on."""
+    """Return which fitted attributes calibrated logits depend on, by recording their use."""
     names = set()
 
     class Recorder(type(calibrator)):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Torch module of fitted calibrators; an import of this module imports torch."""
+"""Torch module for fitted calibrators. Importing this module imports torch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from skcalib.base import BaseCalibrator, calibrated_logits
 
 Used = Callable[[BaseCalibrator], set[str]]
 
-# Fitted arrays that are constants, because functions of blocks need them as NumPy arrays.
+# Fitted arrays that stay constants, because calibrators need them as NumPy arrays.
 NUMBERS = {"knots_", "values_", "weights_"}
 
 
 class Module(nn.Module):
-    """Module that maps logits (..., n_columns) to calibrated logits of the same shape."""
+    """Module that maps logits (..., n_columns) to calibrated logits (..., n_columns)."""
 
     def __init__(self, chain: Sequence[BaseCalibrator], dtype: torch.dtype, used: Used) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Module(nn.Module):
         self.members = nn.ModuleList([Fitted(member, dtype, used) for member in chain])
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Return calibrated logits in the dtype of the logits."""
+        """Calibrate logits (..., n_columns) in their dtype."""
         if not logits.is_floating_point():
             raise TypeError("logits must be of a floating-point type. Convert them with float().")
         if logits.dim() == 0 or logits.shape[-1] != self.n_columns:
@@ -42,9 +42,9 @@ class Module(nn.Module):
 
 
 class Fitted(nn.Module):
-    """Module with the arrays of a calibrator as parameters and inner calibrators as modules.
+    """Module with fitted arrays as parameters and inner calibrators as modules.
 
-    ``used`` returns the names of the fitted attributes that the calibrator needs.
+    ``used`` returns the names of the fitted attributes that a calibrator needs.
     """
 
     def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype, used: Used) -> None:
@@ -62,7 +62,7 @@ class Fitted(nn.Module):
                 self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
 
     def calibrator(self) -> BaseCalibrator:
-        """Return the calibrator with parameters in place of its arrays."""
+        """Return the calibrator with its arrays replaced by parameters."""
         made: BaseCalibrator = object.__new__(type(self._calibrator))
         made.__dict__ |= vars(self._calibrator)
         made.__dict__ |= dict(self.named_parameters(recurse=False))

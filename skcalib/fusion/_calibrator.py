@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils import Tags, check_consistent_length
-from sklearn.utils.validation import validate_data
+from sklearn.utils import Tags
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import warn_of_groups
 from skcalib._input.arrays import as_kind_of, column_names
-from skcalib._input.classes import ordered_categories, resolve_classes
-from skcalib._input.groups import check_groups
-from skcalib._input.labels import as_labels, distinct_labels, encode
-from skcalib._input.logits import as_floats, check_weights, warn_of_small_weights
-from skcalib._input.rows import check_fitted, check_not_swapped, logits_for
-from skcalib._rows import Array, ArrayLike, Floats, arrays
-from skcalib._splits import first_tests
+from skcalib._input.groups import in_groups
+from skcalib._input.logits import warn_of_new_probabilities, warn_of_small_weights
+from skcalib._input.parameters import check_integer
+from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
+from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays, map_blocks
+from skcalib._splits import Split, first_tests, given_splits, random_splits
 from skcalib._version import Versioned
-from skcalib._warnings import ProbabilitiesWarning, recorded
-from skcalib.base import labels_of
+from skcalib._warnings import recorded
+from skcalib.base import labels_of, set_fitted
 
-from ._pool import Evidence, Pool, impute, pooled, weigh
-from ._scores import (
-    Scores,
-    as_matrix,
-    check_class_names,
-    evidence_of,
-    fit_score,
-    make_splits,
-    name_scores,
-    split_scores,
+from ._pool import (
+    Pool,
+    choose_alpha,
+    fill_gaps,
+    fit_pool,
+    held_out,
+    log_loss,
+    loss_report,
+    pooled,
+    within_covariance,
 )
-
-# Number of log-probabilities that predictions hold in memory at once.
-BLOCK = 1 << 22
+from ._scores import as_matrix, check_class_names, check_scores, evidence_of, fit_score, name_scores
 
 
 class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -65,6 +62,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     cv : int, splitter or iterable of splits, default=5
         How to split the rows for out-of-fold evidence. An integer is the number of random folds, or
         of folds of groups if ``fit`` is given ``groups``.
+        From 50 000 rows on, folds consist of a sample.
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None the folds are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
@@ -109,8 +107,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     Warns
     -----
     UserWarning
-        If rows have no score; if the fit of a score warns, with the scores concerned; and if ``X``
-        probably holds probabilities.
+        If rows have no score; if the fit of a score warns, with the names of the scores; and if
+        more than 5 per cent of the rows equal another row and ``groups`` are not given.
 
     See Also
     --------
@@ -159,14 +157,12 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     calibrators_: list[Any]
     score_names_: list[str]
     base_rates_: Floats
-    intercept_: Floats
     covariance_: Floats
+    intercept_: Floats
     imputed_slopes_: Floats
     missing_offsets_: Floats
     alpha_: float
     smoothing_: float
-    classes_: Array
-    n_features_in_: int
 
     def __init__(
         self,
@@ -218,92 +214,71 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         ------
         ValueError
             If the columns are not ``n_scores`` times as many as for one score, if a row has some
-            columns of a score, if the rows that have a score are of one class, for Dask
-            collections, and as for other calibrators. The calibrator is then unchanged.
+            columns of a score, if the rows that have a score are of one class, if scores mask all
+            classes of a row, if folds have one class only, for Dask collections, and as for other
+            calibrators. The calibrator is then unchanged.
         """
         check_not_swapped(y=y, X=X)
         matrix = as_matrix(X, self)
-        names = name_scores(column_names(matrix), self.n_scores, matrix.shape[1])
-        labels = as_labels(y, warns=True)
-        check_consistent_length(matrix, labels)
+        columns = column_names(matrix)
+        names = name_scores(columns, self.n_scores, matrix.shape[1])
+        check = partial(check_scores, n_scores=len(names))
+        rows, _ = labelled_rows(self, matrix, y, sample_weight, n_scores=len(names), check=check)
+        check_class_names(columns, len(names), rows.classes)
         if self.calibrator is not None:
-            check_calibrator(self.calibrator, None)
-        w = check_weights(sample_weight, len(labels))
-        by = None if groups is None else check_groups(matrix, groups)
-        Z = as_floats(matrix, "X", estimator=type(self).__name__)
-        Z, has = split_scores(Z, len(names), method="fit")
-        kept = np.arange(len(labels)) if w is None else np.flatnonzero(w)
+            check_calibrator(self.calibrator, rows.w)
+            check_order(self.calibrator, rows.classes)
+        rows = in_groups(rows, matrix, groups, sample_weight)
+        if isinstance(self.cv, Integral):
+            check_integer("cv", self.cv, least=2)
+            splits = random_splits(rows, int(self.cv), self.random_state)
+        else:
+            splits = given_splits(self.cv, matrix, y, sample_weight, groups)
+        if not splits or len(np.unique(first_tests(splits)[1])) < 2:
+            raise ValueError(
+                "cv must put rows into at least two test sets, with two classes in the other rows, "
+                f"got {len(splits)} splits. Use cv=5, or calibrate on more rows or groups."
+            )
+        rows = rows.replace(X=rows.X.reshape(rows.n_rows, len(names), -1))
+        return set_fitted(self, matrix, rows.classes, self._fit(rows, splits, names))
 
-        # Find the classes, and the base rates.
-        present, categories = distinct_labels(labels[kept]), ordered_categories(y)
-        if len(present) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class only: {present}.")
-        classes = resolve_classes(present, Z.shape[2], self.classes, categories=categories)
-        check_class_names(column_names(matrix), len(names), classes)
-        if self.calibrator is not None:
-            check_order(self.calibrator, classes)
-        scores = Scores(Z, has, encode(labels, classes), w, by).take(kept)
-        splits = make_splits(self.cv, self.random_state, labels, kept, by)
-        fitted = self._fit(scores, splits, names, classes)
-        validate_data(self, matrix, skip_check_array=True)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        return self
-
-    def _fit(
-        self, scores: Scores, splits: list[Any], names: list[str], classes: Array
-    ) -> dict[str, Any]:
-        """Return fitted attributes."""
-        w = np.ones(len(scores.y)) if scores.w is None else scores.w
-        weight, n_classes = float(w.sum()), len(classes)
-        share = 1 / (weight + 1)
-        counts = np.bincount(scores.y, w, n_classes)
-        log_rates = np.log((1 - share) * counts / weight + share / n_classes)
+    def _fit(self, rows: Rows, splits: list[Split], names: list[str]) -> dict[str, Any]:
+        """Return fitted attributes from rows of scores (n, M, width) and splits."""
+        n_scores, n_classes = len(names), len(rows.classes)
+        share = 1 / (rows.weight + 1)
+        counts = arrays.bincount(rows.y, rows.w, n_classes)
+        log_rates = np.log((1 - share) * counts / rows.weight + share / n_classes)
 
         # Calibrate each score alone, on all rows and across folds.
         calibrators, messages = [], {}
         for m, name in enumerate(names):
-            with recorded(ProbabilitiesWarning) as messages[m]:
-                calibrators.append(fit_score(self.calibrator, scores, m, classes))
+            with recorded() as messages[m]:
+                calibrators.append(fit_score(self.calibrator, rows, m))
             if calibrators[m] is None:
                 raise ValueError(
-                    "Rows that have a score must be of at least two classes, got "
-                    f"{np.count_nonzero(scores.has[:, m])} rows with {name!r}. Leave it out."
+                    "The rows that have a score must be of at least two classes, got one class or "
+                    f"no row for {name!r}. Leave this score out."
                 )
-        E = np.full((len(scores.y), len(names), n_classes), np.nan)
-        base = np.tile(log_rates, (len(scores.y), 1))
-        rows, fold, _ = first_tests(splits)
+        tested, fold, _ = first_tests(splits)
+        E, base = np.empty((rows.n_rows, n_scores, n_classes)), np.empty((rows.n_rows, n_classes))
         for number, (train, _) in enumerate(splits):
-            test, part = rows[fold == number], scores.take(train)
+            test, part = tested[fold == number], rows.take(train)
             with recorded():
-                fits = [fit_score(self.calibrator, part, m, classes) for m in range(len(names))]
-            E[test], base[test] = evidence_of(
-                fits, scores.Z[test], scores.has[test], classes, log_rates
-            )
-
-        # Weigh the out-of-fold evidence.
-        weighed = weigh(E[rows], base[rows], scores.y[rows], w[rows], fold)
+                fits = [fit_score(self.calibrator, part, m) for m in range(n_scores)]
+            E[test], base[test] = evidence_of(fits, rows.X[test], rows.classes, log_rates)
         warn_of_groups("Score", np.array(names), messages)
-        warn_of_small_weights(weight, len(scores.y))
-        report = dict(zip(names, weighed.alone, strict=True))
-        return {
-            "classes_": classes,
+        warn_of_small_weights(rows.weight, rows.n_rows)
+        w = np.ones(len(tested)) if rows.w is None else rows.w[tested]
+        fitted = _fit_pool(names, E[tested], base[tested], rows.y[tested], w, fold)
+        return fitted | {
             "score_names_": names,
             "calibrators_": calibrators,
             "base_rates_": np.exp(log_rates),
-            "weights_": dict(zip(names, weighed.pool.weights.tolist(), strict=True)),
-            "intercept_": weighed.pool.intercept,
-            "imputed_slopes_": weighed.pool.slopes,
-            "missing_offsets_": weighed.pool.offsets,
-            "covariance_": weighed.covariance,
-            "alpha_": weighed.alpha,
-            "smoothing_": share**2 if len(names) > 1 else 0.0,  # scores are smoothed themselves
-            "loss_report_": report | {"mean": weighed.mean, "fusion": weighed.fused},
-            "leave_one_out_": dict(zip(names, weighed.without, strict=True)),
+            "smoothing_": share**2 if n_scores > 1 else 0.0,  # scores are smoothed themselves
         }
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Calibrated logits.
+        """Return calibrated logits.
 
         Parameters
         ----------
@@ -319,7 +294,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         return as_kind_of(self._log_probabilities(X), X)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of the fused probabilities.
+        """Return the logarithm of the fused probabilities.
 
         Parameters
         ----------
@@ -334,7 +309,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         return as_kind_of(self._log_probabilities(X), X)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Fused probabilities.
+        """Return the fused probabilities.
 
         Parameters
         ----------
@@ -349,7 +324,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         return as_kind_of(np.exp(self._log_probabilities(X)), X)
 
     def predict(self, X: ArrayLike) -> Array:
-        """The most probable class of each row.
+        """Return the most probable class of each row.
 
         Parameters
         ----------
@@ -367,26 +342,19 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     def _log_probabilities(self, X: Any) -> Floats:
         """Return the logarithms (n, K) of the probabilities for checked scores."""
         check_fitted(self)
-        matrix = as_matrix(X, self, self.n_features_in_)
-        check_class_names(column_names(matrix), len(self.score_names_), self.classes_)
-        Z = logits_for(self, matrix)
-        Z, has = split_scores(Z, len(self.score_names_), method="predictions")
-        weights = np.array([*self.weights_.values()])
-        pool = Pool(weights, self.intercept_, self.imputed_slopes_, self.missing_offsets_)
-        log_rates = np.log(self.base_rates_)
-        out, n_rows = [], max(1, BLOCK // (len(weights) * len(self.classes_)))
-        for start in range(0, max(len(Z), 1), n_rows):
-            rows = slice(start, start + n_rows)
-            E, base = evidence_of(self.calibrators_, Z[rows], has[rows], self.classes_, log_rates)
-            evidence = Evidence(impute(E, self.covariance_), ~has[rows], base)
-            out.append(log_softmax(pooled(pool, evidence), axis=1))
-        L = np.concatenate(out)
-        if self.smoothing_:
-            L = log_softmax(arrays.mix_logits(L, self.smoothing_), axis=1)
-        return L.astype(Z.dtype)
+        X, n_scores = as_matrix(X, self, self.n_features_in_), len(self.score_names_)
+        check_class_names(column_names(X), n_scores, self.classes_)
+        Z = logits_for(self, X, least_rows=1)
+        check_scores(Z, n_scores)
+        present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
+        present = present[~np.isnan(present[:, 0])]
+        if len(present) > n_scores:
+            warn_of_new_probabilities(present)
+        L: Floats = map_blocks(partial(_fused, self), Z)
+        return L
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
-        """Names of the columns of logits, ``logit_`` and the label.
+        """Return names of the columns of logits, ``logit_`` and the label.
 
         Parameters
         ----------
@@ -405,3 +373,44 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _fit_pool(
+    names: list[str], E: Floats, base: Floats, y: Indices, w: Floats, fold: Indices
+) -> dict[str, Any]:
+    """Return fitted attributes from out-of-fold evidence (n, M, K)."""
+    report, covariance = loss_report(names, E, base, y, w), within_covariance(E, y, w)
+    if len(names) == 1:
+        alone, rates = report[names[0]], log_loss(arrays.log_softmax(base), y, w)
+        pool = Pool(np.array([1.0, 0.0]), np.zeros((2, base.shape[1])))
+        alpha, report["fusion"], without = 1.0, alone, [rates]
+    else:
+        evidence = fill_gaps(E, base, covariance)
+        alpha, L = choose_alpha(evidence, y, w, fold)
+        pool, report["fusion"], without = fit_pool(evidence, y, w, alpha), log_loss(L, y, w), []
+        for m in range(len(names)):
+            rest = np.delete(np.arange(len(names)), m)
+            evidence = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
+            without.append(log_loss(held_out(evidence, y, w, fold, alpha), y, w))
+    return {
+        "weights_": dict(zip(names, pool.weights[: len(names)].tolist(), strict=True)),
+        "imputed_slopes_": pool.weights[len(names) :],
+        "intercept_": pool.offsets[0],
+        "missing_offsets_": pool.offsets[1:],
+        "covariance_": covariance,
+        "alpha_": alpha,
+        "loss_report_": report,
+        "leave_one_out_": dict(zip(names, without, strict=True)),
+    }
+
+
+def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
+    """Return log-probabilities (m, K) for a block of checked scores."""
+    n_scores = len(fusion.score_names_)
+    Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
+    log_rates = np.log(fusion.base_rates_)
+    E, base = evidence_of(fusion.calibrators_, Z, fusion.classes_, log_rates)
+    weights = np.concatenate([[*fusion.weights_.values()], fusion.imputed_slopes_])
+    pool = Pool(weights, np.vstack([fusion.intercept_, fusion.missing_offsets_]))
+    L = pooled(pool, fill_gaps(E, base, fusion.covariance_))
+    return arrays.astype(arrays.mix_logits(L, fusion.smoothing_), X.dtype)

@@ -67,7 +67,12 @@ def mean_brier_score(
 def mean_over_rows(f: Callable[[Floats, Indices], Floats], *rows: Any) -> float:
     """Weighted mean of ``f(P, y)``, for the first arguments of :func:`check_measure`."""
     checked = check_measure(*rows)
-    total = checked.sum(lambda P, y, w: np.sum(f(P, y)) if w is None else w @ f(P, y))
+
+    def total_of(P: Floats, y: Indices, w: Floats | None) -> Any:
+        values = f(np.stack([1 - P, P], axis=1) if P.ndim == 1 else P, y)
+        return np.sum(values) if w is None else w @ values
+
+    total = checked.sum(total_of)
     return float(total) / checked.weight
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from skcalib._input.arrays import as_array
 from skcalib._input.classes import resolve_classes
 from skcalib._input.groups import check_groups
 from skcalib._input.labels import exact
@@ -212,9 +213,9 @@ class CalibrationMonitor(Versioned):
         >>> monitor.update(["ham", "spam"], [0.1, 0.7]).update(["ham"], [0.2]).n_samples_
         3
         """
+        y_true, y_proba = on_host(y_true), as_array(on_host(y_proba), "y_proba", flat=True)
         if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
             return self  # a batch without rows
-        y_true, y_proba = on_host(y_true), on_host(y_proba)
         # A warning of the column order would be a false alarm: a few groups may favour any column.
         sums = self._bin_sums(y_true, y_proba, sample_weight, warns=groups is None)
         n = len(y_true)  # type: ignore[arg-type]

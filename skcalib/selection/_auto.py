@@ -8,21 +8,18 @@ from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.utils import column_or_1d
 
 from skcalib._inner.checks import check_calibrator, check_order
 from skcalib._inner.fits import log_probabilities, output_of
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import columns_in_order
 from skcalib._input.groups import in_groups
-from skcalib._input.labels import as_labels
-from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
 from skcalib._optimize.mixture import mixture, mixture_from_log_odds
 from skcalib._rows import ArrayLike, Floats, Rows, arrays, namespace
 from skcalib._scores.columns import margins
-from skcalib._splits import Split, checked_splits, forward_splits, random_splits
+from skcalib._splits import Split, forward_splits, given_splits, random_splits
 from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
@@ -224,13 +221,7 @@ class AutoCalibrator(BaseCalibrator):
             return X, rows, None
         if is_time:
             return X, rows, forward_splits(rows.in_memory())
-        labels = column_or_1d(as_labels(y))
-        w = check_weights(sample_weight, len(labels))
-        splits = checked_splits(self.cv, X, labels, w, groups=groups)
-        if w is not None:  # checked rows have positive weights, and new numbers
-            number = np.cumsum(w > 0) - 1
-            splits = [Split(*(number[part[w[part] > 0]] for part in split)) for split in splits]
-        return X, rows, splits
+        return X, rows, given_splits(self.cv, X, y, sample_weight, groups)
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         return self._fit_stack(rows, None)[0]

@@ -12,6 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skcalib import CalibratedClassifier, OrdinalCalibration
 from skcalib.clinical import (
     calibration_slope,
     integrated_calibration_index,
@@ -92,6 +93,20 @@ def test_kinds_of_rows_and_jobs():
     without = numbers(optimism_corrected(model, X, TWO, **params | {"sample_weight": None}))
     assert without != wanted
     assert list(wanted) == ["log loss", "brier_score"]
+
+
+def test_fits_take_ordered_categories():
+    """An ordinal calibrator of text needs the order, which the categories of y have."""
+    ordinal = CalibratedClassifier(GaussianNB(), OrdinalCalibration(), cv=2)
+    order = ["b", "c", "a"]
+    settings = {"scoring": "neg_ranked_probability_score", "n_resamples": 3, "random_state": 0}
+    y = pd.Series(pd.Categorical(THREE, order, ordered=True), index=np.arange(60) + 5)
+    ranks = np.array([order.index(label) for label in THREE])
+    found = optimism_corrected(ordinal, X, y, **settings)["ranked_probability_score"]
+    wanted = optimism_corrected(ordinal, X, ranks, **settings)["ranked_probability_score"]
+    assert found.corrected == pytest.approx(wanted.corrected, rel=1e-3)
+    with pytest.raises(ValueError, match="order is not specified"):
+        optimism_corrected(ordinal, X, THREE, **settings)
 
 
 def test_samples_without_a_class_are_drawn_again():

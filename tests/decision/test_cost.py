@@ -106,12 +106,17 @@ def test_named_rows_of_costs_are_in_the_order_of_classes():
     assert bayes_decision(P, cost).tolist() == bayes_decision(P, FRAUD).tolist()
     assert expected_cost(["no", "yes"], P, cost) == expected_cost(["no", "yes"], P, FRAUD)
     other = cost[::-1]
+    assert bayes_decision(P, other).tolist() == bayes_decision(P, FRAUD).tolist()
+    wanted = expected_cost(["no", "yes"], P, FRAUD)
+    assert expected_cost(["no", "yes"], P.to_numpy(), other) == wanted
+    # Names with the names of the columns inside are refused in another order.
+    longer = other.set_axis(["true yes", "true no"])
     with pytest.raises(
         ValueError, match=r"Columns of cost.T must be in the order of the columns of y_p"
     ):
-        bayes_decision(P, other)
+        bayes_decision(P, longer)
     with pytest.raises(ValueError, match=r"Columns of cost.T must be in the order of the classes"):
-        expected_cost(["no", "yes"], P.to_numpy(), other)
+        expected_cost(["no", "yes"], P.to_numpy(), longer)
 
 
 BAD = {

@@ -23,8 +23,8 @@ from skcalib.export import from_json, to_json
 from skcalib.fusion import FusionCalibrator
 from skcalib.fusion._pool import (
     Evidence,
+    fill_gaps,
     fit_pool,
-    impute,
     penalized_loss,
     within_covariance,
 )
@@ -55,19 +55,20 @@ def evidence_with_gaps(n=200, n_scores=3, n_classes=3, gaps=0.3):
 # Numbers.
 
 
-@no_score
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 def test_gradient_of_the_penalized_loss(gaps):
     rng = np.random.default_rng(0)
-    n, M, K, J = 50, 3, 4, 2 if gaps else 0
-    X = rng.normal(size=(n, K, M + J))
-    missing = np.column_stack([np.ones(n), rng.random((n, J)) < gaps])
-    base, y, w = np.zeros((n, K)), rng.integers(K, size=n), rng.random(n)
-    theta = 0.3 * rng.normal(size=M + J + (1 + J) * K)
-    args = (X, missing, base, y, w, 2.0)
-    gradient = penalized_loss(theta, *args)[1]
+    n, M, K = 50, 3, 4
+    X, missing = rng.normal(size=(n, K, 2 * M)), rng.random((n, 1 + M)) < gaps
+    evidence, y, w = (
+        Evidence(X, 1.0 * missing, np.zeros((n, K))),
+        rng.integers(K, size=n),
+        rng.random(n),
+    )
+    theta = 0.3 * rng.normal(size=2 * M + (1 + M) * K)
+    gradient = penalized_loss(theta, evidence, y, w, 2.0)[1]
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
-        up, down = penalized_loss(theta + step, *args)[0], penalized_loss(theta - step, *args)[0]
+        up, down = (penalized_loss(theta + s * step, evidence, y, w, 2.0)[0] for s in (1, -1))
         assert gradient[i] == pytest.approx((up - down) / 2e-5, abs=1e-5)
 
 
@@ -80,15 +81,16 @@ def test_weights_minimize_the_documented_loss():
         b, c = theta[:2], theta[2:]
         L = log_softmax(base + c + np.einsum("nmk,m->nk", E, b), axis=1)
         deviations = b - b.mean()
-        ridge = 2 * 2 * deviations @ deviations + (b.sum() - 1) ** 2 / 4 + 100 * c @ c
+        ridge = 2 * 2 * deviations @ deviations + (b.sum() - 1) ** 2 / 4 + 10 * c @ c
         return ridge - w @ L[np.arange(100), y]
 
-    pool = fit_pool(Evidence(E, np.zeros((100, 2), bool), base), y, w, 2.0)
+    pool = fit_pool(fill_gaps(E, base, np.eye(2)), y, w, 2.0)
     options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000}
     best = minimize(loss, [0.5, 0.5, 0, 0], method="Nelder-Mead", options=options)
-    fitted = np.concatenate([pool.weights, pool.intercept])
+    fitted = np.concatenate([pool.weights[:2], pool.offsets[0]])
     assert loss(fitted) <= best.fun + 1e-7
     np.testing.assert_allclose(fitted, best.x, atol=1e-3)
+    assert not pool.offsets[1:].any()
 
 
 def test_imputation_is_optimal_under_linear_discriminant_analysis():
@@ -99,7 +101,7 @@ def test_imputation_is_optimal_under_linear_discriminant_analysis():
     E = rng.normal(size=(1, 4))
     E[0, 2:] = np.nan
     both = np.stack([np.zeros((1, 4)), E], axis=2) + 0 * E[:, :, None]
-    filled = impute(both, C)[0, :, 1]
+    filled = fill_gaps(both, np.zeros((1, 2)), C).X[0, 1, :4]
     best = np.linalg.solve(C[:2, :2], delta[:2]) @ E[0, :2]
     assert np.linalg.solve(C, delta) @ filled == pytest.approx(best)
 
