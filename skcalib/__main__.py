@@ -1,6 +1,6 @@
 """Compare all calibrators on logits from files, and write diagrams and a report on the best.
 
-Without files, the logits are of a small neural network on scikit-learn's digits. Without test
+Without files, the logits come from a small neural network on scikit-learn's digits. Without test
 files, a random half of the rows is held out.
 
   python -m skcalib --logits logits.npy --labels y.npy --save calibrator.skops
@@ -77,18 +77,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: object) -> None:
-    """Print an error or a warning in one line."""
+    """Print an error or a warning on one line."""
     text = " ".join(str(message).split()).removesuffix(".")
     print(f"skcalib: {text}.", file=sys.stderr)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning in one line."""
+    """Print a warning on one line."""
     remedy = " Add --probabilities." if isinstance(message, ProbabilitiesWarning) else ""
     _complain(f"warning: {message}{remedy}")
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m skcalib",
         usage="%(prog)s [--logits FILE (--labels FILE | --label-column NAME)] [options]",
@@ -110,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Raise a ValueError unless the options go together."""
+    """Raise a ValueError if options do not suit one another."""
     fitting = ("labels", "test_logits", "test_labels", "classes", "save")
     options = [f"--{name.replace('_', '-')}" for name in fitting if getattr(args, name) is not None]
     if args.apply is not None:

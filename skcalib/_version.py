@@ -1,4 +1,4 @@
-"""Versions of skcalib and its dependencies, and a warning about pickles of other versions."""
+"""Versions of skcalib and its dependencies, and a warning about pickles from other versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 
 def versions() -> dict[str, str]:
-    """Versions of this package, Python, and the packages that it needs."""
+    """Return the versions of this package, Python, and the packages that it needs."""
     import matplotlib as mpl
     import scipy
     import sklearn
@@ -34,8 +34,8 @@ def versions() -> dict[str, str]:
 class Versioned:
     """Mixin that stores the version in pickles and warns if another version loads them.
 
-    scikit-learn does so for its own estimators only. Parameters that are ranges or arrays of other
-    packages are stored as lists and NumPy arrays, so that loading need not trust more types.
+    scikit-learn does this only for its own estimators. Parameters that are ranges or arrays from
+    other packages are stored as lists and NumPy arrays, so that loading need not trust more types.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Versioned:
 
 
 def warn_of_version(name: str, written_by: str) -> None:
-    """Warn if another version of skcalib wrote an object of the class ``name``."""
+    """Warn if an object of the class ``name`` was written by another version of skcalib."""
     if written_by != __version__:
         warn(
             InconsistentVersionWarning(
@@ -65,7 +65,7 @@ def warn_of_version(name: str, written_by: str) -> None:
 
 
 def _as_plain(value: Any) -> Any:
-    """A range as a list, and array-likes such as a pandas index as NumPy arrays."""
+    """Convert a range to a list, and array-likes such as a pandas index to NumPy arrays."""
     if isinstance(value, range):
         return list(value)
     if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__"):

@@ -11,24 +11,25 @@ from typing import Any, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-# Frames of these packages may lie in between, as in a pipeline inside of a search.
+# Calls pass through these packages, as in a pipeline inside a search.
 PASSED_THROUGH = frozenset({"skcalib", "sklearn", "joblib"})
 
-# Messages of the warnings of a fit, by their class and cause. Not every warning can be pickled.
+# Messages of warnings from a fit, by class and cause. Some warnings cannot be pickled, so that only
+# their messages come back from other processes.
 Messages = dict[tuple[type[Warning], str], str]
 
 Name = TypeVar("Name", bound=Hashable)
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning, *data: Any) -> None:
-    """Warn at the innermost line that is in none of the packages that calls pass through.
+    """Warn at the innermost line outside the packages that calls pass through.
 
-    A fixed ``stacklevel`` would be wrong wherever another method, or a step of a pipeline, calls.
-    ``data`` are further arguments of the category.
+    A fixed ``stacklevel`` would be wrong if another method, or a step of a pipeline, is the caller.
+    ``data`` are further arguments for the category.
     """
     frame, level = inspect.currentframe(), 1
     while frame is not None:
-        package = str(frame.f_globals.get("__package__") or "")  # of programs empty
+        package = str(frame.f_globals.get("__package__") or "")  # empty in a program
         if package.partition(".")[0] not in PASSED_THROUGH:
             break
         frame, level = frame.f_back, level + 1
@@ -50,9 +51,9 @@ class MissingClassesWarning(UserWarning):
 
 
 class FitWarning(UserWarning):
-    """A warning of a fit. Warnings of many fits with one class and ``cause`` are merged into one.
+    """Warning from a fit. Warnings with equal class and ``cause`` from many fits are merged.
 
-    The messages may differ by the numbers of each fit.
+    Their messages may differ in numbers.
     """
 
     def __init__(self, message: str, cause: str = "") -> None:
@@ -95,7 +96,7 @@ class FewRowsWarning(UserWarning):
 
 @contextmanager
 def ignored(*categories: type[Warning]) -> Iterator[None]:
-    """Ignore warnings of some classes, in a block or in calls of a decorated function."""
+    """Ignore warnings of these classes, in a block or in calls of a decorated function."""
     with warnings.catch_warnings():
         for category in categories:
             warnings.simplefilter("ignore", category)
@@ -104,7 +105,7 @@ def ignored(*categories: type[Warning]) -> Iterator[None]:
 
 @contextmanager
 def recorded(*without: type[Warning]) -> Iterator[Messages]:
-    """Record warnings instead of giving them, and ignore warnings of some classes.
+    """Record warnings instead of giving them, and ignore the classes in ``without``.
 
     The messages are complete at the end of the block. The key of a warning is its cause, or its
     message if it has none.
@@ -124,15 +125,15 @@ def give(
     by_fit: Iterable[tuple[Name, Messages]],
     prefix: Callable[[Counter[Name]], str] | None = None,
 ) -> None:
-    """Give recorded warnings again, each once.
+    """Give recorded warnings again, but equal warnings only once.
 
-    ``by_fit`` has the messages of each fit with its name. ``prefix`` makes the beginning of a
-    warning from the names and their counts.
+    ``by_fit`` yields names and messages of fits. ``prefix`` writes the beginning of a warning from
+    the names and their counts.
     """
     texts: Messages = {}
     names: dict[tuple[type[Warning], str], Counter[Name]] = defaultdict(Counter)
     for name, messages in by_fit:
-        texts = messages | texts  # the first of each
+        texts = messages | texts  # the first text of a cause wins
         for key in messages:
             names[key][name] += 1
     for key, counts in names.items():

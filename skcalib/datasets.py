@@ -1,4 +1,4 @@
-"""Example logits: simulated with known probabilities, and of a trained network."""
+"""Example logits: simulated with known probabilities, and from a trained network."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def make_logits(
     return_proba: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Array, ...]:
-    r"""Simulated logits that are miscalibrated in a known way, and labels.
+    r"""Simulate logits that are miscalibrated in a known way, and labels.
 
     True logits :math:`z_{ik} \sim \mathcal N(0, \text{spread}^2)` are drawn, then labels from
     their softmax, so that the probabilities :math:`\mathrm{softmax}(z_i)` are calibrated. The
-    logits returned are
+    function returns the logits
 
-    .. math:: T z_{ik} + c_k ,
+    .. math:: T z_{ik} + c_k .
 
-    which temperature scaling calibrates if there is no offset, and vector scaling always.
+    Vector scaling calibrates them. Temperature scaling calibrates them if there is no offset.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ def make_logits(
     n_classes : int, default=10
         Number of columns, at least 2.
     temperature : float, default=2.0
-        The temperature T that restores the true logits; above 1 the logits are over-confident.
+        Temperature T that restores the true logits; above 1 the logits are over-confident.
     offset : float or array-like of shape (n_classes,), default=0.0
-        The offsets c that are added to the columns.
+        Offsets c that are added to the columns.
     spread : float, default=2.0
-        Standard deviation of the true logits: the larger, the more accurate the classifier.
+        Standard deviation of the true logits. A larger spread makes the classifier more accurate.
     dtype : dtype, default=float64
         Type of the logits: float64 or float32.
     return_proba : bool, default=False
@@ -66,8 +66,8 @@ def make_logits(
     Raises
     ------
     ValueError
-        If ``n_samples`` is negative, ``n_classes`` is less than 2, or ``temperature`` or
-        ``spread`` is not a positive number.
+        If ``n_samples`` is negative, ``n_classes`` is below 2, or ``temperature`` or ``spread`` is
+        not a positive number.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def make_logits(
     random = check_random_state(random_state)
     true_logits = random.normal(scale=spread, size=(n_samples, n_classes))
     proba = map_blocks(lambda Z: softmax(Z, axis=1), true_logits)
-    # Labels are drawn by inverting the cumulative distribution of each row.
+    # Draw labels by inverting the cumulative distribution of each row.
     u = random.uniform(size=n_samples)
     y = map_blocks(lambda P, u: (P.cumsum(axis=1)[:, :-1] <= u[:, None]).sum(axis=1), proba, u)
     logits = (temperature * true_logits + np.asarray(offset)).astype(dtype)
@@ -91,24 +91,24 @@ def make_logits(
 
 
 def load_digits_logits() -> Bunch:
-    """Logits of an over-confident neural network on scikit-learn's digits.
+    """Train an over-confident neural network on scikit-learn's digits, and return its logits.
 
-    Trains an :class:`~sklearn.neural_network.MLPClassifier` on 100 of the 1797 images until it
-    classifies them perfectly. Its accuracy on the held-out images is 87 %, and its mean confidence
-    much higher, as for large modern networks. All seeds are fixed: each call returns the same
-    arrays, within a second.
+    The network is an :class:`~sklearn.neural_network.MLPClassifier`. It learns 100 of the 1797
+    images until it classifies them perfectly. Its accuracy on held-out images is 87 %, and its mean
+    confidence much higher, as for large modern networks. All seeds are fixed: each call returns the
+    same arrays, within a second.
 
     Returns
     -------
     Bunch
         With the members
 
-        - ``logits_calibration`` : ndarray of shape (848, 10), to fit a calibrator on;
+        - ``logits_calibration`` : ndarray of shape (848, 10), to fit a calibrator to;
         - ``y_calibration`` : ndarray of shape (848,);
-        - ``logits_test`` : ndarray of shape (849, 10), to evaluate it on;
+        - ``logits_test`` : ndarray of shape (849, 10), to evaluate the calibrator;
         - ``y_test`` : ndarray of shape (849,);
         - ``classifier`` : the fitted network;
-        - ``X_calibration``, ``X_test`` : the images of these logits, 64 columns.
+        - ``X_calibration``, ``X_test`` : the images for these logits, 64 columns.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def load_digits_logits() -> Bunch:
     >>> digits.logits_calibration.shape, digits.logits_test.shape
     ((848, 10), (849, 10))
     """
-    # Imported here, since no other part of skcalib needs these modules.
+    # Import here: no other part of skcalib needs these modules, and they take time to load.
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier

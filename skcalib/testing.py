@@ -1,4 +1,4 @@
-"""Reasons of failures of scikit-learn's estimator checks."""
+"""Explain which of scikit-learn's estimator checks fail, and why."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["expected_failed_checks"]
 
 _FEWER_COLUMNS = "the check has fewer columns than classes, where logits have one for each class"
 _FEATURES = "the check wants accurate predictions from features, which are no logits"
-_BOOSTING = "bins and sizes of leaves of the boosted trees count rows, not weights"
-_HELD_OUT = "fit_transform gives held-out logits, as TargetEncoder does for its encodings"
-_ROWS_OF_FOLDS = "folds of the default calibrator count rows, not weights"
-_LABELS = "the check has not one column of log-odds for each column of indicators in y"
-_GAPS = "the check has NaN in some columns of a score, where a missing score has NaN in all"
-_SCORES = "the check has scores outside of the scale, or positive log-probabilities"
+_BOOSTING = "boosted trees count rows, not weights, for their bins and leaves"
+_HELD_OUT = "fit_transform returns held-out logits, as TargetEncoder does for its encodings"
+_FOLDS = "folds in the default calibrator count rows, not weights"
+_LABELS = "the check does not pass one column of log-odds for each column of indicators in y"
+_GAPS = "the check passes NaN in some columns of a score, but a missing score is NaN in all columns"
+_SCORES = "the check passes scores outside the scale, or positive log-probabilities"
 
 _LOGIT_CHECKS = {
     "check_estimators_overwrite_params": _FEWER_COLUMNS,
@@ -34,7 +34,7 @@ _LOGIT_CHECKS = {
     "check_classifiers_train": _FEATURES,
 }
 
-# Checks that calibrators of several labels fail, without the prefix "check_".
+# Checks that calibrators for several labels fail, without the prefix "check_".
 _MULTILABEL_CHECKS = """
     classifier_data_not_an_array classifier_multioutput
     classifier_not_supporting_multiclass classifiers_classes
@@ -55,7 +55,7 @@ _MULTILABEL_CHECKS = """
 """.split()  # noqa: SIM905
 
 
-# Checks that transformers of scores of language models fail, without the prefix.
+# Checks that the transformer of scores from language models fails, without the prefix.
 _SCORE_CHECKS = """
     dict_unchanged dont_overwrite_parameters dtype_object estimators_dtypes
     estimators_fit_returns_self estimators_nan_inf estimators_overwrite_params estimators_pickle
@@ -68,11 +68,11 @@ _SCORE_CHECKS = """
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
-    """Checks of scikit-learn that an estimator of skcalib cannot pass, each with the reason.
+    """Return scikit-learn's checks that an estimator of skcalib cannot pass, with reasons.
 
-    Most checks feed a few features, and may have more labels than features. If there are fewer
-    labels than columns, a calibrator takes the columns for logits, with a warning. An estimator of
-    logits cannot pass the other checks. Whether a ``ScoreTransformer`` fails depends on its scale.
+    Most checks pass a few features, and may have more labels than features. If there are fewer
+    labels than columns, a calibrator reads the columns as logits and warns. An estimator of logits
+    cannot pass the other checks. Whether a ``ScoreTransformer`` fails depends on its scale.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The reason for each name of a check, for the parameter ``expected_failed_checks`` of
-        scikit-learn's ``check_estimator``. ``parametrize_with_checks`` takes this function itself.
-        Empty for other estimators.
+        Reasons by the name of the check, for the parameter ``expected_failed_checks`` in
+        scikit-learn's ``check_estimator``. Pass the function itself to
+        ``parametrize_with_checks``. Empty for other estimators.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     >>> reasons["check_classifiers_classes"]
     'the check has fewer columns than classes, where logits have one for each class'
 
-    For a test of a class of your own that is derived from a calibrator::
+    Use it to test your own subclass of a calibrator::
 
         @parametrize_with_checks([MyCalibrator()], expected_failed_checks=expected_failed_checks)
         def test_scikit_learn(estimator, check):
@@ -124,9 +124,9 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, CalibratedClassifier) and inner is None:
         is_default = True
     if is_default and inner is not estimator:
-        expected[weights] = _ROWS_OF_FOLDS
+        expected[weights] = _FOLDS
         if get_tags(estimator).input_tags.sparse:
-            expected[weights.replace("dense", "sparse")] = _ROWS_OF_FOLDS
+            expected[weights.replace("dense", "sparse")] = _FOLDS
     if isinstance(estimator, ScoreTransformer):
         expected = {f"check_{name}": _SCORES for name in _SCORE_CHECKS}
     if isinstance(estimator, MultiLabelCalibrator):

@@ -1,3 +1,3 @@
-"""The command line: files of logits are read, calibrators compared, saved and applied."""
+"""The command line: read files of logits, and compare, save and apply calibrators."""
 
 from __future__ import annotations

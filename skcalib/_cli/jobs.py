@@ -37,11 +37,11 @@ from .reading import (
     suffix_of,
 )
 
-# Packages that formats need.
+# Packages that file formats need.
 NEEDED = {".skops": "skops.io", ".onnx": "onnx", ".csv": "pandas", ".tsv": "pandas",
           ".parquet": "pyarrow"}  # fmt: skip
 
-# Types in calibrators beyond those that skops trusts: our own, and trees.
+# Types in calibrators that skops does not trust by itself: types of skcalib, and trees.
 TRUSTED = (
     "skcalib.",
     "sklearn.ensemble._hist_gradient_boosting.predictor.",
@@ -62,7 +62,7 @@ def activity(text: str) -> Iterator[None]:
 
 
 def say(*lines: str) -> None:
-    """Print lines, and nothing more after the reader closed the pipe, as ``head`` does."""
+    """Print lines, and nothing more once the reader has closed the pipe, as ``head`` does."""
     try:
         print(*lines, sep="\n", flush=True)
     except BrokenPipeError:
@@ -72,15 +72,18 @@ def say(*lines: str) -> None:
 def target_file(
     args: argparse.Namespace, option: str, path: str, suffixes: tuple[str, ...]
 ) -> Path:
-    """Path of a file to write, which is checked before the computation."""
+    """Return the path of a file to write, or raise a ValueError before the computation.
+
+    ``option`` is the option that named the file.
+    """
     target = Path(path)
     if target.suffix.lower() not in suffixes:
-        raise ValueError(f"{option} must end in {', '.join(suffixes)}, got {path}.")
+        raise ValueError(f"{option} must end in {', '.join(suffixes)}, got {path}. Rename it.")
     if not target.parent.is_dir():
-        raise ValueError(f"{option} must lie in a directory that exists, got {path}.")
+        raise ValueError(f"{option} must be in an existing directory, got {path}. Make it first.")
     sources = (args.logits, args.labels, args.test_logits, args.test_labels, args.apply)
     if target.resolve() in [Path(source).resolve() for source in sources if source]:
-        raise ValueError(f"{option} must be another file than the files to read, got {path}.")
+        raise ValueError(f"{option} must not be a file to read, got {path}. Choose another name.")
     if target.suffix.lower() in NEEDED:
         import_module(NEEDED[target.suffix.lower()])
     return target
@@ -88,7 +91,7 @@ def target_file(
 
 # Comparison.
 def compare(args: argparse.Namespace) -> None:
-    """Fit all calibrators, print a comparison, and write diagrams, a report and the best."""
+    """Compare all calibrators, and write diagrams, a report and the best calibrator."""
     picture = target_file(args, "--output", args.output or "skcalib-reliability.png",
                           (".png", ".pdf", ".svg"))  # fmt: skip
     page = target_file(args, "--report", args.report, (".html", ".htm"))
@@ -97,12 +100,12 @@ def compare(args: argparse.Namespace) -> None:
         saved = target_file(args, "--save", args.save, (".json", ".skops", ".joblib", ".onnx"))
     with activity("reading files"):
         rows, test = _load(args)
-    classes = _classes_like(rows.y, args.classes)
+    classes = _parse_classes(rows.y, args.classes)
     with activity("fitting and comparing calibrators"):
         comparison = compare_calibrators(rows.X, rows.y, test=(test.X, test.y), labels=classes)
     best = next(name for name in comparison.names if name != "uncalibrated")
     calibrator = comparison.calibrators[best]
-    if hasattr(rows.X, "columns"):  # so that --apply finds the columns by their names
+    if hasattr(rows.X, "columns"):  # --apply finds the columns by these names
         calibrator.feature_names_in_ = rows.X.columns.to_numpy(object)
     sizes = f"{len(rows.y):,} rows to calibrate on, {len(test.y):,} held out"
     notes = "".join(f" ({note})" for note in dict.fromkeys((rows.note, test.note)) if note)
@@ -121,7 +124,7 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def _load(args: argparse.Namespace) -> tuple[FileRows, FileRows]:
-    """Rows to calibrate on and rows to evaluate on, by default two random halves."""
+    """Read rows to calibrate on and rows to evaluate on, by default two random halves."""
     if args.logits is None:
         digits = load_digits_logits()
         rows = FileRows(digits.logits_calibration, digits.y_calibration)
@@ -139,7 +142,7 @@ def _load(args: argparse.Namespace) -> tuple[FileRows, FileRows]:
 
 
 def _as_logits(rows: FileRows, args: argparse.Namespace) -> FileRows:
-    """Rows with logarithms of probabilities, if the files hold probabilities."""
+    """Convert probabilities in files to their logarithms, if --probabilities says so."""
     if not args.probabilities:
         return rows
     P = np.asarray(rows.X, dtype=np.float64)
@@ -152,9 +155,8 @@ def _as_logits(rows: FileRows, args: argparse.Namespace) -> FileRows:
         )
     if P.shape[1] == 1 and rows.y is not None and args.classes is None and is_text(rows.y):
         raise ValueError(
-            f"{args.logits} holds one column of probabilities for the labels "
-            f"{shown(np.unique(rows.y))}, and text does not say which of them it belongs to. Name "
-            "both with --classes, this label as the second."
+            f"{args.logits} must name the label of its one column of probabilities, got text "
+            f"labels {shown(np.unique(rows.y))}. Name both with --classes, this label second."
         )
     tiny = np.finfo(np.float64).tiny
     Z = np.log(np.maximum(P, tiny))
@@ -165,8 +167,8 @@ def _as_logits(rows: FileRows, args: argparse.Namespace) -> FileRows:
     return rows._replace(X=Z)
 
 
-def _classes_like(labels: Array | None, texts: list[str] | None) -> list[Any] | None:
-    """Labels of --classes, as integers if the labels in the files are integers."""
+def _parse_classes(labels: Array | None, texts: list[str] | None) -> list[Any] | None:
+    """Return the labels in --classes, as integers if the labels in the files are integers."""
     if texts is None or labels is None or labels.dtype.kind not in "iu":
         return texts
     return [int(text) if text.removeprefix("-").isdecimal() else text for text in texts]
@@ -180,7 +182,7 @@ def _report(
     comparison: Any,
     sizes: str,
 ) -> Any:
-    """Report on the best calibrator with the facts of this run, in a figure of its own."""
+    """Return a report on the best calibrator, with the facts of this run, in a new figure."""
     from matplotlib.figure import Figure
 
     sources = {"Logits": args.logits, "Labels": args.labels, "Test logits": args.test_logits}
@@ -197,14 +199,14 @@ def _report(
 def _save(calibrator: Any, target: Path) -> Path:
     """Write a fitted calibrator, and return the path.
 
-    The format is skops if the format of the suffix cannot hold the calibrator.
+    The format is skops if the format of the suffix cannot store the calibrator.
     """
     try:
         _write_calibrator(calibrator, target)
-    except TypeError:  # JSON holds maps and bins, and no trees
+    except TypeError:  # JSON stores maps and bins, but no trees
         import_module(NEEDED[".skops"])
         wanted, target = target.suffix, target.with_suffix(".skops")
-        warn(f"{wanted} cannot hold this calibrator, so it is saved as {target}.")
+        warn(f"{wanted} cannot store this calibrator, so it is saved as {target}.")
         _write_calibrator(calibrator, target)
     return target
 
@@ -229,7 +231,7 @@ def _write_calibrator(calibrator: Any, target: Path) -> None:
 
 # Application.
 def apply(args: argparse.Namespace) -> None:
-    """Write calibrated probabilities and predicted labels of the logits in a file."""
+    """Write calibrated probabilities and predicted labels for the logits in a file."""
     kind = suffix_of(args.logits)
     default = {".npz": ".npy", ".tsv": ".csv"}.get(kind, kind)
     path = args.output or f"skcalib-probabilities{default}"
@@ -247,24 +249,24 @@ def apply(args: argparse.Namespace) -> None:
 
 
 def _load_calibrator(file: str) -> Any:
-    """Calibrator in a file, which cannot execute code."""
+    """Load a calibrator from a file in a format that cannot execute code."""
     with reading(file):
         if file.lower().endswith(".json"):
             return from_json(Path(file).read_text(encoding="utf-8-sig"))
         if not file.lower().endswith(".skops"):
-            raise ValueError("--apply takes .json and .skops, because other formats execute code")
+            raise ValueError("--apply reads .json and .skops, because other formats execute code")
         import skops.io
 
         types = skops.io.get_untrusted_types(file=file)
         if foreign := [name for name in types if not name.startswith(TRUSTED)]:
-            raise ValueError(f"it holds types that are not of skcalib: {shown(foreign)}")
+            raise ValueError(f"it must contain only types of skcalib, got {shown(foreign)}")
         return skops.io.load(file, trusted=types)
 
 
 def _known_columns(calibrator: Any, names: list[str]) -> list[str]:
-    """Return the columns that a calibrator knows by their names, or no columns.
+    """Return the columns in ``names`` that a calibrator was fitted to, or no columns.
 
-    They have the names of the columns that it was fitted to, or the names of its classes.
+    If it was fitted without names, the columns are those with the names of its classes.
     """
     if hasattr(calibrator, "feature_names_in_"):
         fitted = list(calibrator.feature_names_in_)
@@ -307,22 +309,24 @@ def _write_parquet(file: IO[bytes], calibrator: Any, parts: Iterator[FileRows]) 
 
 
 def _inputs(calibrator: Any, part: FileRows) -> Any:
-    """Logits, with names of columns if the calibrator was fitted to names."""
+    """Return the logits, with names of columns if the calibrator was fitted to names."""
     return part.X if hasattr(calibrator, "feature_names_in_") else np.asarray(part.X)
 
 
 def _table(calibrator: Any, part: FileRows) -> Any:
-    """Kept columns, the probability of each class, and the label with the largest one."""
+    """Return a table of copied columns, the probability of each class, and the predicted label."""
     import pandas as pd
 
     X = _inputs(calibrator, part)
     P, labels = calibrator.predict_proba(X), calibrator.predict(X)
     columns = dict(zip(map(str, calibrator.classes_.tolist()), P.T, strict=True))
-    if labels.ndim == 1:  # several labels of a row are the columns themselves
+    if labels.ndim == 1:  # with several labels per row, the columns are the labels
         columns["predicted label" if "label" in columns else "label"] = labels
     frame = pd.DataFrame(columns)
     if part.kept is None:
         return frame
     if twice := set(part.kept.columns) & set(columns):
-        raise ValueError(f"--keep must name no column of the results, got {shown(sorted(twice))}.")
+        raise ValueError(
+            f"--keep must name no column of the results, got {shown(sorted(twice))}. Rename it."
+        )
     return pd.concat([part.kept.reset_index(drop=True), frame], axis=1)

@@ -15,34 +15,34 @@ from skcalib._rows import Array
 
 ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".tsv", ".parquet")
 
-# A comparison rests on a random sample of this many rows of larger Parquet files.
-MOST_FILE_ROWS = 1_000_000
+# A comparison uses a random sample of this size from larger Parquet files.
+MAX_FILE_ROWS = 1_000_000
 
 # Larger Parquet files are read by Dask.
 LARGE_FILE = 1 << 30
 
-# Longer labels are probably documents; NumPy would store every label with this many letters.
+# Longer labels are probably documents. NumPy would reserve the longest length for every label.
 LONGEST_LABEL = 1000
 
 
 class FileRows(NamedTuple):
-    """Logits, labels and further columns of some rows."""
+    """Logits, labels and further columns of rows in a file."""
 
     X: Any  #: array or data frame of numbers
     y: Any = None
-    kept: Any = None  #: data frame of the columns of --keep
+    kept: Any = None  #: data frame with the columns of --keep
     note: str = ""  #: says if the rows are a sample
 
 
 class FileColumns(NamedTuple):
-    """Columns of a table that options name."""
+    """Columns in a table that options name."""
 
     label: str | None = None
     logits: Sequence[str] = ()
     keep: Sequence[str] = ()
 
     def text(self) -> list[str]:
-        """Columns that are read as text."""
+        """Return the columns to read as text."""
         return [*([] if self.label is None else [self.label]), *self.keep]
 
 
@@ -63,7 +63,7 @@ def reading(file: str) -> Iterator[None]:
 
 
 def suffix_of(file: str) -> str:
-    """Suffix of a file, without the name of an array, as in FILE.npz:NAME."""
+    """Return the suffix of a file, without the name of an array, as in FILE.npz:NAME."""
     path = file.rpartition(".npz:")[0] + ".npz" if ".npz:" in file else file.rstrip("/")
     suffix = Path(path).suffix.lower()
     if suffix not in (*ARRAYS, *TABLES):
@@ -75,17 +75,20 @@ def suffix_of(file: str) -> str:
 
 # Rows to calibrate on.
 def read_rows(logits: str, labels: str | None, columns: FileColumns) -> FileRows:
-    """Logits with labels, which are in a file of their own or in a column of the same table."""
-    own_column = columns.label if labels is None else None
+    """Read logits, and labels from a separate file or from a column of the same table.
+
+    ``logits`` and ``labels`` name files.
+    """
+    label_column = columns.label if labels is None else None
     with reading(logits):
         if suffix_of(logits) in ARRAYS:
-            if own_column or columns.logits:
+            if label_column or columns.logits:
                 raise ValueError("--label-column and --columns are for .csv, .tsv and .parquet")
             rows = FileRows(_matrix(_read_array(logits)))
         else:
-            own = columns._replace(label=own_column)
-            frame, note = _read_sample(logits, own.text())
-            rows = _split_columns(frame, own)._replace(note=note)
+            wanted = columns._replace(label=label_column)
+            frame, note = _read_sample(logits, wanted.text())
+            rows = _split_columns(frame, wanted)._replace(note=note)
     if labels is None:
         return rows
     with reading(labels):
@@ -99,7 +102,7 @@ def read_rows(logits: str, labels: str | None, columns: FileColumns) -> FileRows
 
 
 def _read_labels(file: str, column: str | None) -> Array:
-    """Labels in a file of their own."""
+    """Read labels from a separate file."""
     if suffix_of(file) in ARRAYS:
         y = _read_array(file)
         if y.dtype.kind in "US":
@@ -111,11 +114,11 @@ def _read_labels(file: str, column: str | None) -> Array:
             f"it must have one column, got {shown(list(frame.columns))}. Write it without its "
             "index (index=False), or name the column with --label-column"
         )
-    return _labels_of(frame, column or frame.columns[0])
+    return _column_labels(frame, column or frame.columns[0])
 
 
 def _split_columns(frame: Any, columns: FileColumns) -> FileRows:
-    """Logits, labels and kept columns of a table."""
+    """Split a table into logits, labels and columns to copy."""
     if not len(frame):
         raise ValueError("it has no rows")
     names = list(frame.columns)
@@ -125,13 +128,13 @@ def _split_columns(frame: Any, columns: FileColumns) -> FileRows:
     chosen = list(columns.logits) or [name for name in names if name not in columns.text()]
     X = frame[chosen]
     _check_numbers(X, is_chosen=bool(columns.logits))
-    y = _labels_of(frame, columns.label) if columns.label is not None else None
+    y = _column_labels(frame, columns.label) if columns.label is not None else None
     dtype = np.float32 if {str(dtype).lower() for dtype in X.dtypes} == {"float32"} else np.float64
     return FileRows(X.astype(dtype), y, frame[list(columns.keep)])
 
 
 def _check_numbers(X: Any, *, is_chosen: bool) -> None:
-    """Raise a ValueError for columns that hold no logits, with the line and the column."""
+    """Raise a ValueError with the line and the column if a column contains no logits."""
     import pandas as pd
 
     for name, values in X.items():
@@ -157,7 +160,7 @@ def _check_numbers(X: Any, *, is_chosen: bool) -> None:
 
 
 def _check_no_vectors(name: Any, values: Any) -> None:
-    """Raise a ValueError for a column of lists or arrays, which Parquet files may hold."""
+    """Raise a ValueError for a column of lists or arrays, which Parquet files may contain."""
     sizes = [np.size(cell) for cell in values if isinstance(cell, list | tuple | np.ndarray)]
     if values.dtype == object and sizes:
         raise ValueError(
@@ -166,8 +169,8 @@ def _check_no_vectors(name: Any, values: Any) -> None:
         )
 
 
-def _labels_of(frame: Any, name: str) -> Array:
-    """Labels in a column: integers if all of them are whole numbers, else text."""
+def _column_labels(frame: Any, name: str) -> Array:
+    """Return the labels in a column: integers if all are whole numbers, else text."""
     import pandas as pd
 
     if name not in frame:
@@ -187,14 +190,14 @@ def _labels_of(frame: Any, name: str) -> Array:
             "with a space. Remove the space"
         )
     numbers = pd.to_numeric(labels, errors="coerce")
-    # Zeros in front, as in "001", belong to text.
+    # A leading zero, as in "001", means text.
     if numbers.notna().all() and (numbers % 1 == 0).all() and not texts.str.match(r"0\d").any():
         return numbers.to_numpy(np.int64)
     return texts.to_numpy(object).astype(str)
 
 
 def _check_length(n_letters: Array) -> None:
-    """Raise a ValueError for labels that are too long, for numbers of letters (n_rows,)."""
+    """Raise a ValueError for labels that are too long, by their numbers of letters (n_rows,)."""
     if n_letters.max(initial=0) > LONGEST_LABEL:
         row = int(n_letters.argmax())
         raise ValueError(
@@ -205,23 +208,23 @@ def _check_length(n_letters: Array) -> None:
 
 # Rows to apply a calibrator to.
 def columns_of_classes(classes: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """Return the columns whose names are the classes with a common start and end, or no columns."""
+    """Return columns with the classes as names, up to a common start and end, or no columns."""
     first, *_ = texts = [str(label) for label in classes]
-    found = set()
+    candidates = set()
     for name in names:
         for match in re.finditer(re.escape(first), name):
             start, end = name[: match.start()], name[match.end() :]
-            found.add(tuple(f"{start}{text}{end}" for text in texts))
-    complete = [columns for columns in found if set(columns) <= set(names)]
+            candidates.add(tuple(f"{start}{text}{end}" for text in texts))
+    complete = [columns for columns in candidates if set(columns) <= set(names)]
     return list(complete[0]) if len(complete) == 1 else []
 
 
 def read_parts(
     logits: str, columns: FileColumns, choose: Callable[[list[str]], list[str]] = lambda _: []
 ) -> Iterator[FileRows]:
-    """Logits without labels: all rows, or one partition of large Parquet files after another.
+    """Yield logits without labels: all rows at once, or the partitions of large Parquet files.
 
-    ``choose`` returns the columns of logits for the names of all columns, or no columns for all.
+    ``choose`` selects the columns of logits among all names. If it selects none, all are logits.
     """
 
     def split(frame: Any) -> FileRows:
@@ -245,7 +248,7 @@ def read_parts(
 
 # Files.
 def _read_array(file: str) -> Array:
-    """Array in a .npy file, or in a .npz file, as in FILE.npz:NAME."""
+    """Read an array from a .npy file, or from a .npz file, as in FILE.npz:NAME."""
     path, _, name = file.rpartition(".npz:") if ".npz:" in file else (file, "", "")
     with Path(f"{path}.npz" if name else file).open("rb") as stream:
         content = np.load(stream, allow_pickle=False)
@@ -260,7 +263,7 @@ def _read_array(file: str) -> Array:
 
 
 def _matrix(array: Array) -> Array:
-    """Array of numbers with rows and columns."""
+    """Return an array of numbers with rows and columns, or raise a ValueError."""
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.size:
@@ -269,7 +272,7 @@ def _matrix(array: Array) -> Array:
 
 
 def _read_sample(file: str, text_columns: Sequence[str] | None) -> tuple[Any, str]:
-    """Data frame of all rows, or of a random sample of a large Parquet file, with a note."""
+    """Read a data frame with all rows, or a random sample of a large Parquet file, and a note."""
     if suffix_of(file) != ".parquet":
         return _read_text(file, text_columns), ""
     if _is_small(file):
@@ -278,19 +281,20 @@ def _read_sample(file: str, text_columns: Sequence[str] | None) -> tuple[Any, st
         return pd.read_parquet(file), ""
     frame = _dask_frame(file)
     n_rows = len(frame)
-    if n_rows <= MOST_FILE_ROWS:
+    if n_rows <= MAX_FILE_ROWS:
         return frame.compute(), ""
-    sample = frame.sample(frac=MOST_FILE_ROWS / n_rows, random_state=0).compute()
+    sample = frame.sample(frac=MAX_FILE_ROWS / n_rows, random_state=0).compute()
     return sample, f"{len(sample):,} of {n_rows:,} rows of {file}, drawn at random"
 
 
 def _is_small(file: str) -> bool:
-    """Whether pandas reads a Parquet file; Dask reads folders, patterns and large files."""
+    """Return whether pandas reads a Parquet file: Dask reads folders, patterns and large files."""
     path = Path(file)
     return path.is_file() and path.stat().st_size <= LARGE_FILE
 
 
 def _dask_frame(file: str) -> Any:
+    """Open Parquet files as a Dask data frame, or raise a ValueError if there are none."""
     import dask.dataframe as dd
 
     frame = dd.read_parquet(file)
@@ -300,10 +304,10 @@ def _dask_frame(file: str) -> Any:
 
 
 def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
-    """Data frame of a .csv or .tsv file, with a header in the first line.
+    """Read a data frame from a .csv or .tsv file with a header in the first line.
 
-    Fields are separated by commas, or if the header has none by semicolons or tabs. Labels and kept
-    columns stay text, because numbers would lose zeros in front.
+    Commas separate fields, or semicolons or tabs if the header contains no comma. Labels and
+    columns to copy stay text, because numbers would lose leading zeros.
     """
     import pandas as pd
 
@@ -327,7 +331,7 @@ def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
         keep_default_na=False,  # "NA" and "None" may be classes
         na_values=["", "nan", "NaN", "<NA>"],
     )
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first columns as an index
+    if not isinstance(frame.index, pd.RangeIndex):  # surplus first columns become an index
         raise ValueError(
             f"line 1 must be a header with as many fields as line 2, got {header.strip()!r}"
         )
@@ -338,6 +342,7 @@ def _read_text(file: str, text_columns: Sequence[str] | None) -> Any:
 
 
 def _is_number(text: str) -> bool:
+    """Return whether a text is a number."""
     try:
         float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Default calibrator given features of the rows, such as a country or the length of a text."""
+"""Default calibrator that also uses features, such as a country or the length of a text."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from skcalib.selection._stacking import Fold, held_out_mixture
 
 from ._parts import PARTS, Held, Parts, fit_parts, weigh
 
-# Number of rows that is added to each class for its base rate.
-LEAST_RATE = 1e-6
+# Number of rows that is added to each class, so that no base rate is 0.
+EXTRA_ROWS = 1e-6
 
-# The log losses that are reported.
+# Names of the log losses in the report.
 REPORTED = ("without features", "with features", "features alone")
 
 
 class ConditionalCalibrator(AutoCalibrator):
-    r"""Default calibrator that is also calibrated given features of the rows.
+    r"""Default calibrator that is also calibrated within values of features.
 
     Probabilities that are right on average can be wrong by subject, country, device, hospital or
-    length of an answer. With the log-probabilities :math:`l` of :class:`AutoCalibrator` for the
-    logits :math:`z`, and features :math:`x` of the row, the calibrated probabilities
+    answer length. :class:`AutoCalibrator` turns logits :math:`z` into log-probabilities :math:`l`.
+    With features :math:`x`, the calibrated probabilities
 
     .. math:: \hat p(y \mid z, x) = \pi_0\, e^{l_y} + \pi_1\, \mathrm{softmax}_y\Bigl(
         \bigl(1 + \textstyle\sum_j a_{g_j}\bigr)\, l + \textstyle\sum_j b_{g_j}\Bigr)
         + \dots + \pi_3\, q_y(l, x)
 
-    are a mixture of four parts: the calibration without features; a map with a slope :math:`a` and
-    intercepts :math:`b` for each level :math:`g_j` of each feature, shrunk towards 0; the same map
-    on top of temperature scaling; and boosted trees :math:`q`. The weights :math:`\pi` minimize
-    the log loss on held-out rows. If features do not lower it, the calibrator equals
-    :class:`AutoCalibrator`.
+    are a mixture of four parts. The first is the calibration without features. The second is a map
+    with a slope :math:`a` and intercepts :math:`b`, shrunk towards 0, for each level :math:`g_j` of
+    each feature. The third is the same map on top of temperature scaling, and the fourth boosted
+    trees :math:`q`. The weights :math:`\pi` minimize the log loss on held-out rows. If features do
+    not lower it, the calibrator equals :class:`AutoCalibrator`.
 
     Parameters
     ----------
     calibrators : dict of str to calibrator or list of calibrators, default=None
-        The candidates of :class:`AutoCalibrator`, for the calibration without features.
+        Candidates for :class:`AutoCalibrator`, for the calibration without features.
     cv : int, "time", splitter or iterable of splits, default=5
         How to split the calibration rows, as for :class:`AutoCalibrator`.
     combine : {"stack", "best"}, default="stack"
@@ -60,13 +60,13 @@ class ConditionalCalibrator(AutoCalibrator):
     order : array-like of shape (n_classes,), default=None
         All labels from the lowest to the highest class, with ``ordered=True``.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
-        Names or numbers of the columns of features that hold categories. "from_dtype" takes
-        columns of text, other objects and the categorical types of data frames for categories, and
-        columns of numbers for numbers. Name the columns with numbers that stand for categories.
+        Names or numbers of the feature columns with categories. "from_dtype" treats text, other
+        objects and categorical types as categories, and numbers as numbers. Name the columns with
+        numbers that stand for categories.
     n_jobs : int, default=None
-        Number of fits at once.
+        Number of fits in parallel.
     random_state : int, RandomState instance or None, default=None
-        Shuffles the rows into folds. With None they are the same at every fit.
+        Shuffles the rows into folds. With None the folds are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
         All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
 
@@ -76,23 +76,23 @@ class ConditionalCalibrator(AutoCalibrator):
         The weights :math:`\pi` of the parts: "without features", "effects", "effects on
         temperature scaling" and "trees".
     loss_report_ : dict of str to float
-        Mean out-of-fold log losses in nats: "without features", "with features", and of the
-        "features alone", without the logits. Empty if ``fit`` was given no features.
+        Mean out-of-fold log losses in nats: "without features", "with features", and "features
+        alone", without the logits. Empty after a fit without features.
     effects_ : list of ndarray of shape (n_levels + 1, 1 + n_classes)
-        The slope and the intercepts of each level, column after column, on top of the calibration
-        without features and of temperature scaling; the last row, of zeros, is for categories
-        without a level.
+        Tables on top of the calibration without features and on top of temperature scaling: the
+        slope and the intercepts for each level, column after column. The last row, of zeros, is for
+        categories without a level.
     feature_temperature_, feature_smoothing_ : float
-        The temperature of temperature scaling, and the share of the uniform distribution in each
-        part with features, :math:`1 / (N + 1)` for N rows.
+        The fitted temperature, and the share of the uniform distribution in each part with
+        features, :math:`1 / (N + 1)` for N rows.
     trees_ : list of HistGradientBoostingClassifier
-        The boosted trees; none where they have no weight.
+        The boosted trees; empty if they have no weight.
     feature_names_ : list of str
-        Names of the columns of features, or their numbers.
+        Names of the feature columns, or their numbers.
     feature_levels_ : list of ndarray
-        The categories of each column, or the edges between its intervals of numbers.
+        Categories of each column, or edges between its intervals of numbers.
     is_categorical_ : ndarray of shape (n_columns,)
-        Which columns of features hold categories.
+        Which feature columns contain categories.
     weights_, calibrators_, intercept_, cv_log_loss_, cv_log_loss_error_, smoothing_
         As in :class:`AutoCalibrator`, for the calibration without features.
     classes_ : ndarray of shape (n_classes,)
@@ -106,27 +106,25 @@ class ConditionalCalibrator(AutoCalibrator):
     -----
     UserWarning
         If the features alone predict the labels better than the calibrated logits: fit the
-        classifier to the features. If a prediction after a fit with features has none. And as for
-        :class:`AutoCalibrator`.
+        classifier to the features. If features were passed to ``fit`` but not to a prediction. And
+        as for :class:`AutoCalibrator`.
 
     See Also
     --------
     AutoCalibrator : The calibration without features.
-    TopLabelCalibration : Segments are the predicted classes.
+    TopLabelCalibration : Calibration within predicted classes.
 
     Notes
     -----
-    *Features* are a data frame or an array with one row for each row of ``X``. Numbers are cut into
-    ten intervals for the effects, and missing numbers are a level. A category has no effect if
-    ``fit`` did not see it, if fewer than five rows have it, or if it is missing.
+    *Features* are a data frame or an array with one row for each row of ``X``. For the effects,
+    numbers are cut into ten intervals, and missing numbers are a level. A category has no effect if
+    it is missing, new, or rarer than five rows in ``fit``.
 
-    *Fits.* The parts with features are fitted to out-of-fold log-probabilities. The shrinkage is
-    100, 10, 3 or 1 rows: a weaker one must lower the out-of-fold log loss by 1.5 standard errors.
-    Trees, for up to 20 classes, see the
-    log-probabilities, the numbers, and the intercepts of the categories. Features count only if
-    they lower the out-of-fold log loss by more than 2.5 standard errors, which are standard errors
-    of groups if there are ``groups``. A row in several test
-    sets counts once, in the first one.
+    *Fits.* The parts with features are fitted to out-of-fold log-probabilities. Cross-validation
+    selects how strongly effects are shrunk. Trees, for up to 20 classes, use log-probabilities,
+    numbers, and the intercepts of categories. Features count only if they lower the out-of-fold log
+    loss by more than 1.5 standard errors, or with ``groups`` by 3 standard errors that treat groups
+    as dependent. A row in several test sets counts once, in the first test set.
 
     References
     ----------
@@ -198,7 +196,7 @@ class ConditionalCalibrator(AutoCalibrator):
         features: Any = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit the parts and their weights to held-out logits, labels and features.
+        """Fit the parts and their weights to held-out logits with labels and features.
 
         Parameters
         ----------
@@ -207,9 +205,10 @@ class ConditionalCalibrator(AutoCalibrator):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice, up to the folds, a weight of 0 the row absent.
+            A weight of 2 equals the row twice, up to the folds. A weight of 0 equals the row left
+            out.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Features of the rows, or one column (n_samples,). None for :class:`AutoCalibrator`.
+            Features of the rows, or one column (n_samples,). None fits :class:`AutoCalibrator`.
         groups : array-like of shape (n_samples,), optional
             Groups of rows, which are not split between folds.
 
@@ -221,8 +220,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Raises
         ------
         ValueError
-            For features of another length, infinite ones, a column with a category of its own in
-            each row, and as :class:`AutoCalibrator`. The calibrator is then unchanged.
+            If features have another length, are infinite, or contain a column of categories that
+            all differ. And as for :class:`AutoCalibrator`. The calibrator is then unchanged.
         """
         Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         if features is None:
@@ -230,22 +229,21 @@ class ConditionalCalibrator(AutoCalibrator):
         check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
-        held: Any = rows
+        in_memory: Any = rows
         if splits is None:
-            splits = random_splits(held, int(self.cv), self.random_state)
+            splits = random_splits(in_memory, int(self.cv), self.random_state)
         elif len(np.unique(first_tests(splits)[1])) < 2:
             raise ValueError(
                 "cv must put rows into at least two test sets to evaluate the effects of features, "
                 f"got {len(splits)} {'split' if len(splits) == 1 else 'equal splits'}. Use cv=5."
             )
-        return base.set_fitted(
-            self, Z, rows.classes, self._fit_to_features(held, columns, F, splits)
-        )
+        attributes = self._fit_to_features(in_memory, columns, F, splits)
+        return base.set_fitted(self, Z, rows.classes, attributes)
 
     def _fit_stack(
         self, rows: Rows, splits: list[Split] | None
     ) -> tuple[dict[str, Any], list[Fold]]:
-        """Fitted attributes of a calibrator without features, and the folds if there are any."""
+        """Return the fitted attributes without features, and the folds if there are any."""
         attributes, folds = super()._fit_stack(rows, splits)
         no_features = {
             "feature_weights_": {PARTS[0]: 1.0},
@@ -254,20 +252,20 @@ class ConditionalCalibrator(AutoCalibrator):
             "feature_smoothing_": 0.0,
             "effects_": [],
             "trees_": [],
-            **_about(FeatureColumns([], [], np.zeros(0, bool))),
+            **_column_attributes(FeatureColumns([], [], np.zeros(0, bool))),
         }
         return attributes | no_features, folds
 
     def _fit_to_features(
         self, rows: Any, columns: FeatureColumns, F: Floats, splits: list[Split]
     ) -> dict[str, Any]:
-        """Fitted attributes, from rows in memory and their features."""
+        """Return the fitted attributes for rows in memory and features ``F`` (n, d)."""
         attributes, folds = self._fit_stack(rows, splits)
         if not folds:  # a warning says so
             return attributes
 
-        # Log-probabilities without features are out-of-fold, and those of temperature scaling of
-        # all rows, since a single parameter hardly overfits.
+        # Only the log-probabilities without features must be out-of-fold. The single parameter of
+        # temperature scaling hardly overfits, so it is fitted to all rows.
         test, fold, first = first_tests(splits)
         L = held_out_mixture(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
         L = arrays.log_softmax(arrays.mix_logits(L, attributes["smoothing_"]))
@@ -278,7 +276,7 @@ class ConditionalCalibrator(AutoCalibrator):
         groups = None if rows.groups is None else rows.groups[test]
         held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups)
         weighed = weigh(columns, held, smoothing, self.n_jobs)
-        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [[10.0]])
+        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [[10.0, 1.0, 0.1]])
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
@@ -293,12 +291,12 @@ class ConditionalCalibrator(AutoCalibrator):
             "feature_smoothing_": smoothing,
             "effects_": parts.effects,
             "trees_": parts.trees,
-            **_about(columns),
+            **_column_attributes(columns),
         }
 
     @property
     def _parts(self) -> Parts:
-        """Parts that were fitted to features."""
+        """Effects and trees that were fitted to features."""
         columns = FeatureColumns(self.feature_names_, self.feature_levels_, self.is_categorical_)
         return Parts(columns, self.effects_, self.trees_)
 
@@ -327,7 +325,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return fitted.transform(X, features=features)
 
     def transform(self, X: ArrayLike, *, features: Any = None) -> Floats:
-        """Calibrated logits.
+        """Return the calibrated logits.
 
         Parameters
         ----------
@@ -344,7 +342,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return self._predict(X, features, base.calibrated_logits, arrays.in_columns_of)
 
     def predict_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
-        """Calibrated probabilities.
+        """Return the calibrated probabilities.
 
         Parameters
         ----------
@@ -361,7 +359,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return self._predict(X, features, base.probabilities, lambda Z, L: np.exp(L))
 
     def predict_log_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
-        """Logarithm of the calibrated probabilities.
+        """Return the logarithms of the calibrated probabilities.
 
         Parameters
         ----------
@@ -378,7 +376,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return self._predict(X, features, base.log_probabilities, lambda Z, L: L)
 
     def predict(self, X: ArrayLike, *, features: Any = None) -> Array:
-        """The most probable class of each row.
+        """Return the most probable class of each row.
 
         Parameters
         ----------
@@ -390,7 +388,7 @@ class ConditionalCalibrator(AutoCalibrator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Members of ``classes_``.
+            Labels in ``classes_``.
         """
         return self._predict(
             X, features, base.most_probable, lambda Z, L: base.labels_of(self.classes_, L)
@@ -404,7 +402,7 @@ class ConditionalCalibrator(AutoCalibrator):
         *,
         features: Any = None,
     ) -> float:
-        """Accuracy of the most probable classes.
+        """Return the accuracy of the most probable classes.
 
         Parameters
         ----------
@@ -420,14 +418,17 @@ class ConditionalCalibrator(AutoCalibrator):
         Returns
         -------
         float
-            Weighted share of the rows with the right class.
+            Weighted share of correct rows.
         """
         return base.accuracy(y, self.predict(X, features=features), sample_weight)
 
     def _predict(
         self, X: Any, features: Any, output: base.Output, finish: Callable[[Floats, Floats], Array]
     ) -> Any:
-        """Return ``output`` without features, or ``finish`` of log-probabilities given features."""
+        """Return ``output`` without features, or apply ``finish`` to log-probabilities with them.
+
+        ``X`` are logits (n, K), and features (n, d) or None.
+        """
         check_fitted(self)
         if features is None:
             if self.feature_names_:
@@ -456,13 +457,13 @@ class ConditionalCalibrator(AutoCalibrator):
         if used[-1] > 0:
             scaled = log_mixture(self.feature_temperature_, self.feature_smoothing_, Z)
             parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.feature_smoothing_)
-            # Rows with unknown categories only are calibrated as without features.
-            known = self._parts.columns.are_known(F)[:, None]
-            L = np.where(known, mixture(parts[used], weights[used]), L)
+            # The parts know nothing about rows with only unknown categories.
+            is_known = self._parts.columns.are_known(F)[:, None]
+            L = np.where(is_known, mixture(parts[used], weights[used]), L)
         return L.astype(Z.dtype)
 
     def _summary(self) -> str:
-        """Weights of the mixture and of the features, and log losses, in lines."""
+        """Return lines with the weights in the mixture and the log losses."""
         lines = [super()._summary()]
         if self.loss_report_:
             shares = (f"{part}: {share:.2f}" for part, share in self.feature_weights_.items())
@@ -471,8 +472,8 @@ class ConditionalCalibrator(AutoCalibrator):
         return "\n".join(lines)
 
 
-def _about(columns: FeatureColumns) -> dict[str, Any]:
-    """Columns of features as fitted attributes."""
+def _column_attributes(columns: FeatureColumns) -> dict[str, Any]:
+    """Return the feature columns as fitted attributes."""
     return {
         "feature_names_": columns.names,
         "feature_levels_": columns.levels,
@@ -481,14 +482,14 @@ def _about(columns: FeatureColumns) -> dict[str, Any]:
 
 
 def _with_base_rates(held: Held) -> Held:
-    """The rows with the logarithms of the base rates of the classes in place of others."""
+    """Replace the log-probabilities of held-out rows by logarithms of the base rates."""
     L = held.L[:, :1]
-    rates = np.bincount(held.y, held.w, L.shape[-1]) + LEAST_RATE
+    rates = np.bincount(held.y, held.w, L.shape[-1]) + EXTRA_ROWS
     return held._replace(L=np.where(np.isneginf(L), L, np.log(rates / rates.sum())))
 
 
 def _warn_of_features_alone(without: float, with_features: float, alone: float) -> None:
-    """Warn where the features are worth more than the logits."""
+    """Warn if the features alone have a lower log loss than the logits."""
     if alone < without:
         warn(
             f"The features alone predict the labels with a log loss of {alone:.4f}, better than "

@@ -1,8 +1,8 @@
-"""Columns of features: numbers or categories, and their levels.
+"""Feature columns with numbers or categories, and their levels.
 
-A column of categories has a level for each frequent category. Rows of rare, new and missing
-categories are in no level. A column of numbers has a level for each of ten intervals with about as
-many rows each, and a level for missing numbers.
+A column of categories has a level for each frequent category. Rows with rare, new and missing
+categories are in no level. A column of numbers has ten intervals with nearly equal numbers of rows
+as levels, and a level for missing numbers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from skcalib._input.features import named_columns, numbered
 from skcalib._input.labels import are_missing, encode, shown
 from skcalib._rows import Array, Bools, Floats, Indices
 
-# Weight of the rows of a level, at least, and number of intervals of a column of numbers.
-LEAST_WEIGHT, N_INTERVALS = 5.0, 10
+# Smallest weight of a category with a level, and number of intervals for a column of numbers.
+MIN_WEIGHT, N_INTERVALS = 5.0, 10
 
 
-# Replacement of missing numbers in arrays without NaN, and the largest finite feature.
+# Replacement for missing numbers in arrays without NaN, and the largest finite feature.
 MISSING, LARGEST = -1e30, 1e29
 
 
 class FeatureColumns(NamedTuple):
-    """Names, levels and kinds of the columns of features that ``fit`` saw."""
+    """Names, levels and kinds of the feature columns in ``fit``."""
 
     names: list[str]  #: column names of a data frame, or "0", "1", ...
     levels: list[Array]  #: sorted categories of each column, or edges between its intervals
@@ -36,8 +36,8 @@ class FeatureColumns(NamedTuple):
 
     @property
     def first(self) -> Indices:
-        """Number of the first level of each column, and of all levels: (d + 1,)."""
-        # Numbers have one interval more than edges, and a level for missing numbers.
+        """Index of the first level of each column, and the number of all levels: (d + 1,)."""
+        # Numbers have one more interval than edges, and a level for missing numbers.
         n_levels = [
             len(levels) + (0 if categorical else 2)
             for levels, categorical in zip(self.levels, self.is_categorical, strict=True)
@@ -45,31 +45,33 @@ class FeatureColumns(NamedTuple):
         return np.cumsum([0, *n_levels])
 
     def level_names(self) -> list[str]:
-        """Names of all levels, such as "subject = law", "length in (12, 30]", "length missing"."""
-        names_of_all = []
+        """Return the names of all levels, such as "subject = law" or "length in (12, 30]"."""
+        level_names = []
         for name, levels, categorical in zip(*self, strict=True):
             if categorical:
-                names_of_all += [f"{name} = {level}" for level in levels]
+                level_names += [f"{name} = {level}" for level in levels]
                 continue
-            # As few digits as distinguish the edges.
+            # Write only as many digits as distinguish the edges.
             texts = ([f"{edge:.{digits}g}" for edge in levels] for digits in (4, 6, 9, 17))
             edges = next(text for text in texts if len(set(text)) == len(levels))
             inner = [f"{name} in ({a}, {b}]" for a, b in pairwise(edges)]
-            known = [f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}"] if edges else [name]
-            names_of_all += [*known, f"{name} missing"]
-        return names_of_all
+            intervals = [name]
+            if edges:
+                intervals = [f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}"]
+            level_names += [*intervals, f"{name} missing"]
+        return level_names
 
     def numbers(self, features: Any, n_rows: int) -> Floats:
         """Return the columns as numbers (n, d), with NaN for missing numbers.
 
-        Categories become the number of their level, or -1 for categories without a level.
+        Categories become level numbers, or -1 without a level.
         """
         names, values = named_columns(features, n_rows)
-        if set(names) == set(self.names):  # a data frame may have them in another order
+        if set(names) == set(self.names):  # the columns of a data frame may be in another order
             values = [values[names.index(name)] for name in self.names]
         elif len(names) != len(self.names) or numbered(names) not in (names, self.names):
             raise ValueError(
-                f"features must have the columns that they had in fit, [{shown(self.names)}], got "
+                f"features must have the same columns as in fit, [{shown(self.names)}], got "
                 f"[{shown(names)}]. Pass these columns."
             )
         columns = zip(names, values, self.levels, self.is_categorical, strict=True)
@@ -94,39 +96,45 @@ class FeatureColumns(NamedTuple):
         return rows_of_levels
 
     def are_known(self, numbers: Floats) -> Bools:
-        """Which rows (n,) are in a level of some column."""
-        known: Bools = (self.levels_of(numbers) < self.first[-1]).any(axis=1)
-        return known
+        """Return which rows (n,) are in a level of at least one column."""
+        in_level: Bools = (self.levels_of(numbers) < self.first[-1]).any(axis=1)
+        return in_level
 
     def for_trees(self, numbers: Floats, intercepts: Floats) -> Floats:
-        """Columns as finite numbers, categories as intercepts (n_levels + 1, k) of levels."""
+        """Return columns as finite numbers, with ``intercepts`` (n_levels + 1, k) for categories.
+
+        ``numbers`` are (n, d).
+        """
         levels, parts = self.levels_of(numbers), []
         for j, categorical in enumerate(self.is_categorical):
             x = numbers[:, j, None]
-            known = np.where(np.isnan(x), MISSING, x)
-            parts.append(intercepts[levels[:, j]] if categorical else known)
+            finite = np.where(np.isnan(x), MISSING, x)
+            parts.append(intercepts[levels[:, j]] if categorical else finite)
         return np.column_stack(parts)
 
 
 def fitted_columns(
     features: Any, n_rows: int, w: Floats | None, categorical: Any
 ) -> tuple[FeatureColumns, Floats]:
-    """The columns of features, and their numbers (n, d), of the rows of positive weight."""
+    """Find the feature columns, and return them with numbers (n, d) of rows with positive weight.
+
+    ``w`` are weights (n_rows,) or None.
+    """
     names, values = named_columns(features, n_rows)
-    kept = slice(None) if w is None else w > 0
+    counts = slice(None) if w is None else w > 0
     is_categorical = _which_are_categorical(categorical, names, values, features)
     levels = [
-        (_categories if categories else _edges)(name, x[kept], None if w is None else w[kept])
+        (_categories if categories else _edges)(name, x[counts], None if w is None else w[counts])
         for name, x, categories in zip(names, values, is_categorical, strict=True)
     ]
     columns = FeatureColumns(names, levels, is_categorical)
-    return columns, columns.numbers(features, n_rows)[kept]
+    return columns, columns.numbers(features, n_rows)[counts]
 
 
 def _which_are_categorical(
     categorical: Any, names: list[str], values: list[Array], features: Any
 ) -> Array:
-    """Which columns (d,) hold categories: by their type, or as the user says."""
+    """Return which columns (d,) contain categories, by their type or by the user's choice."""
     if isinstance(categorical, str) and categorical == "from_dtype":
         columns = [features[name] for name in column_names(features)] or [features] * len(names)
         pairs = zip(columns, values, strict=True)
@@ -136,8 +144,8 @@ def _which_are_categorical(
     chosen = [names.index(c) if c in names else c for c in categorical] if is_list else []
     if not is_list or not all(isinstance(c, int | np.integer) and -d <= c < d for c in chosen):
         raise ValueError(
-            "categorical_features must be 'from_dtype' or a list of names or numbers of the "
-            f"columns [{shown(names)}], got {categorical!r}."
+            "categorical_features must be 'from_dtype' or a list of column names or numbers, got "
+            f"{categorical!r}. Choose among [{shown(names)}]."
         )
     is_categorical = np.zeros(d, bool)
     is_categorical[np.array(chosen, np.intp)] = True
@@ -145,9 +153,9 @@ def _which_are_categorical(
 
 
 def _has_categories(column: Any) -> bool:
-    """Whether the type of a column is categorical, as in pandas and polars, also for integers."""
+    """Return whether the type of a column is categorical, as in pandas and polars."""
     dtype = str(getattr(column, "dtype", None) or getattr(column, "type", ""))
-    is_dictionary = dtype.startswith("dictionary<")  # of pyarrow
+    is_dictionary = dtype.startswith("dictionary<")  # the categorical type of pyarrow
     return is_dictionary or dtype.partition("(")[0].lower() in {"category", "categorical", "enum"}
 
 
@@ -155,59 +163,63 @@ def _holds_numbers(x: Array) -> bool:
     """Return whether all values that are not missing are numbers."""
     if x.dtype.kind != "O":
         return x.dtype.kind in "biuf"
-    known = x[~are_missing(x)]
-    return len(known) > 0 and all(isinstance(v, Real) for v in known)
+    present = x[~are_missing(x)]
+    return len(present) > 0 and all(isinstance(value, Real) for value in present)
 
 
 def _categories(name: str, x: Array, w: Floats | None) -> Array:
-    """The sorted categories of a column that enough rows are of."""
-    known = ~are_missing(x)
+    """Return the sorted categories in a column ``x`` (n,) that have at least MIN_WEIGHT rows.
+
+    ``w`` are weights (n,) or None.
+    """
+    present = ~are_missing(x)
     try:
-        categories, number = np.unique(x[known], return_inverse=True)
+        categories, number = np.unique(x[present], return_inverse=True)
     except TypeError as error:
         raise ValueError(
-            f"Categories of column {name!r} of features must be of one type, got "
-            f"{shown(x[known])}. Make them strings, as in column.astype(str)."
+            f"Categories in column {name!r} of features must have one type, got "
+            f"{shown(x[present])}. Make them strings, as in column.astype(str)."
         ) from error
-    if len(categories) == len(x) > LEAST_WEIGHT:
+    if len(categories) == len(x) > MIN_WEIGHT:
         raise ValueError(
             f"Columns of features must have rows in common for each category, got {len(x)} "
             f"categories in the {len(x)} rows of column {name!r}. Leave it out, or pass numbers."
         )
-    weight = np.bincount(number, None if w is None else w[known], len(categories))
-    kept = categories[weight >= LEAST_WEIGHT]
-    return np.array(kept.tolist()) if kept.dtype.kind == "O" and len(kept) else kept
+    weight = np.bincount(number, None if w is None else w[present], len(categories))
+    frequent = categories[weight >= MIN_WEIGHT]
+    is_object = frequent.dtype.kind == "O" and len(frequent) > 0
+    return np.array(frequent.tolist()) if is_object else frequent
 
 
 def _edges(name: str, x: Array, _: Any) -> Floats:
-    """Edges between the intervals of a column of numbers."""
+    """Return the edges between the intervals of a column of numbers (n,)."""
     numbers = _floats(name, x)
-    known = numbers[~np.isnan(numbers)]
-    if not len(known):
+    present = numbers[~np.isnan(numbers)]
+    if not len(present):
         return np.zeros(0)
     shares = np.arange(1, N_INTERVALS) / N_INTERVALS
-    return np.unique(np.quantile(known, shares, method="lower"))
+    return np.unique(np.quantile(present, shares, method="lower"))
 
 
 def _level_numbers(name: str, x: Array, levels: Array) -> Floats:
-    """The number of the category of each row, or -1."""
-    known = ~are_missing(x)
+    """Return the index (n,) in ``levels`` for each category in a column ``x`` (n,), or -1."""
+    present = ~are_missing(x)
     numbers = np.full(len(x), -1.0)
-    if len(levels) and known.any():
-        labels = x[known]
+    if len(levels) and present.any():
+        labels = x[present]
         labels = np.array(labels.tolist()) if labels.dtype.kind == "O" else labels
         try:
-            numbers[known] = encode(labels, levels)
+            numbers[present] = encode(labels, levels)
         except TypeError as error:
             raise ValueError(
-                f"Categories of column {name!r} of features must be of the type that they were of "
-                f"in fit, as in {levels.tolist()[0]!r}, got {labels.tolist()[0]!r}. Convert them."
+                f"Categories in column {name!r} of features must have the same type as in fit, "
+                f"such as {levels.tolist()[0]!r}, got {labels.tolist()[0]!r}. Convert them."
             ) from error
     return numbers
 
 
 def _floats(name: str, x: Array) -> Floats:
-    """A column of numbers in double precision, with NaN for missing ones."""
+    """Return a column of numbers (n,) in float64, with NaN for missing numbers."""
     try:
         numbers: Floats = np.where(are_missing(x), np.nan, x).astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class SegmentDisplay(drawing.Display):
     """Segments of the rows with the largest standardized gaps, the largest gap on top.
 
-    A bar is the mean score less the event rate of a segment, in the range of scores where this gap
-    is largest in standard deviations. Bars to the right mean that scores are too high. Below the
+    A bar is the mean score minus the event rate in a segment, for the range of scores with the
+    largest gap in standard deviations. Bars to the right mean that scores are too high. Below the
     name are the range and the number of rows. Intervals are simultaneous, see
     :func:`skcalib.conditional.multicalibration_error`: if the model is calibrated, all of them
     contain 0 with a probability of 95 %. Bars with an interval that contains 0 are pale.
@@ -44,7 +44,7 @@ class SegmentDisplay(drawing.Display):
     ax_ : matplotlib Axes
         Axes with the bars.
     figure_ : matplotlib Figure
-        Figure that contains them.
+        Figure that contains the axes.
     bars_ : matplotlib BarContainer
         The bars.
     intervals_ : matplotlib ErrorbarContainer
@@ -191,11 +191,11 @@ pos_label, groups, n_resamples, confidence_level, random_state
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw on; by default a new figure.
         n_segments : int, default=10
             The largest number of segments.
         color : colour of matplotlib, default=None
-            Colour of the bars; by default the first one of the style in use.
+            Colour of the bars; by default the first colour of the current style.
 
         Returns
         -------
@@ -216,14 +216,14 @@ pos_label, groups, n_resamples, confidence_level, random_state
         full = to_rgba("C0" if color is None else color)
         contains_zero = (low <= 0) & (high >= 0)
         colours = [(*full[:3], 0.3) if pale else full for pale in contains_zero]
-        at = np.arange(n)
-        self.bars_ = ax.barh(at, gap, 0.62, color=colours, edgecolor=full, linewidth=0.8)
+        position = np.arange(n)
+        self.bars_ = ax.barh(position, gap, 0.62, color=colours, edgecolor=full, linewidth=0.8)
         ends = np.abs(np.array([low, high]) - gap)
         look: Any = {"ecolor": drawing.foreground(ax), "elinewidth": 1.2, "capsize": 2.5}
-        self.intervals_ = ax.errorbar(gap, at, xerr=ends, fmt="none", **look)
+        self.intervals_ = ax.errorbar(gap, position, xerr=ends, fmt="none", **look)
         ax.axvline(0, color=drawing.foreground(ax), linewidth=0.8)
-        ax.set(ylim=(n - 0.4, -0.6), xlabel="Mean score less event rate")
-        ax.set_yticks(at, [self._describe(k) for k in range(n)], fontsize="small")
+        ax.set(ylim=(n - 0.4, -0.6), xlabel="Mean score minus event rate")
+        ax.set_yticks(position, [self._describe(k) for k in range(n)], fontsize="small")
         ax.tick_params(axis="y", length=0)
         drawing.draw_as_written(*ax.get_yticklabels())
         if self.name is not None:

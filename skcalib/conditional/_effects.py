@@ -1,13 +1,13 @@
 r"""Effects of features: slopes and intercepts by level, by penalised maximum likelihood.
 
-Each of d features puts a row into one of its levels. With log-probabilities :math:`l` (K,), less
-their mean, of a row in the levels :math:`g_1, \dots, g_d`, the scores are
+Each of d features puts a row into one of its levels. A row in the levels :math:`g_1, \dots, g_d`
+has log-probabilities :math:`l` (K,), centred at 0, and the scores
 
 .. math:: s_k = \Bigl(1 + \sum_j a_{g_j}\Bigr) l_k + \sum_j b_{g_j k} .
 
-The effects, slopes :math:`a` and intercepts :math:`b`, minimise the log loss, summed over the rows,
-plus :math:`\lambda / 2` times the sum of their squares. The effects of a level without rows are
-zero; a level with far more rows than :math:`\lambda` has its own map. The problem is convex.
+The effects, slopes :math:`a` and intercepts :math:`b`, minimize the total log loss plus
+:math:`\lambda / 2` times the sum of their squares. A level without rows has zero effects, and a
+level with far more rows than :math:`\lambda` is barely shrunk. The problem is convex.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ TOL, MAX_ITERATIONS, MEMORY = 3e-4, 500, 30
 
 
 def effect_scores(effects: Floats, L: Floats, levels: Indices) -> Floats:
-    """Scores (n, K) of log-probabilities in levels (n, d) of a table of effects, slopes first."""
+    """Return scores (n, K) for log-probabilities (n, K) in levels (n, d).
+
+    ``effects`` is a table (n_levels + 1, 1 + K) with the slope in the first column.
+    """
     centred, masked = _centred(L)
     sums = effects[levels].sum(axis=1)
     S = centred * (1 + sums[:, :1]) + sums[:, 1:]
@@ -32,7 +35,7 @@ def effect_scores(effects: Floats, L: Floats, levels: Indices) -> Floats:
 
 
 def _centred(L: Floats) -> tuple[Floats, Array]:
-    """Return log-probabilities less their mean over unmasked classes, and the mask."""
+    """Return log-probabilities (n, K) minus their mean over unmasked classes, and the mask."""
     masked = np.isneginf(L)
     finite = np.where(masked, 0, L)
     mean = finite.sum(axis=1, keepdims=True) / (~masked).sum(axis=1, keepdims=True)
@@ -42,7 +45,10 @@ def _centred(L: Floats) -> tuple[Floats, Array]:
 def _class_probabilities(
     base: Floats, centred: Floats, A: Floats, y: Indices
 ) -> tuple[Floats, Floats]:
-    """Return probabilities (K, n) and log-probabilities of labels, by effects (1 + K, n)."""
+    """Return probabilities (K, n) and log-probabilities of labels (n,), for effects (1 + K, n).
+
+    ``base`` and ``centred`` are log-probabilities (K, n), with -inf and 0 for masked classes.
+    """
     S = centred * A[0]
     S += A[1:]
     S += base
@@ -69,10 +75,10 @@ def fit_effects(
     """
     (n, K), d = L.shape, levels.shape[1]
     weight = n if w is None else w.sum()
-    each = np.ones(n * d), levels.ravel(), np.arange(0, n * d + 1, d)
-    D = sparse.csr_array(each, shape=(n, n_levels + 1))[:, :n_levels]
+    entries = np.ones(n * d), levels.ravel(), np.arange(0, n * d + 1, d)
+    D = sparse.csr_array(entries, shape=(n, n_levels + 1))[:, :n_levels]
     D_t = D.T.tocsr()
-    # Sums over few classes are much faster in arrays with a row for each class.
+    # Put classes first: sums over a few classes are then much faster.
     centred, masked = (np.ascontiguousarray(A.T) for A in _centred(L))
     base = np.where(masked, -np.inf, centred)
 
@@ -93,7 +99,7 @@ def fit_effects(
     if np.abs(result.jac).max() > TOL:
         warn(
             f"The effects of the features did not converge in {result.nit} iterations: their "
-            f"gradient is {np.abs(result.jac).max():.1g}. Leave out columns of far values.",
+            f"gradient is {np.abs(result.jac).max():.1g}. Leave out columns with extreme values.",
             NotConvergedWarning,
         )
     return np.append(result.x, np.zeros(1 + K)).reshape(n_levels + 1, 1 + K)

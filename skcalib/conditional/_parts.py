@@ -1,4 +1,4 @@
-"""Parts of the calibration given features, effects and boosted trees, and their weights.
+"""Effects and boosted trees that calibrate with features, and their weights.
 
 All parts are fitted to out-of-fold log-probabilities, so that they correct errors of the
 calibration without features on new rows.
@@ -27,16 +27,16 @@ from ._effects import effect_scores, fit_effects
 PARTS = ("without features", "effects", "effects on temperature scaling", "trees")
 
 # Regularization strengths of effects on both bases, in decreasing order: each fit starts from the
-# previous one. On temperature scaling, a few categories whose scores mean different things have
-# maps of their own, so weak strengths are tried as well.
+# previous fit. On temperature scaling also weak strengths are tried, because scores may mean
+# different things in a few categories, which then need separate maps.
 STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 
-# A weaker strength, and features at all, must lower the out-of-fold log loss by more than so many
-# standard errors of the difference. With few groups the standard error is itself uncertain.
+# A weaker strength, and features at all, must lower the out-of-fold log loss by more than this
+# number of standard errors. With few groups the standard error is itself uncertain.
 GAINS_OF_ROWS, GAINS_OF_GROUPS = (0.0, 1.5), (1.5, 3.0)
 
-# Boosted trees overfit fewer rows.
-LEAST_ROWS_OF_TREES = 500
+# With fewer rows boosted trees overfit.
+MIN_ROWS_FOR_TREES = 500
 
 
 class Held(NamedTuple):
@@ -50,11 +50,11 @@ class Held(NamedTuple):
     groups: Array | None = None
 
     def taken(self, rows: Array) -> Held:
-        """Return some of the rows."""
+        """Return the rows with these numbers, or where ``rows`` is True."""
         return Held(*[None if a is None else a[rows] for a in self])  # type: ignore[arg-type]
 
     def mean(self, values: Floats) -> tuple[float, float]:
-        """Return the weighted mean of values (n,) and its standard error, given groups of rows."""
+        """Return the weighted mean of values (n,), and its standard error over rows or groups."""
         share = np.full(len(values), 1 / len(values)) if self.w is None else self.w / self.w.sum()
         mean = share @ values
         deviations = share * (values - mean)
@@ -64,13 +64,13 @@ class Held(NamedTuple):
         return float(mean), float(np.linalg.norm(deviations))
 
     @property
-    def least_gains(self) -> tuple[float, float]:
-        """Smallest gains of a weaker strength and of features, in standard errors."""
+    def min_gains(self) -> tuple[float, float]:
+        """Smallest gains by a weaker strength and by features, in standard errors."""
         return GAINS_OF_ROWS if self.groups is None else GAINS_OF_GROUPS
 
 
 class Weighed(NamedTuple):
-    """Results of cross-validation: strengths of effects, weights of parts, and mean log losses."""
+    """Results of cross-validation: strengths for effects, weights of parts, and mean log losses."""
 
     strengths: list[float]  #: by base
     weights: Floats  #: of PARTS
@@ -86,7 +86,10 @@ class Parts(NamedTuple):
     trees: list[Any]  #: one classifier, or none
 
     def log_probabilities(self, L: Floats, F: Floats) -> Floats:
-        """Return log-probabilities (n_parts, n, K): without features, of effects, of any trees."""
+        """Return log-probabilities (n_parts, n, K) without features, by effects, and by trees.
+
+        ``L`` are log-probabilities (n, n_bases, K), ``F`` features (n, d).
+        """
         levels = self.columns.levels_of(F)
         parts = [L[:, 0]]
         for k, effects in enumerate(self.effects):
@@ -100,14 +103,17 @@ class Parts(NamedTuple):
         return np.stack(parts)
 
     def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
-        """Return log-probabilities; parts with features are mixed with the uniform distribution."""
+        """Return log-probabilities (n_parts, n, K), with smoothing of the parts with features.
+
+        ``L`` are log-probabilities (n, n_bases, K), ``F`` features (n, d).
+        """
         first, *others = self.log_probabilities(L, F)
         return np.stack(
             [first, *(arrays.log_softmax(arrays.mix_logits(S, smoothing)) for S in others)]
         )
 
     def for_trees(self, L: Floats, F: Floats) -> Floats:
-        """Return the input of the trees: log-probabilities or log-odds, and features."""
+        """Return the input (n, n_inputs) for the trees: log-probabilities or log-odds, features."""
         S, intercepts = np.maximum(L[:, 0], MISSING), self.effects[0][:, 1:]
         if S.shape[1] == 2:
             S, intercepts = S[:, 1:] - S[:, :1], intercepts[:, 1:] - intercepts[:, :1]
@@ -121,29 +127,32 @@ def weigh(
     n_jobs: int | None,
     strengths: Sequence[Sequence[float]] = STRENGTHS,
 ) -> Weighed:
-    """Find the strengths and weights with the lowest log loss on held-out rows."""
+    """Find the strengths and weights with the lowest log loss on held-out rows.
+
+    ``strengths`` are tried in this order for each base.
+    """
     tests = [held.fold == k for k in np.unique(held.fold)]
     run = Parallel(n_jobs=n_jobs)
 
-    # Select a strength for each base, and keep the effects of each fold.
+    # Select a strength for each base, and reuse the effects of each fold.
     bases = enumerate(strengths[: held.L.shape[1]])
     pairs = [select_effects(columns, held, base, tests, tried, run) for base, tried in bases]
     selected, tables = zip(*pairs, strict=True)
 
-    # Predict the labels of each fold by the parts that are fitted to the other folds.
-    trees = len(held.y) >= LEAST_ROWS_OF_TREES and held.L.shape[-1] <= MOST_CLASSES_OF_TREES
+    # Predict the labels in each fold by parts that are fitted to the other folds.
+    trees = len(held.y) >= MIN_ROWS_FOR_TREES and held.L.shape[-1] <= MOST_CLASSES_OF_TREES
     predict = delayed(partial(predict_fold, columns, held, smoothing=smoothing, trees=trees))
     parts = run(predict(*job) for job in zip(tests, zip(*tables, strict=True), strict=True))
     Q = np.zeros((len(held.y), len(parts[0])))  # log-probabilities of the labels
     for test, L in zip(tests, parts, strict=True):
         Q[test] = L[:, np.arange(L.shape[1]), held.y[test]].T
 
-    # Weight the parts, and drop the features unless their gain is large beside its error.
+    # Weight the parts, and drop the features unless their gain is large against its error.
     prior = np.full(Q.shape[1], PSEUDO_ROWS)
     weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), held.w, prior)
     weights = without_negligible(weights)
     gain, error = held.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
-    if gain <= held.least_gains[1] * error:
+    if gain <= held.min_gains[1] * error:
         weights, gain = np.eye(len(weights))[0], 0.0
     without_features = -held.mean(Q[:, 0])[0]
     return Weighed(list(selected), weights, without_features, without_features - gain)
@@ -157,7 +166,10 @@ def select_effects(
     strengths: Sequence[float],
     run: Parallel,
 ) -> tuple[float, list[Floats]]:
-    """Return the strength with the lowest out-of-fold log loss, and the effects of each fold."""
+    """Return the strength with the lowest out-of-fold log loss, and the effects per fold.
+
+    ``tests`` are masks (n,) of the test rows per fold.
+    """
     L, levels = held.L[:, base], columns.levels_of(held.F)
     tables: list[Any] = [None] * len(tests)
     selected: tuple[float, list[Floats]] = strengths[0], []
@@ -172,7 +184,7 @@ def select_effects(
             log_p = arrays.log_softmax(effect_scores(effects, L[test], levels[test]))
             Q[test] = arrays.of_labels(log_p, held.y[test])
         gain, error = (1.0, 0.0) if best_Q is None else held.mean(Q - best_Q)
-        if gain > held.least_gains[0] * error:
+        if gain > held.min_gains[0] * error:
             selected, best_Q = (strength, tables), Q
     return selected
 
@@ -186,7 +198,10 @@ def predict_fold(
     smoothing: float,
     trees: bool,
 ) -> Floats:
-    """Return log-probabilities (n_parts, n_test, K) for test rows by parts fitted to all others."""
+    """Fit parts to all rows outside a test mask (n,), and predict the test rows.
+
+    Return log-probabilities (n_parts, n_test, K).
+    """
     parts = Parts(columns, list(effects), [])
     if trees:
         parts = with_trees(parts, held.taken(~test))
@@ -203,7 +218,7 @@ def fit_parts(columns: FeatureColumns, held: Held, weighed: Weighed) -> Parts:
 def _effects(
     columns: FeatureColumns, held: Held, base: int, strength: float, start: Floats | None = None
 ) -> Floats:
-    """Return the table of effects on a base."""
+    """Fit the table of effects (n_levels + 1, 1 + K) on a base, from a table ``start`` or None."""
     rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)
     return fit_effects(*rows, int(columns.first[-1]), strength, start)
 

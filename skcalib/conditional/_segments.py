@@ -1,8 +1,8 @@
-r"""Multicalibration: gaps of all segments of the rows, and the null distribution of the largest.
+r"""Multicalibration: gaps in all segments of the rows, and the null distribution of the largest.
 
-A segment has four cells, the quarters of its rows by their score; seven unions of these are its
-ranges of scores: all, halves and quarters. Sums over the cells of a draw of labels are a product
-with a sparse matrix, so that a draw costs little more than the random numbers.
+A segment has four cells, the quarters of its rows by score. Seven unions of cells are its ranges of
+scores: all scores, halves and quarters. A product with a sparse matrix sums drawn labels over all
+cells, so that a draw costs little more than its random numbers.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._rows import Array, ArrayLike, Bools, Floats, Indices
 from skcalib._scores.columns import Scored
-from skcalib.conditional._columns import LEAST_WEIGHT, fitted_columns
+from skcalib.conditional._columns import MIN_WEIGHT, fitted_columns
 from skcalib.metrics._groups import Random, group_numbers
 from skcalib.metrics._input import Kind, check_draws_labels, columns_of
 from skcalib.metrics._inversion import p_value, ratio
 from skcalib.metrics._resampling import ROUNDING_ERROR, label_draws
 
-# The ranges of scores: which of the four quarters are in each.
+# Quarters (columns) in the ranges of scores (rows).
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
 
-# The numbers that are drawn at once: rows times draws.
-AT_ONCE = 1 << 22
+# Random numbers that are drawn at once (rows times draws), to bound the memory.
+MAX_DRAWN = 1 << 22
 
 
 @dataclass(frozen=True)
 class MulticalibrationResult:
-    """Gaps of all segments, with a test of the largest.
+    """Gaps of all segments, with a test of the largest gap.
 
-    The arrays have an entry for each segment, and with ``kind="classwise"`` for each class as well:
+    The arrays have one entry per segment, or with ``kind="classwise"`` per segment and class, for
     the range of scores with the largest standardized gap. The worst segment is the first.
 
     Attributes
@@ -48,20 +48,20 @@ class MulticalibrationResult:
     pvalue : float
         Probability that a calibrated model has a statistic at least as large.
     label : ndarray of shape (n,) or None
-        With ``kind="classwise"`` the class.
+        Class of the scores with ``kind="classwise"``.
     segment : ndarray of shape (n,)
         Names of the segments, such as "subject = law".
     lower, upper : ndarray of shape (n,)
-        The least and the largest score in the range.
+        Smallest and largest score in the range.
     n_samples : ndarray of shape (n,)
         Number of rows.
     confidence, accuracy : ndarray of shape (n,)
-        Mean score, and weighted frequency of the event.
+        Mean score, and weighted frequency of events.
     standardized_gap : ndarray of shape (n,)
         Size of the gap in units of its standard deviation, in descending order.
     low, high : ndarray of shape (n,)
-        Ends of intervals of all gaps at once: all of them contain 0 with the probability
-        ``confidence_level`` if the model is calibrated.
+        Ends of simultaneous intervals for the gaps. If the model is calibrated, all of them contain
+        0 with the probability ``confidence_level``.
     """
 
     statistic: float
@@ -79,12 +79,12 @@ class MulticalibrationResult:
 
     @property
     def gap(self) -> Floats:
-        """Mean score less frequency, positive where scores are too high."""
+        """Mean score minus frequency, positive where scores are too high."""
         return self.confidence - self.accuracy
 
     @property
     def worst(self) -> str:
-        """The worst segment, in words."""
+        """Worst segment, in words."""
         name = "" if self.label is None else f" of class {self.label[0]}"
         return (
             f"{self.segment[0]}, scores{name} from {self.lower[0]:.3g} to {self.upper[0]:.3g}: "
@@ -94,21 +94,21 @@ class MulticalibrationResult:
 
 
 class SegmentCells(NamedTuple):
-    """The scores of a column, and the cells of all segments."""
+    """Scores in a column, and the cells of all segments."""
 
     label: Any
     score: Floats
     event: Bools
-    cells: Any  #: sparse matrix (4 n_segments, n) of the weights of the rows in each cell
-    scale: Floats  #: standard deviation of the sum of residuals of each range, (n_segments, 7)
+    cells: Any  #: sparse matrix (4 n_segments, n) with the weights of the rows in each cell
+    scale: Floats  #: standard deviation of the sum of residuals in each range, (n_segments, 7)
 
     def excess(self, residuals: Floats) -> Floats:
-        """Sizes (n_segments, 7, n_draws) of the standardized sums of residuals (n, n_draws)."""
+        """Return absolute standardized sums (n_segments, 7, n_draws) of residuals (n, n_draws)."""
         return np.abs(in_ranges(self.cells @ residuals)) / self.scale[:, :, None]
 
 
 def in_ranges(cell_sums: Floats) -> Floats:
-    """Sums over the ranges of each segment, (n_segments, 7, ...), from sums over cells."""
+    """Add sums over cells (4 n_segments, ...) to sums over ranges (n_segments, 7, ...)."""
     shape = (len(cell_sums) // 4, 4, int(np.prod(cell_sums.shape[1:])))
     sums: Floats = RANGES.astype(float) @ cell_sums.reshape(shape)
     return sums.reshape(shape[0], len(RANGES), *cell_sums.shape[1:])
@@ -130,10 +130,10 @@ def multicalibration_error(
     confidence_level: float = 0.95,
     random_state: int | np.random.RandomState | None = None,
 ) -> MulticalibrationResult:
-    r"""Largest gap of any segment of the rows in standard deviations, with a p-value.
+    r"""Find the largest gap in any segment of the rows, and test whether it is chance.
 
-    A model that is calibrated on average may be wrong by subject, country or length. With the
-    segments S and ranges I of the score within each of them, the statistic is
+    A model that is calibrated on average may be wrong by subject, country or length. With segments
+    S and ranges I of the scores in a segment, the statistic is
 
     .. math:: \max_{S, I} \frac{\bigl|\sum_{i \in S, p_i \in I} w_i (y_i - p_i)\bigr|}
         {\sqrt{\sum_{i \in S, p_i \in I} w_i^2\, p_i (1 - p_i)}}
@@ -142,10 +142,10 @@ def multicalibration_error(
     of :math:`w_i^2`. Without this bound, a single event with a small score would be the largest gap
     of a calibrated model.
 
-    The segments are all rows, each category of five rows or more, ten intervals of each column of
-    numbers with about as many rows each, and missing numbers. The ranges are all scores of the
-    segment, the halves, and the quarters; ties share a range. Over-confidence at both ends, which
-    cancels in all rows of a segment, is seen in its halves.
+    The segments are all rows, categories with at least five rows, ten intervals per column of
+    numbers with nearly equal numbers of rows, and missing numbers. The ranges are all scores in the
+    segment, the halves, and the quarters; ties share a range. Over-confidence at both ends cancels
+    over all rows of a segment, but not within its halves.
 
     For the p-value labels are drawn from the probabilities ``n_resamples`` times, as if the model
     were calibrated, and the *maximum* is taken of each draw. So the p-value is exact for any number
@@ -161,7 +161,7 @@ def multicalibration_error(
     features : array-like or data frame of shape (n_samples, n_columns)
         Features of the rows, or one column (n_samples,). Missing values are allowed.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
-        The columns of categories, by name or number; by default those that do not hold numbers.
+        Columns of categories, by name or number. By default all columns without numbers.
     pairs : bool, default=False
         Whether levels of two features are segments as well, such as "subject = law and age > 60".
     kind : {"auto", "top-label", "classwise", "binary"}, default="auto"
@@ -169,13 +169,13 @@ def multicalibration_error(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
+        Group of each row, such as a patient or a week. Rows in a group may depend on one another.
     n_resamples : int, default=999
         Number of draws. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     confidence_level : float, default=0.95
-        Between 0 and 1, of the intervals.
+        Confidence level of the intervals, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
-        Seed or generator of the draws.
+        Seed or generator for the draws.
 
     Returns
     -------
@@ -185,14 +185,14 @@ def multicalibration_error(
     Raises
     ------
     ValueError
-        As :func:`reliability_curve`; for features of another number of rows, infinite ones, a
-        column with a category of its own in each row, and ``kind="multilabel"``.
+        As :func:`reliability_curve`. Also if features have another number of rows, are infinite, or
+        contain a column of categories that all differ, and for ``kind="multilabel"``.
 
     Notes
     -----
-    The multicalibration error of MCGrad [1]_ is the maximum over segments of the range of
-    cumulative residuals, in standard deviations, for two classes. Its p-value is for a single
-    segment, with a rule of thumb (5 standard deviations) for the choice of the worst. Here the
+    MCGrad [1]_ defines the multicalibration error for two classes: the largest range of cumulative
+    residuals in any segment, in standard deviations. Its p-value is for a single segment, and a
+    rule of thumb (5 standard deviations) allows for the choice of the worst segment. Here the
     p-value is for the maximum, the ranges are few and nested, and several classes and weights are
     allowed.
 
@@ -243,7 +243,10 @@ def segment_cells(
     pairs: bool,
     groups: Indices | None = None,
 ) -> tuple[list[str], list[SegmentCells]]:
-    """Names of the segments, and the cells of each column of scores."""
+    """Return the names of the segments, and the cells for each column of scores.
+
+    ``arguments`` are those of a measure, ``groups`` numbers (n,) or None.
+    """
     check_in_memory([*arguments, features])
     y_true, y_proba, kind, sample_weight, labels, pos_label = arguments
     check_draws_labels(kind, "multicalibration_error")
@@ -259,7 +262,10 @@ def segment_cells(
 def find_segments(
     features: Any, n_rows: int, is_kept: Floats | None, categorical_features: Any, *, pairs: bool
 ) -> tuple[list[str], list[Indices]]:
-    """Names of the segments, and arrays (n,) of their numbers, with -1 for rows in no segment."""
+    """Return the names of segments, and arrays (n,) of their numbers, or -1 for no segment.
+
+    ``is_kept`` (n_rows,) is 1 for rows with positive weight, else 0, or None.
+    """
     n = n_rows if is_kept is None else int(is_kept.sum())
     names, members = ["all rows"], [np.zeros(n, np.intp)]
     if features is None:
@@ -274,16 +280,20 @@ def find_segments(
                 levels[:, chosen] @ powers, return_inverse=True, return_counts=True
             )
             parts = codes[:, None] // powers % (n_levels + 1)
-            kept = (count >= LEAST_WEIGHT) & (parts < n_levels).all(axis=1)
-            members.append(np.where(kept, len(names) + np.cumsum(kept) - 1, -1)[number])
-            names += [" and ".join(level_names[k] for k in levels) for levels in parts[kept]]
+            is_segment = (count >= MIN_WEIGHT) & (parts < n_levels).all(axis=1)
+            numbers_of_codes = len(names) + np.cumsum(is_segment) - 1
+            members.append(np.where(is_segment, numbers_of_codes, -1)[number])
+            names += [" and ".join(level_names[k] for k in part) for part in parts[is_segment]]
     return names, members
 
 
 def _make_cells(
     n_segments: int, members: list[Indices], column: Scored, groups: Indices | None
 ) -> SegmentCells:
-    """The cells of a column of scores."""
+    """Return the cells of a column of scores.
+
+    ``members`` are segment numbers (n,) per kind of segment, ``groups`` numbers (n,) or None.
+    """
     label, score, event, w = column
     w = np.ones(len(score)) if w is None else w / w.max()
     rows = [np.flatnonzero(number >= 0) for number in members]
@@ -304,30 +314,33 @@ def _make_cells(
 
 
 def _squares_by_group(cells: Any, groups: Indices) -> Floats:
-    """Sum over the groups of the squared weight in each range, (n_segments, 7)."""
+    """Sum the squared weights of groups (n,) in each range: (n_segments, 7)."""
     n, n_groups = len(groups), int(groups.max()) + 1
     by_group = cells @ csr_array((np.ones(n), (np.arange(n), groups)), shape=(n, n_groups))
-    step = max(1, AT_ONCE // cells.shape[0])
+    step = max(1, MAX_DRAWN // cells.shape[0])
     blocks = (by_group[:, i : i + step].toarray() for i in range(0, n_groups, step))
     total: Floats = sum((in_ranges(block) ** 2).sum(axis=-1) for block in blocks)
     return total
 
 
 def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
-    """The quarter (n,) of each row by the score within its segment; ties share one."""
+    """Return the quarter (n,) of each row by its score in the segment; ties share a quarter.
+
+    ``score``, ``segment`` and ``w`` are (n,).
+    """
     order = np.lexsort((score, segment))
     first = np.diff(segment[order], prepend=-1) != 0
     is_new = first | (np.diff(score[order], prepend=-1.0) != 0)
     reached = np.append(0.0, np.cumsum(w[order]))
 
     def span(starts: Bools) -> tuple[Floats, Floats]:
-        """Weight before the rows between two starts, and up to their end, for each row."""
+        """Return the weights before and after each row's run of rows between two starts."""
         edges, number = np.append(np.flatnonzero(starts), len(w)), np.cumsum(starts) - 1
         return reached[edges[number]], reached[edges[number + 1]]
 
     (low, high), (begin, end) = span(is_new), span(first)
     quarter = np.empty(len(w), np.intp)
-    # Rounding must not decide for ranks between two quarters.
+    # Without the tolerance, rounding would decide for ranks between two quarters.
     share = ((low + high) / 2 - begin) / (end - begin) + ROUNDING_ERROR
     quarter[order] = np.minimum(4 * share, 3)
     return quarter
@@ -342,7 +355,7 @@ def null_maxima(
     # As in calibration_test, rows of a group have events together, or are right together.
     for right in (False,) if groups is None else (False, True):
         draw = label_draws(S, groups, exclusive=exclusive, right=right)
-        size, of_dependence = max(1, AT_ONCE // S.size), []
+        size, of_dependence = max(1, MAX_DRAWN // S.size), []
         for start in range(0, n_resamples, size):
             drawn = [draw(random) for _ in range(min(size, n_resamples - start))]
             events = (
@@ -359,13 +372,16 @@ def null_maxima(
 
 
 def worst_ranges(names: list[str], column: SegmentCells, critical: float) -> tuple[Array, ...]:
-    """The class, and the arrays of the result, of the worst range of each segment."""
+    """Return the arrays (n_segments,) of the result, for the worst range of each segment.
+
+    ``critical`` is the critical value of the largest standardized gap.
+    """
     gaps = column.excess((column.event - column.score)[:, None])[:, :, 0]
     worst = gaps.argmax(axis=1)
-    each = np.arange(len(names)), worst
+    worst_range = np.arange(len(names)), worst
 
     def sums(values: Floats, weights: Any = column.cells) -> Floats:
-        in_worst: Floats = in_ranges(weights @ values)[each]
+        in_worst: Floats = in_ranges(weights @ values)[worst_range]
         return in_worst
 
     ones, entries = np.ones_like(column.score), column.cells.tocoo()
@@ -380,9 +396,9 @@ def worst_ranges(names: list[str], column: SegmentCells, critical: float) -> tup
     np.maximum.at(highest, entries.row, column.score[entries.col])
     lower = np.where(RANGES[worst], lowest[number], np.inf).min(axis=1)
     upper = np.where(RANGES[worst], highest[number], -np.inf).max(axis=1)
-    n_rows, reach = sums(ones, column.cells != 0), critical * column.scale[each] / weight
+    n_rows, reach = sums(ones, column.cells != 0), critical * column.scale[worst_range] / weight
     gap = mean - rate
     return (
         np.full(len(names), column.label), np.array(names), lower, upper, n_rows.astype(np.intp),
-        mean, rate, gaps[each], gap - reach, gap + reach,
+        mean, rate, gaps[worst_range], gap - reach, gap + reach,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Any classifier of scikit-learn, fitted to log-probabilities, as a calibrator."""
+"""Any classifier in scikit-learn, fitted to log-probabilities, as a calibrator."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ from skcalib._rows.arrays import (
 )
 from skcalib.base import BaseCalibrator
 
-# Fits use several OpenMP threads if the features have more entries than this.
+# Below this number of features, starting OpenMP threads costs more than they save.
 MANY_NUMBERS = 1 << 20
 
-# Features are rounded to multiples of this unit.
+# Features are rounded to multiples of this unit, so that trees do not divide ties.
 FEATURE_UNIT = 2.0**-40
 
 
 class EstimatorCalibration(BaseCalibrator):
-    r"""Any classifier of scikit-learn as a calibrator, fitted to log-probabilities.
+    r"""Any classifier in scikit-learn as a calibrator, fitted to log-probabilities.
 
-    With the log-probabilities after temperature scaling mixed with the uniform distribution,
+    After temperature scaling, the probabilities are mixed with the uniform distribution,
 
     .. math:: l = \log\left((1 - \varepsilon)\, \mathrm{softmax}(z / T)
-        + \frac{\varepsilon}{K}\right),
+        + \frac{\varepsilon}{K}\right).
 
-    the features of a row are :math:`l_1, \dots, l_K` and these less their mean; for two classes,
-    the log-odds :math:`l_2 - l_1` alone. Classes are numbered by their mean log-probability, and
-    rows are sorted, so that the fit does not depend on their order. The probabilities :math:`f(l)`
-    of a classifier that is fitted to these features are mixed with the uniform distribution, too,
+    The features of a row are :math:`l_1, \dots, l_K`, and the same numbers minus their mean. For
+    two classes the only feature is the log-odds :math:`l_2 - l_1`. Classes are numbered by their
+    mean log-probability, and rows are sorted, so that the fit does not depend on their order. A
+    classifier is fitted to these features. Its probabilities :math:`f(l)` are mixed with the
+    uniform distribution, too,
 
     .. math:: \hat p_k = (1 - \varepsilon)\, f_k(l) + \frac{\varepsilon}{K} .
 
@@ -55,9 +56,9 @@ class EstimatorCalibration(BaseCalibrator):
     Parameters
     ----------
     estimator : classifier, default=None
-        A classifier with ``predict_proba``, or a pipeline that ends with one. A clone is fitted to
-        the numbers of the classes as labels. None means a strongly regularized and deterministic
-        :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with 20 iterations of trees with
+        A classifier with ``predict_proba``, or a pipeline that ends with one. A clone is fitted
+        with class numbers as labels. None means a strongly regularized and deterministic
+        :class:`~sklearn.ensemble.HistGradientBoostingClassifier`, with 20 iterations and trees with
         at most 4 leaves.
     smoothing : float or "auto", default="auto"
         The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1.
@@ -94,19 +95,18 @@ class EstimatorCalibration(BaseCalibrator):
 
     Notes
     -----
-    ``fit`` raises a ValueError if weights are passed and the classifier takes none. A class without
-    calibration rows has the probability :math:`\varepsilon / K`, and a masked class the
+    ``fit`` raises a ValueError if weights are passed and the classifier accepts none. A class
+    without calibration rows has the probability :math:`\varepsilon / K`, and a masked class the
     probability 0. Features are rounded to multiples of :math:`2^{-40}`, because trees might
     otherwise divide ties by rounding errors.
 
-    Gradient boosting grows a tree for each class in each iteration: with 5000 rows a fit takes
-    about 0.1 s for ten classes and 5 s for a hundred classes. A forest such as
-    ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)`` has one tree for all
+    Gradient boosting grows one tree per class in each iteration: with 5000 rows a fit takes about
+    0.1 s for ten classes and 5 s for a hundred classes. In a forest such as
+    ``ExtraTreesClassifier(100, min_samples_leaf=10, max_features=0.5)`` one tree serves all
     classes.
 
-    Dask collections of more than a million rows are represented by a random sample. With
-    scikit-learn's ``array_api_dispatch``, tensors are copied to the host, and outputs are tensors
-    like ``X``.
+    Dask collections with more than a million rows are sampled. With scikit-learn's
+    ``array_api_dispatch``, tensors are copied to the host, and outputs are tensors like ``X``.
 
     References
     ----------
@@ -156,9 +156,9 @@ class EstimatorCalibration(BaseCalibrator):
         n_rows, rows = rows.n_rows, rows.in_memory()
         if rows.n_rows < n_rows and len(np.unique(rows.y)) == 1:
             raise ValueError(
-                "The sample of the rows that the classifier is fitted to must hold at least two "
-                f"classes, got one class only in {rows.n_rows:,} of {n_rows:,} rows. Fit another "
-                "calibrator, or fit to rows in memory with all rows of the rarer classes."
+                "The sample of rows for the classifier must contain at least two classes, got one "
+                f"class only in {rows.n_rows:,} of {n_rows:,} rows. Fit another calibrator, or fit "
+                "to rows in memory with all rows of the rarer classes."
             )
         smoothing = fitted_smoothing(self.smoothing, rows)
         temperature = 1 / fit_inverse_temperature(rows, smoothing).value
@@ -180,17 +180,17 @@ class EstimatorCalibration(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         scaled = mixed_logits(self.temperature_, 0.0, masked_logits(Z))
-        # A graph rounds in another way than NumPy. In float32 features might cross thresholds.
+        # ONNX graphs do not round as NumPy does. In float32 features might cross thresholds.
         exact = scaled if isinstance(Z, np.ndarray) else double(scaled)
         mixed = astype(mix_logits(exact, self.smoothing_), Z.dtype)
         F = _tree_features(_clip_log_probabilities(mixed, self.smoothing_), self.order_)
         xp = namespace(Z)
-        if hasattr(xp, "predict_proba"):  # a graph of ONNX, which the classifier is converted to
+        if hasattr(xp, "predict_proba"):  # an ONNX graph contains the converted classifier
             P = xp.predict_proba(self.estimator_, F)
-        else:  # blocks are divided among threads already
+        else:  # one OpenMP thread, since threads already share the blocks
             P = with_one_openmp_thread(_predict_proba, self.estimator_, F)
-        known = self.order_[self.estimator_.classes_]
-        P = with_unknown_classes(P, known, np.arange(max(Z.shape[1], 2)))
+        classes = self.order_[self.estimator_.classes_]
+        P = with_unknown_classes(P, classes, np.arange(max(Z.shape[1], 2)))
         L = astype(xp.log(at_least(P, smallest_normal(Z))), Z.dtype)
         return in_columns_of(Z, L)
 
@@ -200,9 +200,10 @@ class EstimatorCalibration(BaseCalibrator):
 
 
 def _predict_proba(classifier: Any, F: Floats) -> Floats:
-    """Probabilities by a classifier, and by a forest without the tasks of joblib.
+    """Return the probabilities (m, n_classes) of a classifier for features (m, n_features).
 
-    For one row a task for each tree takes ten times as long as the trees.
+    Forests are evaluated without joblib: for one row, its tasks take ten times as long as the
+    trees.
     """
     if type(classifier).__module__ == "sklearn.ensemble._forest":
         S = F.astype(np.float32)
@@ -213,10 +214,10 @@ def _predict_proba(classifier: Any, F: Floats) -> Floats:
 
 
 def boosted_trees(learning_rate: float, n_iterations: int) -> Any:
-    """Gradient boosting of small trees, strongly regularized."""
+    """Return an unfitted gradient boosting classifier with small, strongly regularized trees."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    # Only the subsample for the bins, with more than 200 000 rows, is random.
+    # The seed only affects the subsample for the bins, with more than 200 000 rows.
     return HistGradientBoostingClassifier(
         learning_rate=learning_rate,
         max_iter=n_iterations,
@@ -230,7 +231,7 @@ def boosted_trees(learning_rate: float, n_iterations: int) -> Any:
 
 
 def _clip_log_probabilities(Z: Floats, smoothing: float) -> Floats:
-    """Return log-probabilities of mixed logits, in double precision.
+    """Return log-probabilities (m, K) of mixed logits in float64.
 
     They are clipped at the smallest value of the mixture, also for masked classes.
     """
@@ -240,10 +241,11 @@ def _clip_log_probabilities(Z: Floats, smoothing: float) -> Floats:
 
 
 def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, Indices]:
-    """Return orders of the classes and of the rows that do not depend on their initial orders.
+    """Return canonical orders of the classes (K,) and the rows (n,), whatever their input order.
 
-    Classes are sorted by mean log-probability, frequency and mean probability, because the first
-    two are often equal if logits are integers. Rows are sorted by a sum of log-probabilities with
+    ``L`` are log-probabilities (n, K), ``y`` columns (n,) and ``w`` weights (n,) or None. Classes
+    are sorted by mean log-probability, frequency and mean probability, because the first two are
+    often equal if logits are integers. Rows are sorted by a sum of log-probabilities with
     irrational factors, which is rarely equal for different rows. Numbers are rounded first.
     """
     L = np.round(L, 9)
@@ -256,7 +258,7 @@ def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, 
 
 
 def _tree_features(L: Floats, order: Indices) -> Floats:
-    """Return features for log-probabilities (n, K), with the classes in an order."""
+    """Return features (n, n_features) for log-probabilities (n, K), with sorted classes."""
     L, xp = L[:, order], namespace(L)
     if len(order) == 2:
         return _rounded(L[:, 1:] - L[:, :1])

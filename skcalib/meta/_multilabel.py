@@ -1,4 +1,4 @@
-"""A calibrator for each of several labels that a row may have at once."""
+"""One calibrator per label, for rows that may have several labels at once."""
 
 from __future__ import annotations
 
@@ -43,14 +43,17 @@ from skcalib.base import accuracy
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._uncalibrated import unless_passthrough
 
-# Whether a row has the label.
+# The row lacks or has the label.
 CLASSES = np.array([0, 1])
 
 
 def fit_label(
     calibrator: Any, number: int, z: Floats, e: Array, w: Floats | None, groups: Array | None
 ) -> tuple[Any, Messages]:
-    """Return the fitted calibrator of a label, and the messages of its warnings."""
+    """Fit a calibrator to one label, and return it with the messages of its warnings.
+
+    ``z`` are log-odds (n,), ``e`` indicators (n,), ``w`` weights and ``groups`` (n,) or None.
+    """
     y = e.astype(np.intp)
     if groups is not None and w is not None:
         groups = groups[w > 0]
@@ -67,7 +70,7 @@ def fit_label(
 
 
 def _shift_to_base_rate(rows: Rows) -> Any:
-    """Return a calibrator that only shifts log-odds, for rows that all have or all lack a label."""
+    """Return a calibrator that only shifts log-odds, for a label that is equal in all rows."""
     sign = 1.0 if rows.n_rows and rows.y[0] else -1.0
     shift = _shift_below(-sign * rows.X[:, 0].astype(np.float64), rows.w)
     fitted = {"coef_": np.ones(1), "intercept_": np.array([-sign * shift]), "n_iter_": 0}
@@ -75,7 +78,10 @@ def _shift_to_base_rate(rows: Rows) -> Any:
 
 
 def _shift_below(z: Floats, w: Floats | None) -> float:
-    """Return the shift that lowers the mean probability to 1 / (2 N + 2), or 0 if it is lower."""
+    """Return the shift that lowers the mean probability to 1 / (2 N + 2), or 0 if it is lower.
+
+    ``z`` are log-odds (n,), ``w`` weights (n,) or None.
+    """
     if not len(z):
         return 0.0
     w = np.ones(len(z)) if w is None else w
@@ -86,15 +92,16 @@ def _shift_below(z: Floats, w: Floats | None) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    # At the lower end even the largest probability is below the rate. The 1 allows for rounding.
+    # The lower end brackets the root, as even the largest probability is below the rate there. The
+    # 1 allows for rounding.
     return float(brentq(excess, min(logit(rate) - z.max(), 0.0) - 1.0, 0.0, xtol=1e-12))
 
 
 def closest_increasing(P: Floats) -> Floats:
-    """Return rows that do not fall, at the smallest squared distance to the rows of P (n, m).
+    """Return the non-decreasing rows (n, m) at the smallest squared distance from rows P (n, m).
 
-    The result is the isotonic regression of each row: the largest, over the start a <= j, of the
-    smallest, over the end b >= j, of the means of the columns a to b.
+    Each row is an isotonic regression. By the max-min formula, column j is the maximum over
+    a <= j of the minimum over b >= j of the mean of columns a to b.
     """
     n, m = P.shape
     sums = np.cumsum(np.column_stack([np.zeros(n), P]), axis=1)
@@ -110,12 +117,16 @@ def closest_increasing(P: Floats) -> Floats:
 def warn_about_labels(
     E: Array, W: Floats | None, messages: dict[int, Messages], names: Array
 ) -> None:
-    """Warn about labels that all rows have or lack, and repeat the warnings of fits."""
-    known = np.ones(E.shape, bool) if W is None else np.broadcast_to(W.T > 0, E.T.shape).T
+    """Warn about labels that all rows have or lack, and repeat the warnings of fits.
+
+    ``E`` are indicators (n, n_labels), ``W`` weights (n,) or (n, n_labels) or None, and ``names``
+    labels (n_labels,).
+    """
+    counts = np.ones(E.shape, bool) if W is None else np.broadcast_to(W.T > 0, E.T.shape).T
     for value, what in ((False, "has"), (True, "lacks")):
-        none = ~(known & (value != E)).any(axis=0)
+        none = ~(counts & (value != E)).any(axis=0)
         if value:
-            none &= known.any(axis=0)
+            none &= counts.any(axis=0)
         if none.any():
             warn(
                 f"No row {what} label {shown(names[none])}: its log-odds are only shifted, "
@@ -125,7 +136,7 @@ def warn_about_labels(
 
 
 def warn_of_increasing_labels(E: Array) -> None:
-    """Warn if each row with a label has all later labels (n, n_labels), as events by horizons."""
+    """Warn if indicators (n, n_labels) never fall within a row, as for increasing horizons."""
     steps = np.diff(E.astype(np.int8), axis=1)
     if (steps >= 0).all() and (steps > 0).any(axis=0).all():
         warn(
@@ -138,10 +149,10 @@ def warn_of_increasing_labels(E: Array) -> None:
 class MultiLabelCalibrator(
     Versioned, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 ):
-    r"""A calibrator for each label, where rows may have several labels at once, or none.
+    r"""One calibrator per label, for rows with several labels at once, or none.
 
-    For each label j a calibrator of two classes, :math:`f_j`, is fitted to the log-odds
-    :math:`z_{ij}` of that label and to whether the rows have it,
+    For each label j a calibrator for two classes, :math:`f_j`, is fitted to the log-odds
+    :math:`z_{ij}` and the indicators :math:`y_{ij}` of the label,
 
     .. math:: \hat p(y_{ij} = 1 \mid z_i) = \sigma(f_j(z_{ij})) .
 
@@ -150,12 +161,12 @@ class MultiLabelCalibrator(
     Parameters
     ----------
     calibrator : calibrator, default=None
-        A calibrator of two classes. A clone is fitted for each label. None means
+        A calibrator for two classes. A clone is fitted for each label. None means
         :class:`PlattScaling`, and "passthrough" means :class:`Uncalibrated`.
     increasing : bool, default=False
-        Whether probabilities increase from column to column, as risks by one, two and five years.
-        The probabilities of a row that fall are then replaced by the closest ones that do not
-        fall, by isotonic regression.
+        Whether probabilities increase from column to column, such as risks by one, two and five
+        years. If they fall in a row, isotonic regression replaces them by the closest
+        probabilities that do not fall.
     n_jobs : int, default=None
         Number of labels that are fitted in parallel.
 
@@ -164,8 +175,8 @@ class MultiLabelCalibrator(
     calibrators_ : list of calibrators
         The fitted calibrator of each label.
     classes_ : ndarray of shape (n_labels,)
-        Numbers of the labels, 0 to ``n_labels - 1``, as for other classifiers of scikit-learn that
-        take several labels.
+        Numbers of the labels, 0 to ``n_labels - 1``, as for other multilabel classifiers in
+        scikit-learn.
     n_features_in_ : int
         Number of columns of ``X`` seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_labels,)
@@ -174,24 +185,24 @@ class MultiLabelCalibrator(
     Warns
     -----
     UserWarning
-        If the calibration rows all have a label, or none of them has it; if the fit of a label
-        warns, with the labels concerned; if ``X`` probably holds probabilities; and if each row
-        with a label has all later labels, unless ``increasing=True``.
+        If a label is equal in all calibration rows, if the fit for a label warns, or if ``X``
+        probably contains probabilities. Also if each row with a label has all later labels, unless
+        ``increasing=True``.
 
     See Also
     --------
-    CalibratedClassifier : Takes several labels, too, and fits across folds.
-    LogitTransformer : Log-odds of classifiers of several labels.
+    CalibratedClassifier : Accepts several labels as well, and fits across folds.
+    LogitTransformer : Log-odds from classifiers with several labels.
 
     Notes
     -----
     If no row has a label, the rows only show that the label is rare. Its log-odds are shifted so
     that the mean probability is :math:`1 / (2 N + 2)` for N rows [2]_, unless the mean is already
-    lower. If all rows have the label, the shift is the opposite one. The calibrator of the label is
-    then a :class:`PlattScaling` with a slope of 1.
+    lower. If all rows have the label, the shift is upwards. In both cases the calibrator is a
+    :class:`PlattScaling` with a slope of 1.
 
     The default has two parameters per label. :class:`AutoCalibrator` was no better in simulations,
-    and took a hundred times as long.
+    and a hundred times slower.
 
     Each label is calibrated separately. Dependence between labels is neither needed nor modelled.
 
@@ -250,8 +261,8 @@ class MultiLabelCalibrator(
         y : {array-like, sparse matrix} of shape (n_samples, n_labels)
             Indicator matrix: 1 where the row has the label, else 0.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_labels), optional
-            A weight of 2 is the row twice, a weight of 0 the row absent. An array with a column
-            for each label has a weight for each entry of ``y``; pass 0 for unknown entries.
+            A weight of 2 equals the row twice, a weight of 0 equals the row left out. An array with
+            one column per label weights every entry of ``y``; pass 0 for unknown entries.
         groups : array-like of shape (n_samples,), optional
             Groups of rows, for a calibrator with folds. Other calibrators ignore groups.
 
@@ -263,10 +274,10 @@ class MultiLabelCalibrator(
         Raises
         ------
         ValueError
-            If ``y`` is not an indicator matrix of the shape of ``X``, if ``X`` and ``y`` have the
-            same column names in different orders, if ``X`` holds values that are not finite, if
-            weights are negative or all zero, or if ``calibrator`` is not a calibrator, or takes no
-            weights although weights are passed. The calibrator is then unchanged.
+            If ``y`` is not an indicator matrix with the shape of ``X``, or both have the same
+            column names in different orders. If ``X`` is not finite, or weights are negative or all
+            zero. If ``calibrator`` is not a calibrator, or accepts no weights although weights are
+            passed. The calibrator is then unchanged.
         """
         calibrator = PlattScaling() if self.calibrator is None else self.calibrator
         calibrator = unless_passthrough(calibrator)
@@ -281,12 +292,12 @@ class MultiLabelCalibrator(
         check_labels_of_columns(X, y)
         if Z.shape != E.shape:
             raise ValueError(
-                "X must have one column of log-odds for each label, a column of y, got "
-                f"{Z.shape[1]} columns and {E.shape[1]} labels."
+                "X must have one column of log-odds for each column of y, got "
+                f"{Z.shape[1]} columns and {E.shape[1]} labels. Pass the same labels in X and y."
             )
         check_calibrator(calibrator, W)
         codes = None if groups is None else check_groups(Z, groups)
-        # Columns of the logits, the indicators and the weights, which all labels may share.
+        # Copy columns to contiguous memory. Weights of rows are shared by all labels.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
         jobs = (
@@ -303,7 +314,7 @@ class MultiLabelCalibrator(
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Calibrated log-odds.
+        """Return the calibrated log-odds.
 
         Parameters
         ----------
@@ -319,7 +330,7 @@ class MultiLabelCalibrator(
         return self._outputs(X, np.subtract)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Calibrated probability of each label.
+        """Return the calibrated probability of each label.
 
         Parameters
         ----------
@@ -334,7 +345,7 @@ class MultiLabelCalibrator(
         return self._outputs(X, lambda has, lacks: np.exp(has))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of the calibrated probability of each label.
+        """Return the logarithm of the calibrated probability of each label.
 
         Parameters
         ----------
@@ -349,7 +360,7 @@ class MultiLabelCalibrator(
         return self._outputs(X, lambda has, lacks: has)
 
     def predict(self, X: ArrayLike) -> Array:
-        """Indicators of the labels with a probability above 0.5.
+        """Return indicators of the labels with a probability above 0.5.
 
         Parameters
         ----------
@@ -365,7 +376,7 @@ class MultiLabelCalibrator(
         return as_kind_of((P > 0.5).astype(np.intp), X)
 
     def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Subset accuracy: a row counts if all of its labels are right.
+        """Return the subset accuracy: a row counts if all its labels are right.
 
         Parameters
         ----------
@@ -379,15 +390,18 @@ class MultiLabelCalibrator(
         Returns
         -------
         float
-            Weighted share of the rows without a wrong label.
+            Weighted share of rows without a wrong label.
         """
         return accuracy(as_indicator(y), self.predict(X), sample_weight)
 
     def _outputs(self, X: Any, output: Callable[[Floats, Floats], Floats]) -> Array:
-        """Return a function of the log-probabilities that rows have and lack each label."""
+        """Apply ``output`` to the log-probabilities (n, n_labels) that rows have and lack labels.
+
+        ``X`` are log-odds (n, n_labels).
+        """
         check_fitted(self)
         Z = _checked_log_odds(X, type(self).__name__, predicts=True)
-        # Only looks at the number and the names of the columns.
+        # Check only the number and the names of the columns.
         validate_data(self, X if hasattr(X, "columns") else Z, reset=False, skip_check_array=True)
         if not len(Z):
             return as_kind_of(Z, X)
@@ -412,7 +426,7 @@ class MultiLabelCalibrator(
 
 
 def _checked_log_odds(X: Any, name: str, *, predicts: bool = False) -> Floats:
-    """Log-odds (n, n_labels) as an array of NumPy, all finite; of no rows for predictions."""
+    """Return finite log-odds (n, n_labels) as a NumPy array; predictions may have no rows."""
     check_in_memory([X])
     remedy = (
         "np.stack([np.log(p[:, 1]) - np.log(p[:, 0]) for p in X], axis=1), or the output of a "
@@ -428,7 +442,7 @@ def _checked_log_odds(X: Any, name: str, *, predicts: bool = False) -> Floats:
 
 
 def _checked_weights(sample_weight: Any, shape: tuple[int, int]) -> Floats | None:
-    """Weights of rows (n,) or of entries (n, n_labels)."""
+    """Return the checked weights of rows (n,), or of entries (n, n_labels)."""
     if sample_weight is None:
         return None
     weights = as_numpy(sample_weight, "sample_weight")

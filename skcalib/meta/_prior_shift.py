@@ -1,4 +1,4 @@
-"""Calibrated logits moved to other class priors, known or estimated from unlabelled logits."""
+"""Move calibrated logits to other class priors, passed or estimated from unlabelled logits."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.meta._label_shift import Estimate, most_likely_priors
 
-# Lower bounds of the calibration priors, and of priors in ratios, so that logarithms are finite.
-LEAST_PRIOR, LEAST_RATIO = 1e-100, float(np.finfo(np.float64).tiny)
+# Lower bounds for calibration priors, and for priors in ratios, so that logarithms are finite.
+MIN_PRIOR, MIN_RATIO = 1e-100, float(np.finfo(np.float64).tiny)
 
-# Fewer unlabelled rows per class give a warning.
+# adapt warns if there are fewer unlabelled rows per class.
 ROWS_PER_CLASS = 10
 
 # Attributes that adapt adds.
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
 
 
-def _of_rates(compute: Callable[[Any], Any]) -> Any:
-    """Return an attribute of a shift between rates, which needs no fit."""
+def _rate_attribute(compute: Callable[[Any], Any]) -> Any:
+    """Return a fitted attribute that rates determine, so that it needs no fit."""
 
     def computed(shift: Any) -> Any:
         if vars(shift).get("before") is None:
@@ -45,33 +45,31 @@ def _of_rates(compute: Callable[[Any], Any]) -> Any:
 
 
 class PriorShift(BaseCalibrator):
-    r"""Calibrated logits for other class priors, known or estimated from unlabelled rows.
+    r"""Shift of calibrated logits to other class priors, passed or estimated without labels.
 
     A calibrator is right for the class priors of its calibration rows, :math:`\pi`. If classes
-    occur with other frequencies :math:`\pi'`, and each class looks as before (*label shift*), the
-    probabilities are
+    occur with other frequencies :math:`\pi'`, and each class looks as before (*label shift*),
+    Bayes' rule yields the probabilities
 
-    .. math:: p'(y = k \mid z) \propto p(y = k \mid z)\, \frac{\pi'_k}{\pi_k} ,
+    .. math:: p'(y = k \mid z) \propto p(y = k \mid z)\, \frac{\pi'_k}{\pi_k} .
 
-    by Bayes' rule: the logarithm of the ratio is added to the logit of each class. Put it behind
-    a calibrator, as in ``make_pipeline(VectorScaling(), PriorShift())``. It does not calibrate by
-    itself.
+    So the logarithm of the ratio is added to the logit of each class. Put it behind a calibrator,
+    as in ``make_pipeline(VectorScaling(), PriorShift())``. It does not calibrate by itself.
 
     Pass the rates of each class before and after, or the new priors. Or let :meth:`adapt` estimate
-    the new priors from logits of the new population, without labels. Without any of these, logits
-    do not change.
+    the new priors from unlabelled logits of the new population. Otherwise logits do not change.
 
     Parameters
     ----------
     before : array-like of shape (n_classes,), Series or dict, default=None
-        Positive rate of each class in the rows that the logits are right for: shares of the rows
-        that were kept for training, weights of classes, frequencies or numbers of rows. Only ratios
-        between classes matter. ``before=[0.1, 1]`` corrects for training with one in ten negatives,
-        and ``before=[1, w]`` for ``scale_pos_weight=w`` of a boosted classifier. With rates no
-        ``fit`` is needed, and ``fit`` takes only the classes from ``y``. A list or an array is in
-        the order of the columns; a Series or a dict names the classes.
+        Positive rate of each class in the rows that the logits are right for: sampling fractions,
+        class weights, frequencies or numbers of rows. Only ratios between classes matter.
+        ``before=[0.1, 1]`` corrects for training with one in ten negatives, and ``before=[1, w]``
+        for ``scale_pos_weight=w`` in a boosted classifier. With rates no ``fit`` is needed, and
+        ``fit`` reads only the classes in ``y``. A list or an array is in the order of the columns;
+        a Series or a dict names the classes.
     after : array-like of shape (n_classes,), Series or dict, default=None
-        Rate of each class in the new rows, some perhaps 0. By default 1 for each class.
+        Non-negative rate of each class in the new rows. By default 1 for each class.
     priors : array-like of shape (n_classes,), Series or dict, default=None
         New class priors, in the order of ``classes_`` or by name. A class with a prior of 0 has
         probability 0, up to rounding: its logit falls by about 700. None means the priors of the
@@ -84,23 +82,23 @@ class PriorShift(BaseCalibrator):
     Attributes
     ----------
     log_ratios_ : ndarray of shape (n_classes,)
-        Additions to the logits: :math:`\log(\pi'_k / \pi_k)`, or the logarithms of the ratios of
-        ``after`` and ``before``, both divided by their sums. A prior of 0 is replaced by the
-        smallest normal number.
+        Additions to the logits: :math:`\log(\pi'_k / \pi_k)`. With rates, the priors are ``after``
+        and ``before``, both divided by their sums. The smallest normal number replaces a prior of
+        0.
     priors_ : ndarray of shape (n_classes,)
-        Class priors :math:`\pi'` of the transformed logits; not with ``before``.
+        Class priors :math:`\pi'` after the shift; not with ``before``.
     calibration_priors_ : ndarray of shape (n_classes,)
         Class priors :math:`\pi`: the mean probabilities of the calibration rows; not with
         ``before``.
     label_weights_ : ndarray of shape (n_classes,)
-        Weight of the calibration rows of each class; not with ``before``.
+        Weight of the calibration rows per class; not with ``before``.
     standard_errors_ : ndarray of shape (n_classes,)
         Standard errors of ``priors_``, after :meth:`adapt`.
     n_iter_ : int
         Number of passes over the unlabelled rows, after :meth:`adapt`.
     log_likelihood_ratio_ : float
-        Log-likelihood of the unlabelled rows with the estimated priors minus the log-likelihood
-        with the calibration priors, after :meth:`adapt`.
+        Log-likelihood with the estimated priors minus the log-likelihood with the calibration
+        priors, for the unlabelled rows, after :meth:`adapt`.
     classes_ : ndarray of shape (n_classes,)
         Labels in the order of the columns.
     n_features_in_ : int
@@ -117,16 +115,16 @@ class PriorShift(BaseCalibrator):
 
     See Also
     --------
-    VectorScaling : An offset for each class, from labelled rows of the new population.
+    VectorScaling : Offsets from labelled rows in the new population.
 
     Notes
     -----
     Calibration priors are mean probabilities, not frequencies of labels [2]_. :meth:`adapt`
     maximizes the log-likelihood of the unlabelled rows,
     :math:`\sum_i w_i \log \sum_k \pi'_k\, p_{ik} / \pi_k`, which is concave; EM [1]_ converges to
-    the same maximum. One pseudo-row, divided among the classes like the calibration priors, keeps
-    every prior above 0. Standard errors come from the observed information and the number of
-    calibration rows; they ignore errors of the calibration. Weights count rows.
+    the same maximum. One pseudo-row, which the calibration priors divide among the classes, makes
+    every prior positive. Standard errors come from the observed information and the number of
+    calibration rows; they ignore calibration errors. Weights count rows.
 
     :meth:`adapt` does not test for label shift. If the new rows differ in more than their class
     priors, the estimates are wrong.
@@ -163,9 +161,9 @@ class PriorShift(BaseCalibrator):
 
     _on_device = True
 
-    classes_: Any = _of_rates(lambda shift: shift._labels_of_rates())  # noqa: SLF001
-    n_features_in_: Any = _of_rates(lambda shift: len(shift.classes_))
-    log_ratios_: Any = _of_rates(
+    classes_: Any = _rate_attribute(lambda shift: shift._labels_of_rates())  # noqa: SLF001
+    n_features_in_: Any = _rate_attribute(lambda shift: len(shift.classes_))
+    log_ratios_: Any = _rate_attribute(
         lambda shift: shift._ratios_of_rates(shift.classes_)  # noqa: SLF001
     )
     priors_: Floats
@@ -194,7 +192,7 @@ class PriorShift(BaseCalibrator):
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda Z, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(lambda Z, y, w: weighted_sum(softmax(Z).astype(np.float64), w))
-        before = np.maximum(sums / rows.weight, LEAST_PRIOR)
+        before = np.maximum(sums / rows.weight, MIN_PRIOR)
         priors = before if self.priors is None else self._checked_priors(rows.classes, labels)
         return {
             "calibration_priors_": before,
@@ -206,7 +204,7 @@ class PriorShift(BaseCalibrator):
         return _check_priors(in_class_order(self.priors, classes, "priors"), labels > 0)
 
     def _ratios_of_rates(self, classes: Array) -> Floats:
-        """Return the additions to the logits by the rates before and after."""
+        """Return the additions (n_classes,) to the logits for the rates before and after."""
         if self.before is None:
             raise ValueError(
                 "after needs before, the rates in the rows that the logits are right for, got "
@@ -225,9 +223,9 @@ class PriorShift(BaseCalibrator):
         return _log_ratios(old / old.sum(), new / new.sum())
 
     def _labels_of_rates(self) -> Array:
-        """Return the classes of a shift between rates that is not fitted."""
+        """Return the classes without a fit, from ``classes`` or the number of rates."""
         rates: Any = self.before
-        # Other values than lists, such as 0.1, are refused later.
+        # Values that are not lists, such as 0.1, are refused later.
         n_classes = max(len(rates), 2) if hasattr(rates, "__len__") else 2
         present = np.arange(n_classes) if self.classes is None else exact(self.classes, "classes")
         return resolve_classes(present, n_classes, self.classes)
@@ -290,12 +288,12 @@ class PriorShift(BaseCalibrator):
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Calibrated logits, as in :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice, a weight of 0 the row absent.
+            A weight of 2 equals the row twice, a weight of 0 equals the row left out.
 
         Returns
         -------
         self : object
-            The transformer, with new ``priors_``, which replace the priors that were passed.
+            The transformer. Its new ``priors_`` replace the priors that were passed.
 
         Raises
         ------
@@ -326,7 +324,10 @@ class PriorShift(BaseCalibrator):
 
 
 def _checked_rates(name: str, rates: Any, classes: Array, *, above: bool) -> Floats:
-    """Return rates in the order of the classes; with ``above`` all of them must be positive."""
+    """Return rates (n_classes,) in the order of the classes, or raise a ValueError.
+
+    With ``above`` all rates must be positive.
+    """
     values = np.asarray(in_class_order(rates, classes, name))
     fits = values.ndim == 1 and len(values) > 1 and values.dtype.kind in "iuf"
     fits = fits and bool((np.isfinite(values) & (values >= 0)).all() and values.any())
@@ -354,7 +355,7 @@ def _check_priors(priors: Any, present: Bools) -> Floats:
         raise ValueError(
             f"priors must be a list of {len(present)} numbers, one for each of the classes in "
             f"their order, or a Series or a dict by name, got {type(priors).__name__} of shape "
-            f"{values.shape}."
+            f"{values.shape}. Pass one prior for each class."
         )
     if not are_probabilities(values[None].astype(np.float64)):
         raise ValueError(
@@ -364,37 +365,37 @@ def _check_priors(priors: Any, present: Bools) -> Floats:
     absent = np.flatnonzero((values > 0) & ~present)
     if len(absent):
         raise ValueError(
-            "priors must be 0 for classes without rows in y, whose predictions are unknown, got "
-            f"positive ones in places [{shown(absent)}]. Set them to 0, or calibrate with rows of "
-            "these classes."
+            "priors must be 0 for classes without rows in y, whose logits are not calibrated, "
+            f"got positive priors at positions [{shown(absent)}]. Set them to 0, or calibrate with "
+            "rows of these classes."
         )
     normalized: Floats = values / values.sum(dtype=np.float64)
     return normalized
 
 
 def _log_ratios(before: Floats, priors: Floats) -> Floats:
-    """Return the additions to the logits, finite for priors of 0."""
-    return np.log(np.maximum(priors, LEAST_RATIO)) - np.log(before)
+    """Return the additions (n_classes,) to the logits, finite for priors of 0."""
+    return np.log(np.maximum(priors, MIN_RATIO)) - np.log(before)
 
 
 def _moved(before: Floats, priors: Floats) -> dict[str, Floats]:
-    """Return fitted attributes of new priors, with their additions to the logits."""
+    """Return the fitted attributes for new priors (n_classes,)."""
     return {"priors_": priors.copy(), "log_ratios_": _log_ratios(before, priors)}
 
 
 def _warn_about_estimate(estimate: Estimate, weight: float, n_classes: int) -> None:
     """Warn if the estimated priors are uncertain."""
-    least = ROWS_PER_CLASS * n_classes
-    if weight < least:
+    needed = ROWS_PER_CLASS * n_classes
+    if weight < needed:
         message = (
             f"The priors of {n_classes} classes are estimated from {weight:g} unlabelled rows, "
             f"with standard errors up to {estimate.standard_errors.max():.2g}. Pass at least "
-            f"{least} rows, or give the priors."
+            f"{needed} rows, or pass the priors."
         )
         warn(FewRowsWarning(message, weight, n_classes))
     if not estimate.converged:
         warn(
             f"The class priors did not converge in {estimate.n_passes} passes over the rows. Check "
-            "the logits for very large values, or give the priors.",
+            "the logits for very large values, or pass the priors.",
             NotConvergedWarning,
         )

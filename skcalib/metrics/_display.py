@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._input.parameters import check_option
 from skcalib._output import drawing
 from skcalib._output.drawing import MARKERS, ScoreMethod
 from skcalib._rows import ArrayLike, Floats
 
 from ._input import Kind
-from ._proper_scores import Score, ScoreDecomposition, score_decomposition
+from ._proper_scores import Score, ScoreDecomposition, score_decomposition, score_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +105,7 @@ class ScoreDecompositionDisplay(drawing.Display):
     ) -> None:
         _check_names("decompositions", decompositions)
         if score is not None:
-            check_option("score", score, Score)
+            score = score_name(score)
         self.decompositions = {str(name): _mean(d) for name, d in decompositions.items()}
         self.uncertainty = _common_uncertainty(self.decompositions)
         self.score = score

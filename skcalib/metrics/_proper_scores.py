@@ -24,6 +24,13 @@ from ._input import OF_EACH, Kind, columns_of
 Score = Literal["log_loss", "brier_score", "ranked_probability_score"]
 
 
+def score_name(score: Any) -> Any:
+    """Return the name of a score without "neg_", or raise a ValueError for other names."""
+    plain = score.removeprefix("neg_") if isinstance(score, str) else score
+    check_option("score", plain, Score)
+    return plain
+
+
 def bounded(p: Floats) -> Floats:
     """Probabilities in double precision, clipped to [eps, 1 - eps] so that logs are finite.
 
@@ -129,9 +136,9 @@ def score_decomposition(
     y_true, y_proba
         As for :func:`reliability_curve`.
     score : {"log_loss", "brier_score", "ranked_probability_score"}, default="log_loss"
-        The proper scoring rule. The Brier score is the mean of :math:`(p - y)^2`. As in
-        scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss. The
-        components of :func:`ranked_probability_score`, for ordered classes, are sums of the
+        The proper scoring rule, with or without "neg_". The Brier score is the mean of :math:`(p -
+        y)^2`. As in scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.
+        The components of :func:`ranked_probability_score`, for ordered classes, are sums of the
         components of Brier scores of cumulative events.
     kind, sample_weight, labels, pos_label, order
         As for :func:`reliability_curve`. The score is the score of the probability of the event:
@@ -163,7 +170,7 @@ def score_decomposition(
     >>> round(parts.score, 3), round(parts.miscalibration, 3)
     (0.166, 0.066)
     """
-    check_option("score", score, Score)
+    score = score_name(score)
     if score == "ranked_probability_score":
         if kind not in ("auto", "cumulative"):
             raise ValueError(

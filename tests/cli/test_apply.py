@@ -72,7 +72,7 @@ def test_skops_files_are_applied(calibrator, run, folder):
 def test_foreign_types_in_skops_files_are_refused(folder, refusal):
     skops = pytest.importorskip("skops.io")
     skops.dump({"a": shlex.split}, "c.skops")
-    assert "it holds types that are not of skcalib" in refusal("--apply c.skops --logits z.npy")
+    assert "only types of skcalib" in refusal("--apply c.skops --logits z.npy")
 
 
 def test_probabilities_and_log_odds(folder, run):

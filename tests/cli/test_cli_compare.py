@@ -117,7 +117,7 @@ def test_classes_in_the_order_of_the_columns(folder, run):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask by pandas
 def test_rows_of_large_parquet_files_are_stated(folder, run, monkeypatch):
     pytest.importorskip("dask.dataframe")
-    monkeypatch.setattr("skcalib._cli.reading.MOST_FILE_ROWS", 150)
+    monkeypatch.setattr("skcalib._cli.reading.MAX_FILE_ROWS", 150)
     (folder / "parts").mkdir()
     table = frame(*make_logits(400, 3, random_state=0))
     for k in range(2):
@@ -142,7 +142,7 @@ BAD_OPTIONS = {
     "--apply c.json": "--apply goes with --logits and --output, got no --logits",
     "--apply c.json --logits z.npy --labels y.npy": "got --labels",
     "--output a.gif": "--output must end in .png, .pdf, .svg, got a.gif",
-    "--output missing/a.png": "must lie in a directory that exists, got missing/a.png",
+    "--output missing/a.png": "existing directory, got missing/a.png",
     "--report a.pdf": "--report must end in .html, .htm, got a.pdf",
     "--save a.pkl": "--save must end in .json, .skops, .joblib, .onnx, got a.pkl",
     "--logits z.npy --labels y.npy --probabilities": "z.npy must hold probabilities, got numbers",
@@ -167,7 +167,7 @@ def test_output_must_not_replace_an_input_file(folder, refusal):
     page = folder / "z.html"
     page.symlink_to(folder / "z.npy")
     message = refusal("--logits z.npy --labels y.npy --report z.html")
-    assert "--report must be another file than the files to read, got z.html" in message
+    assert "--report must not be a file to read, got z.html" in message
 
 
 def test_a_column_without_rows_of_its_label_is_refused(folder, refusal):
@@ -202,7 +202,7 @@ def test_faults_are_one_line_and_a_status(folder, monkeypatch, capsys, fault, st
 def test_trees_are_saved_by_skops_because_json_cannot_hold_them(folder, trees):
     pytest.importorskip("skops")
     calibrator = EstimatorCalibration(trees()).fit(np.load("z.npy"), np.load("y.npy"))
-    with pytest.warns(UserWarning, match="json cannot hold this calibrator, .* saved as c.skops"):
+    with pytest.warns(UserWarning, match="json cannot store this calibrator, .* saved as c.skops"):
         assert jobs._save(calibrator, Path("c.json")) == Path("c.skops")
     assert not Path("c.json").exists()
     assert main(["--apply", "c.skops", "--logits", "z.npy", "--output", "p.npy"]) == 0
@@ -243,4 +243,4 @@ def test_a_fault_of_the_program_is_not_hidden(folder, monkeypatch):
 def test_pickles_are_not_applied(folder, refusal):
     (folder / "c.joblib").write_bytes(pickle.dumps(print))
     message = refusal("--apply c.joblib --logits z.npy")
-    assert "--apply takes .json and .skops, because other formats execute code" in message
+    assert "--apply reads .json and .skops, because other formats execute code" in message

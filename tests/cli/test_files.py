@@ -179,7 +179,7 @@ def test_several_parquet_files_are_read_by_dask(parts, path):
 
 @dask_warns
 def test_a_sample_of_many_rows_is_stated(parts, monkeypatch):
-    monkeypatch.setattr("skcalib._cli.reading.MOST_FILE_ROWS", 30)
+    monkeypatch.setattr("skcalib._cli.reading.MAX_FILE_ROWS", 30)
     rows = read_rows("parts", None, FileColumns("label", NAMES.tolist()))
     assert 20 <= len(rows.X) <= 40
     assert rows.note == f"{len(rows.X)} of 60 rows of parts, drawn at random"

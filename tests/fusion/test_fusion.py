@@ -405,6 +405,28 @@ def test_masked_classes_stay_impossible(n_classes):
         FusionCalibrator(2).fit(X, y)
 
 
+def test_masks_must_leave_a_class():
+    X, y = make_scores(100, 2, 2)
+    fusion = FusionCalibrator(2).fit(X, y)
+    X[3, [0, 3]] = -np.inf
+    with pytest.raises(ValueError, match="1 of 100 rows"):
+        fusion.predict(X)
+
+
+def test_other_columns_at_predict_have_a_remedy():
+    X, y = make_scores(100, 2, 2)
+    with pytest.raises(ValueError, match="NaN for missing scores"):
+        FusionCalibrator(2).fit(X, y).predict(X[:, :2])
+
+
+def test_all_rows_to_predict_may_lack_scores():
+    X, y = make_scores(100, 2, 2)
+    fusion = FusionCalibrator(2).fit(X, y)
+    with pytest.warns(UserWarning, match="3 of 3 rows"):
+        P = fusion.predict_proba(np.full((3, 4), np.nan))
+    np.testing.assert_allclose(P, np.tile(fusion.base_rates_, (3, 1)), rtol=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_classes_without_rows_and_names_of_classes():
     X, y = make_scores(300, 2, 4)
@@ -475,6 +497,13 @@ def test_one_test_set_is_an_error():
     X, y = make_scores(100, 2, 2)
     with pytest.raises(ValueError, match="two test sets"):
         FusionCalibrator(2, cv=[(np.arange(50), np.arange(50, 100))]).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:The training rows")
+def test_groups_of_one_class_are_an_error():
+    X, y = make_scores(100, 2, 2)
+    with pytest.raises(ValueError, match="groups"):
+        FusionCalibrator(2).fit(X, y, groups=y)
 
 
 def test_overlapping_test_sets_count_once():

@@ -219,7 +219,7 @@ BAD = {
     "signs": (Z, 2 * Y - 1, None, "zeros and ones only, got -1"),
     "sparse counts": (Z, sp.csr_array(2 * Y), None, "zeros and ones only, got 2"),
     "unknown": (Z, NAN, None, r"got nan\. .* weight of 0, as in ~np.isnan\(y\)"),
-    "width": (Z, Y[:, :3], None, "for each label, a column of y, got 4 columns and 3 labels"),
+    "width": (Z, Y[:, :3], None, "got 4 columns and 3 labels"),
     "length": (Z, Y[:9], None, "inconsistent numbers of samples"),
     "three dimensions": (THREE_D, Y, None, r"got shape \(4, 200, 2\).*MultiOutputClassifier"),
     "list": ([THREE_D[0], THREE_D[1][:, :1]], Y, None, "a list of arrays.*LogitTransformer"),

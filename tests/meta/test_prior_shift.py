@@ -312,7 +312,7 @@ def test_bad_priors_are_refused(case, rows, shift):
 def test_classes_without_rows_have_no_prior(rows):
     Z, y, Z_new, _ = rows
     some = y < 2
-    with pytest.raises(ValueError, match=r"0 for classes without rows .* in places \[2\]. Set"):
+    with pytest.raises(ValueError, match=r"0 for classes without rows"):
         PriorShift(priors=AFTER, classes=range(3)).fit(Z[some], y[some])
     shift = PriorShift(priors=[0.5, 0.5, 0], classes=range(3)).fit(Z[some], y[some])
     shift.adapt(Z_new)

@@ -10,6 +10,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import TemperatureSweepDisplay, VectorScaling, calibration_report, compare_calibrators
 from skcalib.datasets import make_logits
+from skcalib.metrics import ScoreDecompositionDisplay, score_decomposition
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
 SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
@@ -99,3 +100,17 @@ def test_curve_of_the_sweep_is_scikit_learns_log_loss_at_every_temperature():
     )
     expected = [log_loss(y, softmax(Z / t, axis=1), sample_weight=w) for t in (0.5, 1, 4)]
     assert_allclose(sweep.log_loss, expected, rtol=1e-9)
+
+
+def test_scores_have_names_with_neg():
+    p, y = np.array([0.2, 0.4, 0.7]), [0, 1, 1]
+    for name in ("log_loss", "brier_score", "ranked_probability_score"):
+        assert score_decomposition(y, p, score=f"neg_{name}") == score_decomposition(
+            y, p, score=name
+        )
+        kind = "cumulative" if name.startswith("ranked") else "binary"
+        display = ScoreDecompositionDisplay.from_predictions(y, p, score=f"neg_{name}", kind=kind)
+        assert display.score == name
+        plt.close("all")
+    with pytest.raises(ValueError, match="score must be one of"):
+        score_decomposition(y, p, score="neg_brier")

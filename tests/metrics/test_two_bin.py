@@ -121,6 +121,7 @@ def test_interval_and_test_agree_and_contain_the_estimate(kind, size, rng):
         assert other.high < 2 * found.high
 
 
+@pytest.mark.slow
 def test_interval_covers_the_error_without_noise(rng):
     """The error of all rows has the noise of the labels, and the interval has not."""
     p = rng.uniform(size=400_000)

@@ -1,0 +1,70 @@
+"""Laws of weights: whole numbers count as copies, zeros as absent rows, in any kind of array."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from public import LABELS, LOGITS, PROBABILITIES, N, calls
+from test_kinds_of_arrays import numbers_in
+
+WEIGHTS = np.random.default_rng(0).integers(1, 4, N).astype(float)
+KINDS = {
+    "integers": lambda w: w.astype(np.uint8),
+    "float32": lambda w: w.astype(np.float32),
+    "Series of another index": lambda w: pd.Series(w, index=np.arange(N)[::-1]),
+    "nullable": lambda w: pd.Series(w.astype(int), dtype="Int64"),
+    "list": lambda w: w.tolist(),
+}
+ROWS = {
+    "y_true": LABELS,
+    "y_proba": PROBABILITIES,
+    "other_proba": PROBABILITIES[:, ::-1],
+    "X": LOGITS,
+    "y": LABELS,
+    "features": np.linspace(-1, 1, N)[:, None],
+}
+# Folds, and reports, are not functions of the rows alone.
+OTHER = {
+    "CalibratedClassifier.fit": "folds of all rows",
+    "ConditionalCalibrator.fit_transform": "has the rows",
+    "ConditionalCalibrator.score": "features only if there were some in fit",
+    "judge.calibrated_mean": "weights of all rows as well",
+    "judge.calibrated_mean_difference": "weights of all rows as well",
+    "MultiLabelCalibrator.fit": "several labels",
+    "MultiLabelCalibrator.score": "several labels",
+    "comparison.compare_calibrators": "has times",
+    "report.calibration_report": "has the rows",
+    "clinical.optimism_corrected": "draws rows",
+}
+
+WEIGHTED = calls("sample_weight", skip=OTHER)
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def values(call, rows, w):
+    given = {name: a[rows] for name, a in ROWS.items() if name in call.parameters}
+    return numbers_in(call(sample_weight=w, **given))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", WEIGHTED)
+def test_weights_of_any_kind(call):
+    rows = np.arange(N)
+    wanted = values(call, rows, WEIGHTS)
+    for kind, convert in KINDS.items():
+        found = values(call, rows, convert(WEIGHTS))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7, err_msg=kind)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", WEIGHTED)
+def test_a_weight_of_zero_is_the_row_absent(call):
+    w = WEIGHTS.copy()
+    w[::5] = 0
+    found, wanted = values(call, np.arange(N), w), values(call, w > 0, w[w > 0])
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
