@@ -10,7 +10,7 @@ SUBJECTS = ["clinical", "conditional", "datasets", "decision", "experimental", "
 MODULES = ["skcalib", *(f"skcalib.{name}" for name in (*SUBJECTS, "metrics", "monitor"))]
 # Results of functions in the top level.
 RESULTS = {
-    "skcalib.report": ["CalibrationReport"],
+    "skcalib.report": ["CalibrationReport", "ValidationReport"],
     "skcalib.comparison": ["CalibratorComparison"],
 }
 # Optional: extended summaries, examples and references to other names; first lines without a verb;

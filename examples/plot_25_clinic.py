@@ -98,4 +98,16 @@ calibration_difference(
     measure=partial(net_benefit, threshold=0.3), random_state=0,
 )  # fmt: skip
 
+# %%
+# One call makes the report of a validation: these figures with intervals, a calibration curve and a
+# decision curve with bands, as a page by ``report.to_html("report.html")``.
+
+import textwrap
+
+from skcalib import validation_report
+
+report = validation_report(y, risks["developed"], name="Developed model", random_state=0)
+print(*(textwrap.fill(sentence, 90) for sentence in report.verdict_), sep="\n\n")
+{title: str(value) for title, value in report.risk_.items()}
+
 # sphinx_gallery_thumbnail_number = 2

@@ -18,7 +18,7 @@ from .comparison import compare_calibrators
 from .compose import CalibratedClassifier, LogitTransformer
 from .display import ConfidenceDisplay, ReliabilityDisplay, TemperatureSweepDisplay
 from .meta import MultiLabelCalibrator, PriorShift
-from .report import calibration_report
+from .report import calibration_report, validation_report
 from .scaling import (
     BetaCalibration,
     DirichletCalibration,
@@ -62,4 +62,5 @@ __all__ = [
     "VennAbersCalibration",
     "calibration_report",
     "compare_calibrators",
+    "validation_report",
 ]

@@ -1,4 +1,4 @@
-"""Base class of all calibrators: validation of the input, classes and outputs.
+"""Base class for all calibrators: checks, classes and outputs.
 
 It is meant to stay small: think twice before adding anything to it.
 """
@@ -38,26 +38,25 @@ __all__ = ["BaseCalibrator"]
 class BaseCalibrator(
     Versioned, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 ):
-    """Base of all calibrators: logits in, calibrated logits and probabilities out.
+    """Base class for all calibrators: logits in, calibrated logits and probabilities out.
 
-    A calibrator implements :meth:`_fit`, which turns checked arrays into fitted attributes, and
-    :meth:`_calibrate`, which turns a block of logits into calibrated logits of the same shape.
+    A calibrator implements :meth:`_fit`, which computes fitted attributes from checked rows, and
+    :meth:`_calibrate`, which maps a block of logits to calibrated logits.
     """
 
-    # Whether masked classes are supported, which requires a separate map of each class.
+    # Whether masked classes are supported, which requires separate maps for the classes.
     _takes_masked: ClassVar[bool] = True
-    # Whether the order of the classes in each row, and so the accuracy, is preserved.
+    # Whether the class order within rows, and so the accuracy, is preserved.
     _keeps_order: ClassVar[bool] = False
-    # Whether ``predict`` returns the class of the largest logit even if another is more probable.
+    # Whether ``predict`` returns the class with the largest logit even if another is more probable.
     _keeps_predictions: ClassVar[bool] = False
-    # Whether some parameters belong to single classes, whose rows determine them.
+    # Whether some parameters depend on the rows of a single class.
     _has_class_parameters: ClassVar[bool] = True
-    # Whether _calibrate takes tensors and computes in their library; else it is given a copy on the
-    # host.
+    # Whether _calibrate accepts tensors and computes in their library; else it gets NumPy arrays.
     _on_device: ClassVar[bool] = False
 
-    # Whether the base class mixes a share ``smoothing_`` of the uniform distribution into the
-    # probabilities, if the fit returns one.
+    # Whether the base class mixes the uniform distribution into the probabilities, with the share
+    # ``smoothing_`` if the fit returns it.
     _is_smoothed: ClassVar[bool] = True
     #: Whether ``_fit`` passes the groups of rows on to an inner calibrator.
     _passes_groups_on: ClassVar[bool] = False
@@ -67,20 +66,21 @@ class BaseCalibrator(
 
     @abstractmethod
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        """Return fitted attributes by name from rows of logits, class indices and positive weights.
+        """Compute fitted attributes, by name, from checked rows.
 
-        A logit of -inf masks the class in its row, and is never the logit of the label.
+        Rows contain logits (n, K), class indices (n,) and positive weights (n,) or None. A logit of
+        -inf masks the class in its row; the label's logit is never -inf.
         """
 
     @abstractmethod
     def _calibrate(self, Z: Floats) -> Floats:
-        """Return calibrated logits of a block of finite logits (m, K), of the same shape and dtype.
+        """Map finite logits (m, K) to calibrated logits (m, K) in the same dtype.
 
-        If there is a fitted ``smoothing_``, the base class mixes their probabilities with this
-        share of the uniform distribution, unless ``_is_smoothed`` is False.
+        If ``smoothing_`` is fitted, the base class mixes the uniform distribution into the
+        probabilities afterwards, unless ``_is_smoothed`` is False.
         """
 
-    # Searches with metadata routing pass groups on without set_fit_request.
+    # Let searches with metadata routing pass groups without set_fit_request.
     __metadata_request__fit: ClassVar = {"groups": True}
 
     def fit(
@@ -96,15 +96,15 @@ class BaseCalibrator(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits of held-out rows, which the classifier was not trained on: one column per class
-            in the order of ``classes_``, or a single column with the log-odds of ``classes_[1]``.
-            For probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row:
-            its probability is 0. For a row-chunked Dask array or data frame, labels and weights
-            must be Dask collections with the same chunks of rows. Tensors are copied to the host.
+            Logits for held-out rows, which the classifier was not trained on: one column per class,
+            ordered as ``classes_``, or a single column with the log-odds of ``classes_[1]``. For
+            probabilities ``p`` pass ``np.log(p)``. A logit of -inf masks the class in that row: its
+            probability is 0. For a row-chunked Dask array or data frame, labels and weights must be
+            Dask collections with the same chunks of rows. Tensors are copied to the host.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice, a weight of 0 the row absent.
+            A weight of 2 means the row twice, a weight of 0 no row.
         groups : array-like of shape (n_samples,), optional
             Groups of rows, for calibrators with folds, such as :class:`AutoCalibrator`, and for
             calibrators around them. Other calibrators ignore groups.
@@ -117,11 +117,11 @@ class BaseCalibrator(
         Raises
         ------
         ValueError
-            If ``X`` holds NaN, +inf or a row without a finite logit, if the number of its columns
-            does not match the labels, if the columns are named by the labels in another order, if
-            ``y`` holds fewer than two classes, missing labels, labels that are not in ``classes``
-            or the label of a masked class, if weights are negative or all zero, or if lengths, or
-            the chunks of Dask collections, differ. The calibrator is then unchanged.
+            If ``X`` contains NaN, +inf or a row without a finite logit, or its columns do not match
+            the labels in number, or by name in order. If ``y`` contains fewer than two classes,
+            missing labels, labels that are not in ``classes``, or the label of a masked class. If
+            weights are negative or all zero. If lengths, or the chunks of Dask collections, differ.
+            The calibrator is then unchanged.
         RuntimeError
             If Dask cannot compute a chunk of rows.
         """
@@ -140,12 +140,12 @@ class BaseCalibrator(
 
         Returns
         -------
-        ndarray of the shape of ``X``
-            Logits of the calibrated probabilities, determined up to a constant per row. float32
-            for float32 logits, else float64. Finite, except that logits of masked classes stay
-            -inf. For a Dask array or data frame, here as in the other outputs, a lazy Dask array
-            with the same chunks of rows. With scikit-learn's ``array_api_dispatch`` and a tensor
-            in ``X``, here as in the other outputs, a tensor of its library, dtype and device.
+        ndarray, shaped as ``X``
+            Logits for the calibrated probabilities, determined up to a constant per row. float32
+            for float32 logits, else float64. Finite, except that masked classes keep -inf. All
+            outputs for a Dask array or data frame are lazy Dask arrays with the same row chunks.
+            All outputs for a tensor, with scikit-learn's ``array_api_dispatch``, are tensors with
+            its library, dtype and device.
         """
         return predictions(self, X, calibrated_logits)
 
@@ -160,13 +160,13 @@ class BaseCalibrator(
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            One column per class in the order of ``classes_``; two for a single column of
-            log-odds. For a tensor or a Dask collection as :meth:`transform`.
+            One column per class, ordered as ``classes_``; two for a single column of log-odds. For
+            a tensor or a Dask collection as :meth:`transform`.
         """
         return predictions(self, X, probabilities)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Return the logarithm of calibrated probabilities, accurate also near 0 and 1.
+        """Return log-probabilities after calibration, accurate also near 0 and 1.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class BaseCalibrator(
         return predictions(self, X, log_probabilities)
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class of each row.
+        """Return the most probable class in each row.
 
         Parameters
         ----------
@@ -191,8 +191,8 @@ class BaseCalibrator(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Members of ``classes_``. For a tensor one of the same library and device, unless the
-            labels are text, which only NumPy's arrays hold.
+            Members of ``classes_``. A tensor for a tensor, unless the labels are text, which only
+            NumPy supports.
         """
         return predictions(self, X, most_probable)
 
@@ -211,12 +211,12 @@ class BaseCalibrator(
         Returns
         -------
         float
-            Weighted share of the rows with the right class.
+            Weighted share of rows with the correct class.
         """
         return accuracy(y, self.predict(X), sample_weight)
 
     def _fitted_for(self, X: Any) -> Self:  # noqa: ARG002
-        """Return the fitted calibrator that predicts for ``X``, or raise a NotFittedError."""
+        """Return the fitted calibrator for ``X``, or raise a NotFittedError."""
         check_fitted(self)
         return self
 
@@ -227,16 +227,16 @@ Calibrator = TypeVar("Calibrator", bound=BaseCalibrator)
 def set_fitted(
     calibrator: Calibrator, X: Any, classes: Array, fitted: dict[str, Any]
 ) -> Calibrator:
-    """Replace the fitted attributes of a calibrator, and record the columns of ``X``.
+    """Replace a calibrator's fitted attributes, and record the columns of ``X``.
 
-    Attributes of an earlier fit that the class declares by annotations are deleted.
+    Annotated attributes from an earlier fit are deleted.
     """
     calibrator.__dict__.pop("feature_names_in_", None)
     for kind in type(calibrator).__mro__:
         for name in vars(kind).get("__annotations__", ()):
             if name.endswith("_"):
                 calibrator.__dict__.pop(name, None)
-    if type(X) is np.ndarray:  # without the search for names of columns, longer than some fits
+    if type(X) is np.ndarray:  # a search for column names would be slower than some fits
         calibrator.n_features_in_ = X.shape[1]
     else:
         row = collection_row(X) if is_dask(X) else X
@@ -247,45 +247,45 @@ def set_fitted(
 
 
 # --------------------------------------------------------------------------------------
-# Outputs of a fitted calibrator for a block of checked logits (m, K) or log-odds (m, 1).
+# Outputs for a block of checked logits (m, K) or log-odds (m, 1), by a fitted calibrator.
 
 Output = Callable[[Any, Any], Any]
 
 
 def unmixed_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
-    """Return calibrated logits before the mixture with the uniform distribution.
+    """Calibrate logits (m, K), without mixing in the uniform distribution.
 
-    They are finite, except that logits of masked classes are -inf.
+    The result is finite, except for -inf at masked classes.
     """
     return arrays.finite_unless_masked(calibrator._calibrate, Z)  # noqa: SLF001
 
 
 def uniform_share(calibrator: BaseCalibrator) -> float:
-    """Return the share of the uniform distribution that is mixed into the probabilities."""
+    """Return the share of the uniform distribution that outputs mix into probabilities."""
     smoothed = calibrator._is_smoothed  # noqa: SLF001
     return float(getattr(calibrator, "smoothing_", 0.0)) if smoothed else 0.0
 
 
 def calibrated_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
-    """Return calibrated logits of the shape of ``Z``."""
+    """Return calibrated logits, shaped as ``Z``."""
     return arrays.mix_logits(unmixed_logits(calibrator, Z), uniform_share(calibrator))
 
 
 def probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
-    """Return calibrated probabilities of all classes (m, K)."""
+    """Return calibrated probabilities (m, K)."""
     return arrays.mixed_probabilities(unmixed_logits(calibrator, Z), uniform_share(calibrator))
 
 
 def log_probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
-    """Return logarithms of the calibrated probabilities (m, K)."""
+    """Return logarithms (m, K) of calibrated probabilities."""
     return arrays.log_softmax(calibrated_logits(calibrator, Z))
 
 
 def most_probable(calibrator: BaseCalibrator, Z: Floats) -> Array:
-    """Return the most probable class of each row (m,).
+    """Return the most probable classes (m,).
 
-    Calibrated logits may be equal by rounding where raw logits are not, so raw logits decide if
-    their order is kept. The mixture with the uniform distribution does not change the order.
+    Calibrated logits may be equal by rounding where raw logits differ. If calibration keeps the
+    order, raw logits decide. Mixing in the uniform distribution never changes the order.
     """
     keeps = calibrator._keeps_order or calibrator._keeps_predictions  # noqa: SLF001
     L = Z if keeps else unmixed_logits(calibrator, Z)
@@ -295,27 +295,27 @@ def most_probable(calibrator: BaseCalibrator, Z: Floats) -> Array:
 def predictions(
     calibrator: BaseCalibrator, X: Any, output: Output, *, on_device: bool | None = None
 ) -> Any:
-    """Return ``output(calibrator, Z)`` of the checked logits, in the kind of ``X``.
+    """Check the logits ``X``, and return ``output(calibrator, X)`` in the kind of ``X``.
 
-    A Dask collection has a lazy Dask array of outputs. A tensor has a tensor of outputs, computed
-    on its device unless ``on_device`` is False, by default if the calibrator can.
+    Outputs for a Dask collection are a lazy Dask array. Outputs for a tensor are a tensor, computed
+    on its device if ``on_device``, by default if the calibrator supports it.
     """
     calibrator = calibrator._fitted_for(X)  # noqa: SLF001
     on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001
-    if is_dask(X):  # a copy, since the estimator may be fitted again before the outputs
+    if is_dask(X):  # a copy, since the estimator may be fitted again before Dask computes
         f = partial(predictions, copy(calibrator), output=output)
         return map_collection(f, as_array(X, n_columns=calibrator.n_features_in_))
     Z, give_back = check_new_logits(calibrator, X, on_device=on_device)
     if not isinstance(Z, np.ndarray):
         with arrays.in_full_precision(Z):
             return output(_moved_to(calibrator, Z), Z)
-    if not len(Z):  # no rows have outputs of the same type as one row
+    if not len(Z):  # compute one row, for the dtype and the shape of no rows
         return give_back(output(calibrator, np.zeros((1, Z.shape[1]), Z.dtype))[:0])
     return give_back(map_blocks(partial(output, calibrator), Z))
 
 
 def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
-    """Return a copy with fitted arrays in the library and on the device of a tensor."""
+    """Copy a calibrator, with fitted arrays in the library and on the device of a tensor."""
     moved = type(calibrator).__new__(type(calibrator))  # copy would convert attributes for pickles
     for name, value in vars(calibrator).items():
         is_array = isinstance(value, np.ndarray)
@@ -324,28 +324,28 @@ def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
-    """Return the weighted share of correct predictions, for labels and weights of any kind."""
-    # Dask collections are loaded.
+    """Return the weighted share of correct predictions, for any kind of labels and weights."""
+    # as_numpy loads Dask collections.
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
-        known = np.unique(predicted)
-        y, predicted = encode(as_labels(y), known), encode(predicted, known)
+        classes = np.unique(predicted)
+        y, predicted = encode(as_labels(y), classes), encode(predicted, classes)
     w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")
     return float(accuracy_score(y, predicted, sample_weight=w))
 
 
 def labels_of(classes: Array, S: Floats) -> Any:
-    """Return the class of the largest score of each row (m, K); text is never a tensor."""
+    """Return the classes (m,) with the largest scores (m, K); text is never a tensor."""
     best = arrays.namespace(S).argmax(S, axis=1)
     is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
     return classes[on_host(best)] if is_text else arrays.take(classes, best)
 
 
 class IncreasingMap:
-    """Base of calibrators that map the log-odds of two classes by one increasing function."""
+    """Base class for calibrators that map two classes' log-odds by one increasing function."""
 
     def _is_increasing(self) -> bool:
-        """Return whether the function is increasing, by parameters and fitted attributes."""
+        """Return whether the parameters and fitted attributes make the function increasing."""
         return True
 
     def _check_increasing(self) -> bool:
@@ -365,11 +365,10 @@ class IncreasingMap:
 
     @available_if(_check_increasing)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Return raw log-odds of calibrated log-odds, such as the raw score at a threshold.
+        """Return raw log-odds for calibrated log-odds, such as the raw score at a threshold.
 
-        It is available after a fit to one column. The result is the smallest raw log-odds with
-        calibrated log-odds of at least ``X``, which serves step functions as well. The function is
-        inverted by bisection.
+        The method is available after a fit to one column. Bisection finds the smallest raw log-odds
+        with calibrated log-odds of at least ``X``, which suits step functions as well.
 
         Parameters
         ----------
@@ -379,8 +378,8 @@ class IncreasingMap:
         Returns
         -------
         ndarray of shape (n_samples, 1)
-            Raw log-odds, float64. -inf where all raw log-odds have calibrated log-odds of at least
-            ``X``, and inf where none have.
+            Raw log-odds, float64. -inf if calibrated log-odds always reach ``X``, and inf if they
+            never do.
         """
         check_fitted(self)
         target = np.asarray(with_nan(as_numpy(X, "X")), dtype=np.float64)
@@ -389,10 +388,10 @@ class IncreasingMap:
                 "X must be one column of calibrated log-odds without NaN, of shape (n_samples, 1), "
                 f"got shape {target.shape}. Pass X[:, None] for a one-dimensional array."
             )
-        # Raw log-odds up to sinh(30), about 5e12, are searched.
+        # Search raw log-odds up to sinh(30), about 5e12.
         reach = 30.0
         low, high = np.full(target.shape, -reach), np.full(target.shape, reach)
-        # The inverse of sinh has a fine grid near 0 and reaches large log-odds.
+        # Bisection in sinh units is fine near 0 and reaches large log-odds.
         for _ in range(64):
             middle = (low + high) / 2
             reaches = calibrated_logits(self, np.sinh(middle)) >= target  # type: ignore[arg-type]

@@ -27,7 +27,8 @@ PARTS = "clinical conditional datasets decision experimental export fusion judge
 PARTS += " monitor testing"
 MODULES = [skcalib, *(importlib.import_module(f"skcalib.{part}") for part in PARTS.split())]
 PUBLIC = [f"{module.__name__}.{name}" for module in MODULES for name in module.__all__]
-PUBLIC += ["skcalib.report.CalibrationReport", "skcalib.comparison.CalibratorComparison"]
+PUBLIC += ["skcalib.report.CalibrationReport", "skcalib.report.ValidationReport"]
+PUBLIC += ["skcalib.comparison.CalibratorComparison"]
 
 
 TREES = layers.modules()

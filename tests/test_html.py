@@ -1,4 +1,4 @@
-"""Trees of HTML elements are written as valid HTML with escaped texts."""
+"""Elements and templates are filled with escaped texts."""
 
 from html import unescape
 from html.parser import HTMLParser
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 
-from skcalib._output.html import Number, as_text, element, fragment, page, table
+from skcalib._output.html import Html, Number, as_text, element, fill, html, table
 
 
 class Read(HTMLParser):
@@ -28,7 +28,7 @@ class Read(HTMLParser):
 @pytest.mark.slow
 @given(st.text(), st.text())
 def test_texts_and_attributes_are_escaped(text, value):
-    made = fragment(element("p", text, title=value))
+    made = element("p", text, title=value)
     made.encode()  # without lone surrogates
     assert "\0" not in made
     read = Read(made)
@@ -48,7 +48,7 @@ def test_other_characters_stay(text):
 
 def test_tables_have_headers_captions_and_numbers():
     rows = [["a", Number("1.0"), "<"], ["b", Number("nan"), element("i", ">")]]
-    text = fragment(table(["x", "y", "z"], rows, caption="C", class_="own"))
+    text = table(["x", "y", "z"], rows, caption="C", class_="own")
     read = Read(text)
     heads = [attrs["scope"] for tag, attrs in read.tags if tag == "th"]
     assert heads == ["col"] * 3 + ["row"] * 2
@@ -58,10 +58,13 @@ def test_tables_have_headers_captions_and_numbers():
     assert unescape(text).count("<i>") == 1
 
 
-def test_pages_are_whole():
-    text = page("T & <t>", element("h1", "x"), style="a > b {}")
-    assert text.startswith('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">')
-    assert "<title>T &amp; &lt;t&gt;</title>" in text
-    assert "<style>a > b {}</style></head>" in text
-    assert "default-src 'none'" in unescape(text)
-    assert text.endswith("<body><h1>x</h1></body></html>\n")
+def test_templates_escape_texts_and_drop_empty_elements():
+    template = (
+        '<title>$t</title><section data-if="x" id="x">$x<b data-if="y">b</b></section>'
+        '<section data-if="y" id="y">$y</section>\n'
+    )
+    made = fill(template, {"t": "T & <t> $x", "x": element("i", ">"), "y": None})
+    assert made == ('<title>T &amp; &lt;t&gt; $x</title><section id="x"><i>&gt;</i></section>')
+    assert 'id="y">7</section>' in fill(template, {"t": "", "x": [], "y": 7})
+    assert "<section>" not in made
+    assert html(["a", None, [Html("<b>"), "<"]]) == "a<b>&lt;"

@@ -131,7 +131,7 @@ def test_text_without_an_order_is_refused_and_ordered_categories_are_taken():
     expected = skcalib.OrdinalCalibration().fit(LOGITS, CODES)
     with pytest.raises(ValueError, match="order is not specified"):
         skcalib.OrdinalCalibration().fit(LOGITS[:, COLUMNS], TEXT)
-    with pytest.raises(ValueError, match="order is for ordered=True"):
+    with pytest.raises(ValueError, match="ordered=True"):
         skcalib.AutoCalibrator(order=ORDER).fit(LOGITS[:, COLUMNS], TEXT)
     named = skcalib.OrdinalCalibration(classes=NAMES).fit(LOGITS[:, COLUMNS], CATEGORIES)
     assert named.intercept_ == pytest.approx(expected.intercept_)
@@ -233,3 +233,10 @@ def test_two_classes_may_have_any_order():
     assert ranked_probability_score(names, p, order=["no", "yes"]) == pytest.approx(
         ranked_probability_score(y, p)
     )
+
+
+def test_every_function_with_an_order_has_a_law():
+    laws = [calls("y_true", "y_proba", "order"), calls("estimator", "order")]
+    laws.append(calls("order", "classes"))
+    covered = {param.id for law in laws for param in law}
+    assert {param.id for param in calls("order")} <= covered

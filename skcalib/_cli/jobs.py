@@ -30,11 +30,11 @@ from skcalib.report import calibration_report
 from .reading import (
     FileColumns,
     FileRows,
-    columns_of_classes,
+    class_columns,
+    file_suffix,
     read_parts,
     read_rows,
     reading,
-    suffix_of,
 )
 
 # Packages that file formats need.
@@ -232,7 +232,7 @@ def _write_calibrator(calibrator: Any, target: Path) -> None:
 # Application.
 def apply(args: argparse.Namespace) -> None:
     """Write calibrated probabilities and predicted labels for the logits in a file."""
-    kind = suffix_of(args.logits)
+    kind = file_suffix(args.logits)
     default = {".npz": ".npy", ".tsv": ".csv"}.get(kind, kind)
     path = args.output or f"skcalib-probabilities{default}"
     target = target_file(args, "--output", path, (".csv", ".parquet", ".npy"))
@@ -273,7 +273,7 @@ def _known_columns(calibrator: Any, names: list[str]) -> list[str]:
         return fitted if set(fitted) <= set(names) else []
     if len(calibrator.classes_) != getattr(calibrator, "n_features_in_", 0):
         return []
-    return columns_of_classes(list(calibrator.classes_), names)
+    return class_columns(list(calibrator.classes_), names)
 
 
 def _write_array(file: IO[bytes], calibrator: Any, parts: Iterator[FileRows]) -> int:
@@ -323,10 +323,10 @@ def _table(calibrator: Any, part: FileRows) -> Any:
     if labels.ndim == 1:  # with several labels per row, the columns are the labels
         columns["predicted label" if "label" in columns else "label"] = labels
     frame = pd.DataFrame(columns)
-    if part.kept is None:
+    if part.copied is None:
         return frame
-    if twice := set(part.kept.columns) & set(columns):
+    if twice := set(part.copied.columns) & set(columns):
         raise ValueError(
             f"--keep must name no column of the results, got {shown(sorted(twice))}. Rename it."
         )
-    return pd.concat([part.kept.reset_index(drop=True), frame], axis=1)
+    return pd.concat([part.copied.reset_index(drop=True), frame], axis=1)

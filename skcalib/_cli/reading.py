@@ -30,7 +30,7 @@ class FileRows(NamedTuple):
 
     X: Any  #: array or data frame of numbers
     y: Any = None
-    kept: Any = None  #: data frame with the columns of --keep
+    copied: Any = None  #: data frame with the columns of --keep
     note: str = ""  #: says if the rows are a sample
 
 
@@ -62,7 +62,7 @@ def reading(file: str) -> Iterator[None]:
         raise ValueError(f"{file} cannot be read: {text[:300]}.") from error
 
 
-def suffix_of(file: str) -> str:
+def file_suffix(file: str) -> str:
     """Return the suffix of a file, without the name of an array, as in FILE.npz:NAME."""
     path = file.rpartition(".npz:")[0] + ".npz" if ".npz:" in file else file.rstrip("/")
     suffix = Path(path).suffix.lower()
@@ -81,7 +81,7 @@ def read_rows(logits: str, labels: str | None, columns: FileColumns) -> FileRows
     """
     label_column = columns.label if labels is None else None
     with reading(logits):
-        if suffix_of(logits) in ARRAYS:
+        if file_suffix(logits) in ARRAYS:
             if label_column or columns.logits:
                 raise ValueError("--label-column and --columns are for .csv, .tsv and .parquet")
             rows = FileRows(_matrix(_read_array(logits)))
@@ -103,7 +103,7 @@ def read_rows(logits: str, labels: str | None, columns: FileColumns) -> FileRows
 
 def _read_labels(file: str, column: str | None) -> Array:
     """Read labels from a separate file."""
-    if suffix_of(file) in ARRAYS:
+    if file_suffix(file) in ARRAYS:
         y = _read_array(file)
         if y.dtype.kind in "US":
             _check_length(np.char.str_len(y.ravel()))
@@ -207,7 +207,7 @@ def _check_length(n_letters: Array) -> None:
 
 
 # Rows to apply a calibrator to.
-def columns_of_classes(classes: Sequence[Any], names: Sequence[str]) -> list[str]:
+def class_columns(classes: Sequence[Any], names: Sequence[str]) -> list[str]:
     """Return columns with the classes as names, up to a common start and end, or no columns."""
     first, *_ = texts = [str(label) for label in classes]
     candidates = set()
@@ -232,11 +232,11 @@ def read_parts(
         return _split_columns(frame, columns._replace(logits=chosen))
 
     with reading(logits):
-        if suffix_of(logits) in ARRAYS:
+        if file_suffix(logits) in ARRAYS:
             if columns.text() or columns.logits:
                 raise ValueError("--keep and names of columns are for .csv, .tsv and .parquet")
             yield FileRows(_matrix(_read_array(logits)))
-        elif suffix_of(logits) != ".parquet" or _is_small(logits):
+        elif file_suffix(logits) != ".parquet" or _is_small(logits):
             yield split(_read_sample(logits, columns.text())[0])._replace(y=None)
         else:
             frame = _dask_frame(logits)
@@ -273,7 +273,7 @@ def _matrix(array: Array) -> Array:
 
 def _read_sample(file: str, text_columns: Sequence[str] | None) -> tuple[Any, str]:
     """Read a data frame with all rows, or a random sample of a large Parquet file, and a note."""
-    if suffix_of(file) != ".parquet":
+    if file_suffix(file) != ".parquet":
         return _read_text(file, text_columns), ""
     if _is_small(file):
         import pandas as pd

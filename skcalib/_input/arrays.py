@@ -1,4 +1,4 @@
-"""Conversion of input to arrays, except data frames and Dask collections."""
+"""Convert input to arrays, except data frames and Dask collections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_dask(x: Any) -> bool:
 
 
 def is_tensor(x: Any) -> bool:
-    """Return whether an object is an array of another library that stays in its library."""
+    """Return whether an object is a tensor that stays in its library."""
     if isinstance(x, np.ndarray):
         return False
     return is_foreign(x) and get_config()["array_api_dispatch"]
@@ -26,7 +26,7 @@ def is_tensor(x: Any) -> bool:
 def check_tensor(x: Any, name: str) -> Any:
     """Return the tensor, or raise a ValueError if it is neither float32 nor float64."""
     xp = namespace(x)
-    # Not a set: types of JAX are equal to types with another hash.
+    # Not a set: JAX types equal types with another hash.
     if x.dtype not in (xp.float32, xp.float64):
         raise ValueError(
             f"{name} must be float32 or float64 to stay in {library_of(xp)}, got {x.dtype}. "
@@ -36,7 +36,7 @@ def check_tensor(x: Any, name: str) -> Any:
 
 
 def check_needs_no_gradients(x: Any, name: str) -> None:
-    """Raise a ValueError for a tensor that records gradients, where they would be lost."""
+    """Raise a ValueError if a tensor records gradients, which would be lost."""
     if getattr(x, "requires_grad", False):
         raise ValueError(
             f"{name} must not need gradients here, got a tensor with requires_grad=True, and the "
@@ -45,7 +45,7 @@ def check_needs_no_gradients(x: Any, name: str) -> None:
 
 
 def as_kind_of(value: Array, x: Any) -> Any:
-    """Return a NumPy array in the library of a tensor ``x``; unchanged for text and other ``x``."""
+    """Convert numbers to the library of a tensor ``x``; return other values unchanged."""
     return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
@@ -57,7 +57,7 @@ def as_array(
     flat: bool = False,
     tensors: bool = False,
 ) -> Any:
-    """Return logits or probabilities as an array; data frames and Dask collections are unchanged.
+    """Convert logits or probabilities to an array; return data frames and Dask collections.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def as_array(
     name : str
         Name of the argument, for messages.
     n_columns : int or None
-        Required number of columns, if it is known.
+        Required number of columns, or None for any.
     flat : bool
         Whether one dimension is allowed.
     tensors : bool
@@ -75,12 +75,12 @@ def as_array(
     Returns
     -------
     object
-        Lists and tensors as arrays of the same dtype; other objects unchanged.
+        Arrays with equal dtype for lists and tensors; other objects unchanged.
 
     Raises
     ------
     ValueError
-        For arrays that cannot be converted to NumPy, and for an invalid number of dimensions.
+        If an array cannot be converted to NumPy, or has an invalid number of dimensions.
     """
     if type(x) is np.ndarray and x.ndim == 2:
         return x
@@ -91,8 +91,8 @@ def as_array(
         raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
     is_series = hasattr(x, "to_frame")
     if type(x) is not np.ndarray:
-        kept = tensors and not is_dask(x) and is_tensor(x)
-        x = check_tensor(x, name) if kept else as_numpy(x, name)
+        stays_tensor = tensors and not is_dask(x) and is_tensor(x)
+        x = check_tensor(x, name) if stays_tensor else as_numpy(x, name)
     _check_not_ragged(x, name)
     has_rows = isinstance(x, Sequence) or hasattr(x, "shape") or is_dask(x)
     n_dimensions = getattr(x, "ndim", 2 if has_rows else 0)
@@ -113,7 +113,7 @@ def as_array(
             f"{type(x[0]).__name__} each. Pass np.stack({name})."
         )
     if n_dimensions == 1 and not flat:
-        if n_columns in {None, 1}:  # log-odds of two classes
+        if n_columns in {None, 1}:  # log-odds for two classes
             return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
         row = f"{name}.to_frame().T" if is_series else f"{name}.reshape(1, -1)"
         raise ValueError(
@@ -124,7 +124,7 @@ def as_array(
 
 
 def _check_not_ragged(x: Any, name: str) -> None:
-    """Raise a ValueError for rows of different lengths, such as candidates of a search engine."""
+    """Raise a ValueError if rows differ in length, such as search results."""
     is_list = isinstance(x, list | tuple)  # NumPy could not convert it
     if name.startswith("y") and name != "y_proba":
         return  # sets of labels
@@ -143,13 +143,13 @@ def _check_not_ragged(x: Any, name: str) -> None:
 
 
 def column_names(x: Any) -> list[Any]:
-    """Return the column names of a data frame or a pyarrow table; an empty list for others."""
+    """Return the column names of a data frame or a pyarrow table, else an empty list."""
     names = getattr(x, "column_names", None)
     return list(getattr(x, "columns", ()) if names is None else names)
 
 
 def _check_not_batches(x: Any, name: str) -> None:
-    """Raise a ValueError for a list of batches, or a tuple of logits and labels."""
+    """Raise a ValueError if batches are in a list, or logits and labels in a tuple."""
     shapes = [tuple(getattr(part, "shape", ())) for part in x]
     if not any(len(shape) > 1 for shape in shapes):
         return
@@ -163,7 +163,7 @@ def _check_not_batches(x: Any, name: str) -> None:
 
 
 def as_numpy(x: Any, name: str) -> Any:
-    """Return lists and tensors as arrays of the same dtype, and other objects unchanged.
+    """Convert lists and tensors to arrays with equal dtype; return other objects unchanged.
 
     scikit-learn would convert objects without a NumPy dtype, such as tensors, to float64.
     """
@@ -176,7 +176,9 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
             n_masked = int(np.ma.getmaskarray(x).sum())
-            fill = ", or call X.filled(-np.inf) if they are impossible classes" * (name == "X")
+            fill = ""
+            if name == "X":
+                fill = ", or call X.filled(-np.inf) if they are impossible classes"
             raise ValueError(
                 f"{name} must have no masked entries, got {n_masked}. Leave out their rows{fill}."
             )
@@ -195,7 +197,7 @@ def as_numpy(x: Any, name: str) -> Any:
 
 
 def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
-    """Raise a ValueError for a Dask collection where all rows are needed in memory."""
+    """Raise a ValueError if an input is a Dask collection, where rows must be in memory."""
     if any(map(is_dask, inputs)):
         raise ValueError(
             message

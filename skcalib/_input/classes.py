@@ -1,4 +1,4 @@
-"""Classes of columns, and evidence that columns are in another order than the classes.
+"""Classes per column, and evidence that columns and classes differ in order.
 
 Wrong columns are the most harmful mistake, and no shape reveals them: names of columns, ordered
 categories, text with numbers, and the rows themselves are checked.
@@ -33,12 +33,12 @@ from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, sho
 # most this many classes: more rows add nothing, and the assignment of more classes takes a second.
 COMPARED_ROWS, COMPARED_PER_CLASS, COMPARED_CLASSES = 10_000, 20, 2000
 
-# Absent classes are reported from this sum of their uncalibrated probabilities on.
-LEAST_EXPECTED = 5.0
+# Absent classes are reported if their uncalibrated probabilities sum to this number.
+MIN_EXPECTED = 5.0
 
 
 def ordered_categories(y: Any) -> Labels | None:
-    """Return the categories in their order if ``y`` is an ordered column of pandas or polars."""
+    """Return the ordered categories if ``y`` is an ordered pandas or polars column, else None."""
     columns = column_names(y)
     dtype = getattr(y[columns[0]] if len(columns) == 1 else y, "dtype", None)
     if getattr(dtype, "ordered", False):  # pandas
@@ -57,29 +57,29 @@ def resolve_classes(
     categories: Labels | None = None,
     proba: bool = False,
 ) -> Labels:
-    """Return the labels in the order of the columns.
+    """Return one label per column, in column order.
 
     Parameters
     ----------
     present : ndarray
-        Sorted distinct labels of the rows of positive weight.
+        Sorted distinct labels in rows with positive weight.
     n_columns : int
-        Width of the logits or probabilities; 1 stands for two classes.
+        Number of logits or probabilities per row; 1 stands for two classes.
     classes : array-like or None
-        All labels in the order of the columns, if the user named them.
+        All labels in column order, if the user named them.
     X : array-like, optional
-        Logits or probabilities: a data frame may have names of columns.
+        Logits or probabilities: a data frame may have column names.
     categories : ndarray, optional
-        Ordered categories of the labels, from :func:`ordered_categories`.
+        Ordered categories, from :func:`ordered_categories`.
     proba : bool
-        Whether ``X`` is ``y_proba`` of a measure, and ``classes`` are its ``labels``.
+        Whether ``X`` is a measure's ``y_proba``, and ``classes`` are its ``labels``.
 
     Returns
     -------
     ndarray of shape (max(n_columns, 2),)
-        ``classes`` if they are not None; else the ordered categories, all or those present, if
-        they are as many as columns; else the labels that are present if they are as many; else the
-        column numbers if the labels are integers among them, with a MissingClassesWarning.
+        ``classes`` if they are not None. Else the ordered categories, all or the present ones, if
+        their number matches the columns. Else the present labels, if their number matches. Else
+        column numbers, if they include all labels, with a MissingClassesWarning.
     """
     name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
     columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
@@ -118,7 +118,7 @@ def resolve_classes(
 
 
 def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
-    """Warn of classes without rows that 5 or more rows have by the uncalibrated probabilities."""
+    """Warn of classes without rows if uncalibrated probabilities predict 5 rows or more."""
     absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
     if not len(absent):
         return
@@ -128,7 +128,7 @@ def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
         return P.sum(axis=0) if w is None else w @ P
 
     expected = rows.sum(sums)
-    frequent = np.flatnonzero(expected >= LEAST_EXPECTED)
+    frequent = np.flatnonzero(expected >= MIN_EXPECTED)
     if len(frequent):
         largest = frequent[np.argsort(-expected[frequent])][:SHOWN_LABELS]
         texts = [f"{shown(rows.classes[absent[[k]]])} in {expected[k]:.0f} rows" for k in largest]
@@ -143,17 +143,17 @@ def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
 
 
 def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
-    """Return the index of the event, the class that one column of probabilities belongs to.
+    """Return the index of the event, the class to which one column of probabilities belongs.
 
     Parameters
     ----------
     classes : ndarray of shape (n_classes,)
         The labels.
     pos_label : label or None
-        The label of the probabilities, if the user named it.
+        The label for the probabilities, if the user named it.
     named : bool
-        Whether the order of the labels is a fact: because there is a column for each of them, the
-        user named them, or they are ordered categories.
+        Whether the label order is a fact: there is one column per label, the user named the labels,
+        or they are ordered categories.
 
     Returns
     -------
@@ -163,8 +163,8 @@ def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
     Raises
     ------
     ValueError
-        If ``pos_label`` is not one of the labels, or the event is not named and the labels are
-        text, whose alphabetical order does not say which of them is the event.
+        If ``pos_label`` is no label. If the event is not named and the labels are text:
+        alphabetical order does not tell which label is the event.
     """
     if pos_label is not None:
         return position(pos_label, classes)
@@ -178,27 +178,27 @@ def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
 
 
 def position(pos_label: Any, classes: Labels) -> int:
-    """Return the index of the column of a class that the user named."""
-    known = classes.tolist()
-    if pos_label not in known:
-        raise ValueError(f"pos_label must be one of [{shown(known)}], got {pos_label!r}.")
-    return known.index(pos_label)
+    """Return the column index for a class that the user named."""
+    labels = classes.tolist()
+    if pos_label not in labels:
+        raise ValueError(f"pos_label must be one of [{shown(labels)}], got {pos_label!r}.")
+    return labels.index(pos_label)
 
 
 def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
-    """Return the columns of ordered classes, from the lowest class to the highest.
+    """Return column numbers from the lowest to the highest class.
 
     Parameters
     ----------
     classes : ndarray of shape (n_classes,)
-        The labels in the order of the columns, which says nothing about the order of the classes.
+        The labels in column order, which says nothing about the class order.
     order : array-like or None
-        The labels from the lowest to the highest. Labels that are no class are left out.
+        The labels from the lowest to the highest. Labels without a column are left out.
 
     Returns
     -------
     ndarray of shape (n_classes,)
-        Numbers of the columns. Without ``order``, numbers ascend, and two classes keep their order,
+        Column numbers. Without ``order``, number labels ascend, and two classes keep their order,
         which has no effect.
 
     Raises
@@ -234,7 +234,10 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
 def _check_classes(
     classes: Labels, present: Labels, n_classes: int, columns: str, name: str
 ) -> Labels:
-    """Return the classes that the user named, or raise a ValueError unless each column has one."""
+    """Return the classes that the user named, or raise a ValueError unless they match the columns.
+
+    ``present`` are the distinct labels. ``columns`` and ``name`` are words for messages.
+    """
     if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
         raise ValueError(
             f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
@@ -250,11 +253,10 @@ def _check_classes(
 
 
 def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
-    """Raise a ValueError for a data frame with columns named by the labels in another order.
+    """Raise a ValueError if a data frame's columns are named by the labels in another order.
 
     Names may share a prefix and a suffix, as "logit_a" and "logit_b", or the first levels of a
-    MultiIndex. Names without the labels are ignored, and so are the numbers 0, 1, 2, ... of data
-    frames without names.
+    MultiIndex. Names without labels are ignored, and so are default names 0, 1, 2, ...
     """
     names = [
         "_".join(map(_as_name, name)) if isinstance(name, tuple) else name
@@ -269,13 +271,13 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
     raise ValueError(
         f"Columns of {name} must be in the order of the classes, got columns "
         f"{shown(names[first:])} for classes {shown(classes[first:])}"
-        f"{f' from column {first} on' * bool(first)}. Reorder the columns, as in "
+        f"{f' from column {first} on' if first else ''}. Reorder the columns, as in "
         f"{name}[classes], or name the labels in their order with {param}=."
     )
 
 
 def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
-    """Return the position of the first moved name if names are labels in another order, or None."""
+    """Return the index of the first moved name if names are labels in another order, else None."""
     names, labels = list(map(_as_name, names)), list(map(_as_name, labels))
     if set(names) != set(labels):
         names, labels = without_shared_ends(names), without_shared_ends(labels)
@@ -286,14 +288,14 @@ def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
 
 
 def _as_name(label: Any) -> str:
-    """Return a label as text, and a whole float without its decimal point."""
+    """Write a label as text, and a whole float without its decimal point."""
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
 def in_class_order(values: Any, classes: Labels, name: str) -> Any:
-    """Return numbers of classes in their order, if they are a Series or a dict with names.
+    """Sort one number per class by ``classes`` (K,), if a Series or a dict names the classes.
 
-    Other values are returned unchanged. Raise a ValueError if a class has no name, or two names.
+    Return other values unchanged. Raise a ValueError if a class has no name, or two names.
     """
     if not hasattr(values, "items") or np.ndim(values) > 1:
         return values
@@ -314,13 +316,13 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
     Parameters
     ----------
     rows : Rows
-        Logits or probabilities with class indices, and with the classes of the columns.
+        Logits or probabilities with class indices, and with column classes.
     named : bool
-        Whether the user named the classes in the order of the columns. If not, labels of text with
-        numbers and ordered categories have two plausible orders, and a warning is given unless the
-        rows agree better with the chosen order.
+        Whether the user named the classes in column order. If not, text labels with numbers and
+        ordered categories have two plausible orders. Warn unless the rows agree better with the
+        chosen order.
     name, param : str
-        Names of the columns and of the parameter that names the classes, for messages.
+        Names for the columns and for the parameter with the classes, for messages.
     """
     classes = rows.classes
     y = top = np.zeros(0, np.intp)
@@ -336,11 +338,11 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         certainty = "probably"
         moved = np.flatnonzero(columns != np.arange(len(classes)))
         k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
-        own, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
+        present, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
         message = (
             f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
-            f"{other:.0%}, and its own column {k} in {own:.0%}; {len(moved)} columns seem to be "
-            "exchanged."
+            f"{other:.0%}, and its own column {k} in {present:.0%}; {len(moved)} columns seem to "
+            "be exchanged."
         )
     elif not message and (shares := agreement_below_chance(y, top, len(classes))):
         certainty = "probably"
@@ -358,10 +360,10 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
 
 
 def _ignored_label(classes: Labels) -> str:
-    """Return a message if all integers but one are column numbers: it may mark rows to ignore.
+    """Return a message if one integer label is no column number: it may mark rows to ignore.
 
-    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1, nor are two labels, such as 0
-    and 255 of black and white pixels, unless one is -100, which torch ignores.
+    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
+    such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
     """
     if classes.dtype.kind not in "iu":
         return ""
@@ -377,27 +379,28 @@ def _ignored_label(classes: Labels) -> str:
 
 
 def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
-    """Return a message if the rows do not agree best with the order of the columns, else "".
+    """Return a message if rows do not agree best with the column order, else "".
 
-    Another plausible order is the sorted order, or for text the order of the numbers in it, or the
-    ``order`` of ordered classes, for which the rows must agree with it better.
+    Class indices ``y`` and largest columns ``top`` are (n,). Another plausible order is the sorted
+    order, for text the order by numbers, or ``order``, with which the rows must agree better.
     """
     names = classes.tolist()
     other, is_order = sorted(names), False
     if other == names and all(isinstance(name, str) for name in names):
         other = numeric_order(names)
     if other == names and order is not None:
-        other, is_order = [one for one in exact(order, "order").tolist() if one in names], True
+        other = [label for label in exact(order, "order").tolist() if label in names]
+        is_order = True
     if other == names or len(other) != len(names):
         return ""
-    place = np.array([other.index(name) for name in names])
-    agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(place[y] == top)
+    ranks = np.array([other.index(name) for name in names])
+    agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(ranks[y] == top)
     if agree > agree_other - is_order:
         return ""
     message = (
         f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]"
     )
-    if not len(y):  # of Dask
+    if not len(y):  # Dask
         return f"{message}."
     return (
         f"{message}; {agree} of {len(y)} rows agree with the first order, {agree_other} with the "

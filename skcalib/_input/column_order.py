@@ -1,4 +1,4 @@
-"""Evidence that columns are in another order than the classes: from names, text and rows.
+"""Evidence that columns and classes differ in order: from names, text and rows.
 
 Wrong columns are the most harmful mistake, and no shape reveals them.
 """
@@ -14,18 +14,18 @@ from scipy.sparse.csgraph import connected_components
 
 from skcalib._rows import Array, Floats, Indices
 
-# How much classes must agree less than by chance with their own columns, and more with others, in
-# standard deviations. Agreement less than by chance is bounded: among 100 classes it is rare.
-LEAST_BELOW, LEAST_ABOVE = 2.0, 4.0
+# How far below chance classes must agree with their columns, and how far above chance with other
+# columns, in standard deviations. The first is smaller, since among 100 classes chance is low.
+MIN_BELOW, MIN_ABOVE = 2.0, 4.0
 
-# How much all rows must agree less than by chance, in standard deviations, if no columns are found.
-LEAST_BELOW_IN_ALL = 6.0
+# How far below chance all rows must agree if no columns are suspect, in standard deviations.
+MIN_BELOW_IN_ALL = 6.0
 
 FEW_CLASSES, FEW_ROWS = 4, 5
 
 
 def without_shared_ends(names: list[str]) -> list[str]:
-    """Return names without common prefix and suffix, as "a" and "b" for "p(a)" and "p(b)"."""
+    """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
     start = _shared_start(names)
     names = [name[start:] for name in names]
     end = _shared_start([name[::-1] for name in names])
@@ -39,10 +39,9 @@ def _shared_start(names: list[str]) -> int:
 
 
 def numeric_order(names: list[str]) -> list[str]:
-    """Return names sorted by the numbers in them; unchanged if some have no number.
+    """Sort names by the numbers in them, unless a name lacks a number or letters differ.
 
-    The order of text puts "10" before "2", and "class 10" before "class 2". Names with different
-    letters are unchanged.
+    Alphabetical order would put "10" before "2", and "class 10" before "class 2".
     """
     are_integers = all(re.fullmatch(r"\s*[+-]?\d+\s*", name) for name in names)
     pattern = r"[+-]?\d+" if are_integers else r"\d+"
@@ -54,7 +53,7 @@ def numeric_order(names: list[str]) -> list[str]:
 
 
 def largest_columns(X: Floats) -> Indices:
-    """Return the column of the largest value of each row (n,), of two for log-odds (n, 1)."""
+    """Return the columns (n,) with the largest values; log-odds (n, 1) stand for two columns."""
     if X.ndim == 1:
         return (X > 0.5).astype(np.intp)
     if X.shape[1] > 2:
@@ -64,10 +63,10 @@ def largest_columns(X: Floats) -> Indices:
 
 
 def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
-    """Return the columns of the classes in the order that agrees best with the rows, or None.
+    """Return the columns per class if the rows agree best with another order, else None.
 
-    The best assignment of columns to classes is found in every second row and tested in the other
-    rows, each cycle of exchanged columns by itself. For up to four classes, all rows serve both.
+    Every second row determines the best assignment of columns to classes, the other rows test it,
+    separately for each cycle of exchanged columns. For up to four classes, all rows do both.
 
     Parameters
     ----------
@@ -81,26 +80,26 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     Returns
     -------
     ndarray of shape (n_classes,) or None
-        None unless the classes of some cycle agree less than by chance with their own columns, by
-        2 standard deviations, and more with the assigned columns, by 4 standard deviations. Each
-        class of the cycle with 5 rows must agree more with its assigned column.
+        None unless the classes in a cycle agree with their columns 2 standard deviations below
+        chance, and with the assigned columns 4 standard deviations above chance. All classes in the
+        cycle with 5 rows must agree more with the assigned column.
     """
-    # Most fits end here, so this costs a few microseconds.
+    # Most fits end here, after a few microseconds.
     is_wrong = y != top
     in_class = np.bincount(y, minlength=n_classes)
     agree = in_class - np.bincount(y[is_wrong], minlength=n_classes)
     if (2 * agree > in_class).all():
-        return None  # most rows of each class agree with its own column
+        return None  # most rows agree, in all classes
     if (agree * len(y) >= in_class * np.bincount(top, minlength=n_classes)).all():
-        return None  # each class agrees with its own column more than by chance
+        return None  # all classes agree more than by chance
     cells = y * n_classes + top
     wrong = np.sort(cells[is_wrong])
     repeated = wrong[1:][wrong[1:] == wrong[:-1]] // n_classes
     if (np.bincount(repeated, minlength=n_classes) < np.maximum(agree, 1)).all():
-        return None  # no class agrees more with another column than with its own
-    # In another order, since labels may alternate.
+        return None  # no class agrees more with another column
+    # Shuffle, since labels may alternate.
     cells = np.random.default_rng(0).permutation(cells)
-    # The best of few assignments is seldom significant by chance, so all rows find and test it.
+    # Among few assignments the best is seldom significant by chance, so all rows find and test it.
     halves = (cells, cells) if n_classes <= FEW_CLASSES else (cells[::2], cells[1::2])
     first, second = (
         np.bincount(half, minlength=n_classes**2).reshape(n_classes, n_classes) for half in halves
@@ -118,21 +117,21 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     for number in np.flatnonzero(np.bincount(cycle_of) > 1):
         cycle = np.flatnonzero(cycle_of == number)
         table = second[np.ix_(cycle, cycle)]
-        own, other = np.arange(len(cycle)), np.searchsorted(cycle, assigned[cycle])
+        present, other = np.arange(len(cycle)), np.searchsorted(cycle, assigned[cycle])
         # A model that predicts one class too high has no rows in the column of the lowest class.
         frequent = second[cycle].sum(axis=1) >= FEW_ROWS
-        if not (table[own, other] > table[own, own])[frequent].all():
+        if not (table[present, other] > table[present, present])[frequent].all():
             continue
-        if -_excess(table, own) > LEAST_BELOW and _excess(table, other) > LEAST_ABOVE:
+        if -_excess(table, present) > MIN_BELOW and _excess(table, other) > MIN_ABOVE:
             columns[cycle] = assigned[cycle]
     return columns if (columns != np.arange(n_classes)).any() else None
 
 
 def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[float, float] | None:
-    """Return the share of rows that agree with their labels, and the share expected by chance.
+    """Return the share of rows that agree with their labels, and the share by chance.
 
-    The result is None unless the shares differ by 6 standard deviations. This finds columns in
-    another order also if a class has rows but is never predicted.
+    Return None unless the shares differ by 6 standard deviations. This finds columns in another
+    order also if a class has rows but is never predicted.
     """
     in_class, in_column = (np.bincount(values, minlength=n_classes) for values in (y, top))
     chance = float(in_class @ in_column) / len(y) ** 2 if len(y) else 0.0
@@ -140,16 +139,16 @@ def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[fl
     if agreeing >= chance:
         return None
     table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
-    if _excess(table, np.arange(n_classes)) > -LEAST_BELOW_IN_ALL:
+    if _excess(table, np.arange(n_classes)) > -MIN_BELOW_IN_ALL:
         return None
     return agreeing, chance
 
 
 def _excess(table: Array, columns: Indices) -> float:
-    """Return the excess of the counts in chosen columns over chance, in standard deviations.
+    """Return counts in chosen columns minus chance, in standard deviations.
 
-    Chance is a random permutation of the labels, so a bias towards a class has no excess. The
-    variance is increased by one, so a few rows are not significant.
+    ``table`` are counts (K, K), ``columns`` are (K,). Chance permutes the labels, so a bias towards
+    a class has no excess. One is added to the variance, so that a few rows are not significant.
     """
     n, r, c = table.sum(), table.sum(axis=1), table.sum(axis=0)[columns]
     expected = r * c / max(n, 1)

@@ -1,4 +1,4 @@
-"""Adapter of Dask collections at the gate: chunks are checked on the workers, outputs are lazy.
+"""Dask collections at the gate: check chunks on the workers, and compute outputs lazily.
 
 Dask is imported only when a Dask collection is passed.
 """
@@ -19,11 +19,11 @@ from .arrays import is_dask
 
 
 class _Report(NamedTuple):
-    """Result of checking a chunk, which is sent to the client."""
+    """Result of checking a chunk, sent to the client."""
 
-    statistics: Any  #: statistics of the rows, or None for a chunk without rows
+    statistics: Any  #: None for a chunk without rows
     n_rows: int
-    empty: Rows | None  #: none of the rows, with the dtypes and the columns
+    empty: Rows | None  #: no rows, with the dtypes and the columns
 
 
 def checked_chunks(
@@ -34,22 +34,22 @@ def checked_chunks(
     Parameters
     ----------
     check : callable
-        Called with a block of each input; returns arrays of equal length and statistics of the
-        block, which are added up. It raises ValueError or TypeError for invalid blocks.
+        Function from one block per input to arrays with equal lengths, and statistics that are
+        added. It raises ValueError or TypeError if blocks are invalid.
     **inputs : Dask array, series or data frame, or None
-        By the names of the user's arguments. Messages refer to the chunks of the first.
+        By the names of the user's arguments. Messages number the chunks of the first input.
 
     Returns
     -------
     rows : DaskRows
-        Persisted in the memory of the workers if there is a cluster, else recomputed in each pass.
+        Persisted in the workers' memory if there is a cluster, else recomputed in each pass.
     statistics : object
-        Sum of the statistics.
+        Added statistics.
 
     Raises
     ------
     ValueError
-        For an invalid chunk, which the message names, and for chunks that do not match.
+        If a chunk is invalid, which the message names, or chunks do not match.
     """
     columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
     first, *others = columns
@@ -83,7 +83,10 @@ def checked_chunks(
 def _checked(
     check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
 ) -> tuple[_Report, Rows | None]:
-    """Return the report of the check of a chunk, and its rows."""
+    """Check a chunk, and return a report and its rows.
+
+    ``names`` are the inputs that are not None; ``where`` names the chunk in messages.
+    """
     lengths = list(map(len, blocks))
     if max(lengths) == 0:  # as after filtering a data frame
         return _Report(None, 0, None), None
@@ -98,12 +101,12 @@ def _checked(
         arrays, statistics = check(*(arrays_by_name.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from error
-    rows = Rows(*arrays)  # without rows of zero weight
+    rows = Rows(*arrays)  # without rows that have zero weight
     return _Report(statistics, rows.n_rows, rows.take(slice(0))), rows
 
 
 def _tasks_of(name: str, x: Any) -> list[Any]:
-    """Return a task for each chunk of rows, or raise a ValueError for other objects."""
+    """Return one task per chunk of rows, or raise a ValueError for other objects."""
     if not is_dask(x):
         raise ValueError(
             "Logits or probabilities, labels and weights must all be Dask collections or none of "
@@ -120,14 +123,14 @@ def is_frame(x: Any) -> bool:
 
 
 def _partitions(x: Any) -> list[Any]:
-    """Return a task for each partition of a data frame or series."""
+    """Return one task per partition of a data frame or series."""
     # Dask's further optimization fuses files when few columns are read: labels would then have
     # other partitions than logits from the same files.
     return list(x.simplify().to_delayed(optimize_graph=False))
 
 
 def _check_whole_rows(name: str, x: Any) -> None:
-    """Raise a ValueError for another kind of collection, or one with chunks along its columns."""
+    """Raise a ValueError if a collection has another kind, or chunks along its columns."""
     if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
         raise ValueError(
             f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
@@ -141,7 +144,7 @@ def _check_whole_rows(name: str, x: Any) -> None:
 
 
 def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
-    """Return a lazy Dask array of ``f`` of every chunk of a Dask array or data frame."""
+    """Apply ``f`` to every chunk of a Dask array or data frame: a lazy Dask array."""
     _check_whole_rows("X", x)
     empty = f(collection_row(x))[:0]  # checks names and width before anything is computed
     if not is_frame(x):
@@ -165,7 +168,10 @@ def map_collection(f: Callable[[Any], Array], x: Any) -> Any:
 def _mapped(
     f: Callable[[Any], Array], empty: Array, name: str, block: Any, block_id: Any = None
 ) -> Array:
-    """Return ``f`` of a block, which may have no rows; errors name the block."""
+    """Apply ``f`` to a block, unless it has no rows. Errors name the block.
+
+    ``empty`` is the result for no rows; ``name`` and ``block_id`` are for messages.
+    """
     if len(block) == 0:
         return empty
     try:
@@ -175,7 +181,7 @@ def _mapped(
 
 
 def collection_row(x: Any) -> Any:
-    """Return a row with the width, dtypes and column names of a Dask array or data frame."""
+    """Return one row with the width, dtypes and column names of a Dask array or data frame."""
     if not is_frame(x):
         return np.zeros((1, *x.shape[1:]), x.dtype)
     from dask.dataframe.utils import make_meta, meta_nonempty

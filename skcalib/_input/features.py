@@ -1,4 +1,4 @@
-"""Features of rows: their columns, and some of their rows."""
+"""Features: columns by name, and selected rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .labels import shown
 
 
 def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
-    """Return the names of the columns, numbered if they have none, and their values, each (n,)."""
+    """Return column names, or column numbers, and a list of columns (n,)."""
     if columns := column_names(features):
         names = [str(name) for name in columns]
         if len(set(names)) < len(names):
             raise ValueError(f"Columns of features must have distinct names, got {shown(names)}.")
         values = [np.asarray(features[name]) for name in columns]
     else:
-        # Lists of rows of text and numbers become arrays of objects, so numbers stay numbers.
+        # Convert lists of mixed rows to objects, so that numbers do not become text.
         is_list = isinstance(features, list | tuple) and len(features) > 0
         if is_list and np.ndim(features[0]) == 1:
             array = np.array(features, object)
@@ -45,12 +45,12 @@ def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
 
 
 def numbered(names: Sequence[Any]) -> list[str]:
-    """Return names for columns without names: "0", "1", ..."""
+    """Return column numbers as names: "0", "1", ..."""
     return [str(j) for j in range(len(names))]
 
 
 def taken(features: Any, rows: Indices) -> Any:
-    """Return features of some rows, in a data frame, an array or a list."""
+    """Select rows by number from a data frame, an array or a list of features."""
     if isinstance(features, list | tuple):
         return [features[k] for k in rows]
     if hasattr(features, "column_names"):  # pyarrow

@@ -1,4 +1,4 @@
-"""Groups of rows that depend on one another, and rows that seem to."""
+"""Groups of dependent rows, and evidence of dependence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from .logits import check_weights
 
 
 def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
-    """Return the rows of ``X`` of positive weight with the group of each row, if given."""
+    """Add groups (n,), unless they are None, to the rows of ``X`` with positive weight.
+
+    ``sample_weight`` (n,) tells which rows were left out.
+    """
     if groups is None:
         return rows
     labels = check_groups(X, groups)
@@ -24,7 +27,7 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
 
 
 def check_groups(X: Any, groups: Any) -> Array:
-    """Return the group of each row (n,), or raise a ValueError if the rows have not one each."""
+    """Convert groups to an array (n,), or raise a ValueError unless each row of ``X`` has one."""
     check_in_memory([X, groups])
     if isinstance(groups, str):
         raise ValueError(
@@ -46,10 +49,10 @@ def check_groups(X: Any, groups: Any) -> Array:
 
 
 def warn_of_equal_rows(Z: Floats) -> None:
-    """Warn if more than 5 per cent of the rows have the logits of another row.
+    """Warn if more than 5 per cent of the rows equal another row of logits (n, K).
 
-    Two columns are not checked. Rows are not counted if they have the lowest logit of all, where
-    classifiers clip probabilities, or NaN. Scores of few values, as of nearest neighbors, do not
+    Two columns are not checked. Rows with NaN, or with only the lowest logit, do not count:
+    classifiers clip probabilities there. Scores with few values, as from nearest neighbors, do not
     count.
     """
     n_rows, n_columns = Z.shape
@@ -57,7 +60,7 @@ def warn_of_equal_rows(Z: Floats) -> None:
         return
     most = 10_000
     if n_rows > most:
-        # The middle of the order of the first column, so that equal rows stay together.
+        # Take the rows with middle ranks in the first column, so that equal rows stay together.
         start = (n_rows - most) // 2
         Z = Z[np.argpartition(Z[:, 0], (start, start + most))[start : start + most]]
     n_checked = len(Z)
@@ -68,7 +71,7 @@ def warn_of_equal_rows(Z: Floats) -> None:
     share = counts[counts > 1].sum() / n_checked
     if share <= 0.05:
         return
-    # Columns of few values have few combinations, which occur twice by chance.
+    # Columns with few values have few combinations, which repeat by chance.
     n_values = max(len(np.unique(column)) for column in Z[first].T)
     if (n_columns - 1) * np.log(n_values) > 2 * np.log(len(first)) - np.log(2):
         warn(

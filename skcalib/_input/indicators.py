@@ -1,4 +1,4 @@
-"""Several labels per row: an indicator, a matrix of zeros and ones with a column for each label."""
+"""Several labels per row as indicators: zeros and ones, one column per label."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def has_columns(y: Any) -> bool:
 
 
 def takes_indicator(estimator: Any) -> bool:
-    """Return whether a classifier takes several labels per row, by its tags."""
+    """Return whether a classifier supports several labels per row, by its tags."""
     tags = get_tags(estimator)
     is_multilabel = tags.classifier_tags is not None and tags.classifier_tags.multi_label
     return bool(tags.target_tags.multi_output or is_multilabel)
 
 
 def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bools:
-    """Return an indicator matrix (n, n_labels) as booleans, or raise a ValueError for other labels.
+    """Convert an indicator matrix (n, n_labels) to booleans, or raise a ValueError.
 
     Entries that are ``unknown``, (n, 1) or (n, n_labels), may have any value, and become False.
     """
@@ -49,7 +49,7 @@ def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bo
         E = np.asarray(E)
         if E.dtype.kind == "O":  # pandas.NA compares with nothing
             E = np.where(are_missing(E), np.nan, E)
-        are_numbers = E.dtype.kind in "biufO"  # old versions of NumPy do not compare text
+        are_numbers = E.dtype.kind in "biufO"  # old NumPy versions cannot compare text
         valid = (E == 0) | (E == 1) if are_numbers else np.zeros(E.shape, bool)
         if unknown is not None and np.broadcast_shapes(unknown.shape, E.shape) == E.shape:
             E, valid = np.where(unknown, 0, E), valid | unknown
@@ -70,15 +70,15 @@ def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bo
 
 
 def names_of_labels(y: Any, n_labels: int) -> Array:
-    """Return the column names of a data frame of indicators, or column numbers."""
+    """Return the column names of a data frame, else column numbers."""
     names = column_names(y)
     return np.asarray(names) if names else np.arange(n_labels)
 
 
 def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
-    """Raise a ValueError for data frames with the same columns in another order.
+    """Raise a ValueError if two data frames have the same columns in another order.
 
-    Names may have another prefix and suffix in each data frame, as "a" and "logit_a".
+    Prefixes and suffixes may differ between the data frames, as in "a" and "logit_a".
     """
     names_X, names_y = column_names(X), column_names(y)
     same_number = len(names_X) == len(names_y) > 0
@@ -91,9 +91,9 @@ def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y"
 
 
 def as_columns(x: Any, name: str, remedy: str) -> Any:
-    """Return an array on the host with a column for each label, or raise a ValueError for two.
+    """Return an array on the host with one column per label, or raise a ValueError.
 
-    Data frames are unchanged.
+    Data frames are unchanged. ``remedy`` is code for the message.
     """
     if is_tensor(x):
         check_needs_no_gradients(check_tensor(x, name), name)
@@ -109,16 +109,15 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
 
 
 def of_outputs(P: Any, classes: Any) -> Any:
-    """Return the probabilities of a classifier with a column for each class or label.
+    """Convert a classifier's output to probabilities with one column per class or label.
 
     Parameters
     ----------
     P : object
-        Output of ``predict_proba``. Classifiers of several labels per row may return a list of
-        arrays. Neural networks with one sigmoid return one column, the probability of the second
-        of two classes.
+        Output of ``predict_proba``. Classifiers for several labels per row may return a list of
+        arrays. Neural networks with one sigmoid return one column, the second class's probability.
     classes : array-like or list of array-likes
-        Attribute ``classes_``: the label of each column, or of each column of the arrays in a list.
+        Attribute ``classes_``: column labels, or a list with column labels for each array.
 
     Returns
     -------
@@ -132,12 +131,12 @@ def of_outputs(P: Any, classes: Any) -> Any:
         p = np.asarray(on_host(P)).reshape(-1)
         return np.stack([1 - p, p], axis=1)
     columns = []
-    for p, known in zip(map(on_host, P), map(list, classes), strict=True):
-        if not all(label in (0, 1) for label in known):
+    for p, labels in zip(map(on_host, P), map(list, classes), strict=True):
+        if not all(label in (0, 1) for label in labels):
             raise ValueError(
                 "Each output of the classifier must be an indicator of a label, got one with "
-                f"classes {shown(known)}. Calibrate outputs of several classes one by one."
+                f"classes {shown(labels)}. Calibrate outputs of several classes one by one."
             )
-        both = of_outputs(p, np.array(known))
-        columns.append(both[:, known.index(1)] if 1 in known else np.zeros_like(p[:, 0]))
+        both = of_outputs(p, np.array(labels))
+        columns.append(both[:, labels.index(1)] if 1 in labels else np.zeros_like(p[:, 0]))
     return np.column_stack(columns)

@@ -1,9 +1,8 @@
-"""Labels, one or several per row, and the order of the columns that belong to them.
+"""Labels, one per row: integers, strings, booleans, or other objects that can be sorted.
 
-Labels are integers, strings, booleans, or other objects that can be sorted. Integers of any size
-are distinct labels, except where NumPy converts them to floats, which are exact up to 2^53: in
-lists with small integers and integers of 2^63 or more, and in comparisons with floats. Several
-labels per row are an indicator, a matrix of zeros and ones with a column for each label.
+Integers of any size are distinct labels, unless NumPy converts them to floats, which are exact up
+to 2^53. This happens in lists with small integers and integers from 2^63 on, and in comparisons
+with floats.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from .arrays import as_numpy
 
 Labels = Array
 
-# Upper bound of integer labels that are counted rather than sorted.
+# Integer labels below this number are counted instead of sorted.
 MANY_LABELS = 1 << 16
 
 
-# Number of labels in messages.
+# Number of labels that messages name.
 SHOWN_LABELS = 5
 
-# For functions of one label per row.
+# Advice if a function accepts one label per row.
 SEVERAL_LABELS = (
     "Several labels per row are calibrated by MultiLabelCalibrator, and measured by functions of "
     "skcalib.metrics and ReliabilityDisplay with kind='multilabel'; all else takes one label at a "
@@ -38,7 +37,7 @@ SEVERAL_LABELS = (
 
 
 def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
-    """Return the labels of rows as an array in one dimension.
+    """Convert labels to an array in one dimension.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
     ValueError
         If a label is missing, if labels cannot be sorted, or if a row has several labels.
     """
-    # scikit-learn looks for data frames of many kinds, which takes longer than some fits.
+    # scikit-learn's search for data frames of many kinds would be slower than some fits.
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
         return np.ascontiguousarray(y)
     if y is None:
@@ -83,9 +82,9 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
 
 
 def exact(values: Any, name: str) -> Labels:
-    """Return labels as an array of any shape, unchanged, or raise a ValueError."""
+    """Convert labels to an array without changing them, or raise a ValueError."""
     array = as_numpy(values, name)
-    if isinstance(array, list | tuple):  # parts of different lengths, which are no array
+    if isinstance(array, list | tuple):  # parts differ in length
         raise ValueError(
             f"{name} must hold one label per row, got a {type(values).__name__} of {len(values)} "
             f"parts of different lengths. Concatenate batches, as in np.concatenate({name})."
@@ -105,7 +104,7 @@ def exact(values: Any, name: str) -> Labels:
 
 
 def _exact_objects(labels: Labels, name: str) -> Labels:
-    """Return labels as integers or booleans if all are, or raise a ValueError for mixed types."""
+    """Convert objects to integers or booleans if all are, or raise a ValueError for mixed types."""
     flat = labels.ravel().tolist()
     try:
         distinct = set(flat)
@@ -122,9 +121,9 @@ def _exact_objects(labels: Labels, name: str) -> Labels:
 
 
 def are_missing(x: Array) -> Bools:
-    """Return which values of an array of any shape are None, NaN, NaT or pandas.NA."""
+    """Return which values in an array are None, NaN, NaT or pandas.NA."""
     if x.dtype.kind != "O":
-        return np.not_equal(x, x)  # only NaN and NaT are not themselves
+        return np.not_equal(x, x)  # only NaN and NaT differ from themselves
     return np.frompyfunc(_is_missing, 1, 1)(x).astype(bool)
 
 
@@ -135,17 +134,17 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _refuse_missing(flat: list[Any], place: int, name: str) -> NoReturn:
-    content = "NaN" if isinstance(flat[place], float) else repr(flat[place])
+def _refuse_missing(flat: list[Any], index: int, name: str) -> NoReturn:
+    content = "NaN" if isinstance(flat[index], float) else repr(flat[index])
     noun = "group" if name.startswith("groups") else "label"
     raise ValueError(
         f"Input {name} contains {content}: each row must have a {noun}, got {content} at position "
-        f"{place}. Leave out rows without one."
+        f"{index}. Leave out rows without one."
     )
 
 
 def shown(labels: Any) -> str:
-    """Return the first labels and the number of other labels as text, for messages."""
+    """Write the first labels and the number of other labels as text, for messages."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     first = [v.item() if isinstance(v, np.generic) else v for v in values[:SHOWN_LABELS]]
     more = len(values) - len(first)
@@ -153,7 +152,7 @@ def shown(labels: Any) -> str:
 
 
 def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
-    """Convert both arrays to one dtype: objects where NumPy would make floats or strings."""
+    """Convert two arrays to one dtype: objects where NumPy would make floats or strings."""
     kinds = {a.dtype.kind, b.dtype.kind}
     kind = np.result_type(a, b).kind
     if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
@@ -163,9 +162,9 @@ def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
 
 def not_among(labels: Labels, classes: Labels) -> Labels:
     """Return the sorted distinct labels that are not among the classes."""
-    known = set(classes.tolist())
+    class_set = set(classes.tolist())
     distinct = np.unique(labels)
-    return distinct[[label not in known for label in distinct.tolist()]]
+    return distinct[[label not in class_set for label in distinct.tolist()]]
 
 
 def distinct_labels(labels: Labels) -> Labels:
@@ -185,7 +184,7 @@ def distinct_labels(labels: Labels) -> Labels:
 
 
 def encode(labels: Labels, classes: Labels) -> Indices:
-    """Return the index of each label (n,) in ``classes`` (K,), and -1 for other labels."""
+    """Return the indices (n,) of labels (n,) in ``classes`` (K,), -1 for other labels."""
     last = len(classes) - 1
     are_integers = labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and labels.size
     inside = are_integers and labels.min() >= 0 and labels.max() <= last
@@ -193,12 +192,12 @@ def encode(labels: Labels, classes: Labels) -> Indices:
         return labels.astype(np.intp, copy=False)
     labels, classes = in_one_type(labels, classes)
     order = np.argsort(classes)
-    place = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
-    return np.where(classes[place] == labels, place, -1)
+    index = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
+    return np.where(classes[index] == labels, index, -1)
 
 
 def is_text(labels: Labels) -> bool:
-    """Return whether some label is text, whose alphabetical order means nothing."""
+    """Return whether some label is text: alphabetical order means nothing."""
     if labels.dtype.kind != "O":
         return labels.dtype.kind in "US"
     return any(isinstance(label, str | bytes) for label in labels.tolist())

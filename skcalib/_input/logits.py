@@ -1,7 +1,7 @@
-"""Checks of logits, probabilities and weights.
+"""Check logits, probabilities and weights.
 
-scikit-learn's checks of arrays look for data frames of many kinds first, which takes longer than
-some fits. NumPy arrays of floats skip these checks, since they would change nothing.
+scikit-learn's array checks look for many kinds of data frames first, which is slower than some
+fits. NumPy arrays of floats skip these checks, which would change nothing.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from .labels import are_missing, distinct_labels
 
 FLOATS = [np.dtype(np.float64), np.dtype(np.float32)]
 
-# Sums of rows of probabilities may differ from one by this much. Networks often compute softmax in
-# bfloat16, which changes each number by up to 2^-8 of it.
+# Row sums of probabilities may differ from one by this tolerance. Networks often compute softmax in
+# bfloat16, with relative errors up to 2^-8.
 SUM_TOLERANCE = 5e-3
 
-# A probability may exceed one by the rounding error of normalization in float32.
+# A probability may exceed one by this rounding error, from normalization in float32.
 ROUNDING = 1e-6
 
-# Fewer log-odds may all be between 0 and 1 by chance, and so may log-odds below this rate.
+# Fewer log-odds, or smaller log-odds, may all be between 0 and 1 by chance.
 FEW_LOG_ODDS, SMALLEST_RATE = 10, 1e-3
 
-# Upper bound of the size of logits and of weights; the largest weight is at least its inverse.
+# Upper bound for the size of logits and weights. Its inverse is a lower bound for the largest
+# weight.
 LARGEST = 1e100
 
 # Advice in messages about logits that are not finite.
@@ -46,7 +47,7 @@ CLIP_FIRST = (
 def as_floats(
     x: Any, name: str, *, flat: bool = False, estimator: str | None = None, least_rows: int = 1
 ) -> Floats:
-    """Return an array in two dimensions, or also in one if ``flat``. Values may be invalid."""
+    """Convert to floats in two dimensions, or also in one if ``flat``. Values may be invalid."""
     dimensions = (1, 2) if flat else (2,)
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
@@ -72,7 +73,7 @@ def as_floats(
 
 
 def with_nan(x: Any) -> Any:
-    """Return an array of objects with NaN in place of pandas.NA, which is no float."""
+    """Replace pandas.NA by NaN in an array of objects, since it is no float."""
     if getattr(getattr(x, "dtype", None), "kind", "") != "O":
         return x
     values = np.asarray(x, dtype=object)
@@ -80,7 +81,7 @@ def with_nan(x: Any) -> Any:
 
 
 def check_no_dates(x: Any, name: str) -> None:
-    """Raise a ValueError for dates and durations, which scikit-learn converts to numbers."""
+    """Raise a ValueError if values are dates or durations, which scikit-learn makes numbers."""
     dtypes = [x.dtype] if hasattr(x, "dtype") else getattr(x, "dtypes", ())
     wrong = [dtype for dtype in dtypes if getattr(dtype, "kind", None) in ("m", "M")]
     if wrong:
@@ -141,12 +142,12 @@ def are_probabilities(P: Floats) -> bool:
 def _has_negative(X: Floats) -> bool:
     """Return whether some number is negative or NaN."""
     xp = arrays.namespace(X)
-    # Logits are usually negative in some of the first rows, so few calls look at all rows.
+    # Some of the first rows usually contain negative logits, so few calls search all rows.
     return bool(xp.min(X[: min(100, X.shape[0]), ...]) < 0 or not xp.min(X) >= 0)
 
 
 def kinds_of_probabilities(X: Floats) -> frozenset[str]:
-    """Return what all rows of logits may be: "probabilities", "percentages", "sigmoids"."""
+    """Return which of "probabilities", "percentages", "sigmoids" all rows (n, K) may be."""
     xp = arrays.namespace(X)
     if _has_negative(X):
         return frozenset()
@@ -163,7 +164,7 @@ def kinds_of_probabilities(X: Floats) -> frozenset[str]:
 def check_probabilities(P: Floats, labels: Array | None = None) -> None:
     """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities.
 
-    ``labels`` (n,) are the labels of the rows, to count the classes.
+    ``labels`` (n,) determine the number of classes.
     """
     if are_probabilities(P):
         return
@@ -193,7 +194,7 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
 
 
 def _remedy(P: Floats, worst: float) -> str:
-    """Return what to pass in place of numbers that are no probabilities."""
+    """Return advice on what to pass instead of numbers that are no probabilities."""
     low, high = P.min(), P.max()
     if np.isnan(worst):
         return "Leave out rows without one"
@@ -214,7 +215,10 @@ def _remedy(P: Floats, worst: float) -> str:
 def warn_of_probabilities(
     n_columns: int, kinds: Collection[str] = ("probabilities",), method: str = "fit"
 ) -> None:
-    """Warn of logits, or log-odds in a single column, that are like probabilities."""
+    """Warn of logits, or log-odds in a single column, that look like probabilities.
+
+    ``kinds`` are from :func:`kinds_of_probabilities`; ``method`` is a word for the message.
+    """
     expected, remedy = "logits", "np.log(p)"
     if n_columns == 1:
         expected, remedy = "log-odds", "scipy.special.logit(p)"
@@ -233,7 +237,7 @@ def warn_of_probabilities(
 
 
 def warn_of_new_probabilities(X: Floats) -> None:
-    """Warn of two or more rows to predict that are like probabilities or percentages."""
+    """Warn if two or more rows to predict look like probabilities or percentages."""
     kinds = kinds_of_probabilities(X) - {"sigmoids"}
     if kinds:
         warn_of_probabilities(X.shape[1], kinds, "predictions")
@@ -242,16 +246,16 @@ def warn_of_new_probabilities(X: Floats) -> None:
 # --------------------------------------------------------------------------------------
 # Weights.
 
-# Weights with a smaller mean are probably relative.
+# Weights with a smaller mean are probably relative weights.
 SMALL_SHARE = 0.02
 
 
 def check_weights(
     sample_weight: ArrayLike | None, n_rows: int, *, part: bool = False
 ) -> Floats | None:
-    """Return weights as a float64 array of shape (n_rows,), or None if there are none.
+    """Convert weights to float64 (n_rows,), or raise a ValueError if they are invalid.
 
-    Weights may all be zero if the rows are a ``part``.
+    None stays None. Weights may all be zero if the rows are a ``part``.
     """
     if sample_weight is None:
         return None
@@ -286,7 +290,7 @@ def check_weights(
 
 
 def check_total_weight(weight: float) -> None:
-    """Raise a ValueError for a total weight of zero."""
+    """Raise a ValueError if the total weight is zero."""
     if weight == 0:
         raise ValueError("sample_weight must not be all zero, got only weights of zero.")
 
@@ -303,15 +307,15 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
 
 
 def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
-    """Leave out rows of zero weight, whose logits must not matter: 0 times infinity is NaN."""
+    """Leave out rows with zero weight, whose logits must not matter: 0 times infinity is NaN."""
     if w is None or w.all():
         return y, X, w
-    kept = np.flatnonzero(w > 0)
-    return y[kept], arrays.namespace(X).take(X, arrays.like(kept, X), axis=0), w[kept]
+    index = np.flatnonzero(w > 0)
+    return y[index], arrays.namespace(X).take(X, arrays.like(index, X), axis=0), w[index]
 
 
 def refuse_masked(calibrator: Any) -> None:
-    """Raise a ValueError if the calibrator cannot leave masked classes out."""
+    """Raise a ValueError if the calibrator does not support masked classes."""
     if not getattr(calibrator, "_takes_masked", True):
         raise ValueError(
             f"{type(calibrator).__name__} mixes the logits of all classes, so X must hold finite "

@@ -1,4 +1,4 @@
-"""The door for measures: checked rows of labels and probabilities."""
+"""The door for measures: check labels and probabilities."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def check_measure(
     order: ArrayLike | None = None,
     keep_classes: bool = False,
 ) -> Rows:
-    """Return rows of probabilities, class indices and weights, with the classes of the columns.
+    """Check labels, probabilities and weights, and return rows with column classes.
 
     With ``kind="multilabel"`` indicators replace class indices. Checked rows may be passed as
     ``y_proba``, which saves a pass over the data.
 
-    One column of probabilities belongs to the second class. If it belongs to the first class, the
-    two classes are exchanged, or with ``keep_classes`` the probabilities become 1 - p.
+    One column of probabilities belongs to the second class. If ``pos_label`` is the first class,
+    the two classes are exchanged, or with ``keep_classes`` the probabilities become 1 - p.
     """
     if isinstance(y_proba, Rows):
         return y_proba if order is None else y_proba.replace(order=order)
@@ -93,7 +93,7 @@ def _two_labels(present: Labels, pos_label: Any) -> list[Any] | None:
 
 
 def check_probability_rows(y_proba: Any) -> Rows:
-    """Return rows of probabilities without labels; the classes are the indices of the columns."""
+    """Check probabilities without labels. The classes are column numbers."""
     check_in_memory([y_proba])
     shape = np.shape(as_array(y_proba, "y_proba", flat=True))
     n_classes = shape[1] if len(shape) == 2 else 2
@@ -101,7 +101,10 @@ def check_probability_rows(y_proba: Any) -> Rows:
 
 
 def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any) -> Rows:
-    """Return rows of probabilities (n, n_labels) and indicators, with the names of the labels."""
+    """Check probabilities and indicators (n, n_labels), and return rows with label names.
+
+    ``sample_weight`` is (n,), ``labels`` are (n_labels,); both may be None.
+    """
     check_in_memory((y_true, y_proba, sample_weight))
     P = as_columns(y_proba, "y_proba", "np.stack([p[:, 1] for p in y_proba], axis=1)")
     P, w = as_floats(P, "y_proba", flat=True), check_weights(sample_weight, len(P))

@@ -1,4 +1,4 @@
-"""Checks of parameters.
+"""Parameter checks.
 
 ``sklearn.utils.check_scalar`` accepts booleans as integers and NaN as any number, and names no
 remedy.
@@ -17,7 +17,7 @@ from skcalib._rows import Rows
 
 
 def check_integer(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise a ValueError for a value that is not an integer, or less than ``least``."""
+    """Raise a ValueError unless a value is an integer of at least ``least``."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
 
@@ -31,9 +31,9 @@ def check_real(
     option: str | tuple[str, ...] = (),
     remedy: str = "",
 ) -> None:
-    """Raise a ValueError for a value that is not a finite real number between 0 and ``high``.
+    """Raise a ValueError unless a value is a finite real number between 0 and ``high``.
 
-    ``closed`` allows 0. ``option`` names one string, or several strings, that are allowed too.
+    ``closed`` allows 0. ``option`` is one string, or several strings, that are allowed too.
     """
     options = (option,) if isinstance(option, str) else option
     is_number = isinstance(value, Real) and not isinstance(value, bool)
@@ -50,19 +50,19 @@ def check_real(
 
 
 def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
-    """Raise a ValueError for a value that is not one of the strings, or not of a Literal type."""
-    known = get_args(options) or tuple(options)
-    if not (isinstance(value, str) and value in known):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+    """Raise a ValueError unless a value is one of the strings, or belongs to a Literal type."""
+    valid = get_args(options) or tuple(options)
+    if not (isinstance(value, str) and value in valid):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, got {value!r}.")
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise a ValueError for a value that is not a boolean of Python or NumPy."""
+    """Raise a ValueError unless a value is a Python or NumPy boolean."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}.")
 
 
 def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
-    """Return the share of the uniform distribution: the parameter, or 1 / (N + 1) for "auto"."""
+    """Check the parameter ``smoothing``, and return it, or 1 / (N + 1) for "auto"."""
     check_real("smoothing", smoothing, high=1, closed=True, option="auto")
     return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)

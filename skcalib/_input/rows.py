@@ -1,7 +1,7 @@
-"""The doors for input: checked rows of a fit, logits to predict, and rows of a measure.
+"""The doors for input: rows to fit, logits to predict, and rows to measure.
 
-Each door asks all questions once, raises all errors, and returns NumPy arrays, or a tensor where a
-prediction stays on its device. Dask collections are checked chunk by chunk on the workers.
+Each door asks all questions once, raises all errors, and returns NumPy arrays, or a tensor if a
+prediction stays on its device. Dask workers check collections chunk by chunk.
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ check_fit_logits = partial(check_finite, allow_tiny=False)
 
 
 def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Rows]:
-    """Return the logits of a fit as they were passed, and checked rows.
+    """Check the arguments of ``fit``, and return ``X`` as an array or a frame, and rows.
 
-    The rows have logits (n, K), class indices (n,), positive weights (n,) or None, and the classes
-    of the columns. ``calibrator`` states its ``classes``, their ``order`` and whether it takes
-    masked classes.
+    The rows contain logits (n, K), class indices (n,), positive weights (n,) or None, and column
+    classes. ``calibrator`` defines ``classes``, ``order`` and whether it supports masked classes.
     """
     if type(X) is not np.ndarray or X.ndim != 2:
         check_not_swapped(y=y, X=X)
@@ -84,10 +83,10 @@ def labelled_rows(
     n_scores: int = 1,
     check: Callable[[Floats], bool] = check_fit_logits,
 ) -> tuple[Rows, RowStatistics]:
-    """Return checked rows with class indices, and their statistics.
+    """Check logits, labels and weights; return rows with class indices, and statistics.
 
-    ``X`` has the columns of ``n_scores`` scores side by side. ``check`` raises errors for invalid
-    logits and returns whether some class is masked.
+    ``X`` is (n, K), or (n, n_scores * K) with several scores side by side. ``check`` raises an
+    error if logits are invalid, and returns whether some class is masked.
     """
     checks = partial(check_rows, estimator=type(calibrator).__name__, check=check)
     rows, statistics = checked_rows(checks, X=X, y=y, sample_weight=sample_weight)
@@ -114,9 +113,10 @@ def labelled_rows(
 def check_new_logits(
     calibrator: Any, X: Any, *, on_device: bool
 ) -> tuple[Any, Callable[[Array], Any]]:
-    """Return logits to predict (n, K), and a function that returns outputs in the kind of ``X``.
+    """Check logits to predict: return logits (n, K), and a function that converts outputs.
 
-    A tensor stays on its device if ``on_device``. ``calibrator`` is fitted.
+    The function converts outputs to the kind of ``X``. A tensor stays on its device if
+    ``on_device``. ``calibrator`` is fitted.
     """
     X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
     is_array = isinstance(X, np.ndarray)
@@ -135,9 +135,9 @@ def check_new_logits(
 
 
 def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
-    """Return a tensor of logits on its device, or an array on the host."""
+    """Check a tensor of logits (n, K), and return it on its device, or an array on the host."""
     if 0 in X.shape:
-        check_array(np.empty(tuple(X.shape)))  # raises the error of arrays
+        check_array(np.empty(tuple(X.shape)))  # raises scikit-learn's error for arrays
     validate_data(calibrator, X, reset=False, skip_check_array=True)
     if on_device:
         return X
@@ -146,7 +146,7 @@ def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
 
 
 def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
-    """Return rows of logits (n, K) and weights without labels, for a fitted calibrator."""
+    """Check logits (n, K) and weights (n,) without labels for a fitted calibrator."""
     X = as_array(X, n_columns=calibrator.n_features_in_)
     check_column_names(X, calibrator.classes_)
     check = partial(_check_without_labels, copy(calibrator))
@@ -164,7 +164,10 @@ def check_fitted(estimator: Any) -> None:
 
 
 def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
-    """Return logits with the columns that the estimator was fitted to. Values may be invalid."""
+    """Convert logits (n, K), with the columns that the estimator was fitted to.
+
+    Values may be invalid. There must be ``least_rows`` rows.
+    """
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
     if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
         return as_floats(X, "X", estimator=type(estimator).__name__)
@@ -175,7 +178,7 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
 
 
 def check_not_swapped(**labels_and_scores: Any) -> None:
-    """Raise a ValueError if the labels, the first argument, and the scores are exchanged.
+    """Raise a ValueError if labels, the first argument, and scores seem to be swapped.
 
     Fractions are no labels, and scores without fractions are probably labels.
     """
@@ -188,7 +191,7 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
 
 
 def _has_fractions(x: Any, name: str) -> bool:
-    """Return whether an array in memory contains a number that is not whole."""
+    """Return whether an array in memory contains fractions."""
     values = as_numpy(x, name)
     if is_dask(values) or issparse(values):
         return False
@@ -198,7 +201,7 @@ def _has_fractions(x: Any, name: str) -> bool:
 
 
 def check_labels_are_not_masked(rows: Rows) -> None:
-    """Raise a ValueError if the class of some label is masked."""
+    """Raise a ValueError if a label's class is masked in its row."""
     n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
     if n:
         raise ValueError(
@@ -209,19 +212,19 @@ def check_labels_are_not_masked(rows: Rows) -> None:
 
 
 # --------------------------------------------------------------------------------------
-# Arrays of rows, in memory or in a chunk of Dask, and statistics of them.
+# Checks of arrays, in memory or in a Dask chunk, and statistics of their rows.
 
 
 @dataclass(frozen=True)
 class RowStatistics:
-    """Statistics of rows; the sum of two is for all rows of both."""
+    """Statistics of rows. Adding two statistics combines the rows."""
 
-    labels: Array  #: distinct labels of rows of positive weight, sorted
-    weight: float  #: sum of the weights
-    n_rows: int = 0  #: number of rows of positive weight
-    like_probabilities: frozenset[str] = frozenset()  #: kinds that the rows of logits may be
+    labels: Array  #: distinct labels in rows with positive weight, sorted
+    weight: float  #: total weight
+    n_rows: int = 0  #: number of rows with positive weight
+    like_probabilities: frozenset[str] = frozenset()  #: from kinds_of_probabilities
     masked: bool = False  #: whether some logit is -inf
-    categories: Array | None = None  #: ordered categories of the labels
+    categories: Array | None = None  #: ordered categories
 
     def __add__(self, other: RowStatistics) -> RowStatistics:
         return RowStatistics(
@@ -243,10 +246,10 @@ def check_rows(
     estimator: str | None = None,
     check: Callable[[Floats], bool] = check_fit_logits,
 ) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
-    """Return logits, labels and weights of the rows of positive weight, and their statistics.
+    """Check logits, labels and weights; return rows with positive weight and statistics.
 
-    With ``proba``, they are ``y_proba`` (n, K) or (n,) and ``y_true`` of a measure. ``check`` is
-    for logits, as in :func:`labelled_rows`.
+    With ``proba``, they are a measure's ``y_proba`` (n, K) or (n,) and ``y_true`` (n,). ``check``
+    is for logits, as in :func:`labelled_rows`.
     """
     name, y_name = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, y_name, warns=not proba)
@@ -259,7 +262,7 @@ def check_rows(
         )
     if len(labels) != len(X):
         names, lengths = [name, y_name], [len(X), len(labels)]
-        if proba:  # labels are the first argument of measures
+        if proba:  # in measures labels are the first argument
             names, lengths = names[::-1], lengths[::-1]
         is_transposed = X.ndim == 2 and X.shape[1] == len(labels)
         remedy = f"{name}.T, if it has a column for each row" if is_transposed else "the same rows"
@@ -291,7 +294,7 @@ def check_rows(
 def _check_without_labels(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
-    """Return logits and weights of rows for a fitted calibrator, and their statistics."""
+    """Check logits and weights for a fitted estimator; return rows and statistics."""
     Z = logits_for(estimator, X, least_rows=1)
     masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
     w = check_weights(sample_weight, len(Z), part=True)
@@ -308,10 +311,10 @@ def _check_without_labels(
 def checked_rows(
     check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
 ) -> tuple[Rows, Any]:
-    """Return rows of the arrays that ``check`` returns for the inputs, and its statistics.
+    """Apply ``check`` to the inputs, and return rows and statistics.
 
-    Dask collections are checked chunk by chunk on the workers, and the statistics of the chunks are
-    added: see :func:`~.dask.checked_chunks`.
+    Dask workers check collections chunk by chunk, and the chunks' statistics are added: see
+    :func:`~.dask.checked_chunks`.
     """
     if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)

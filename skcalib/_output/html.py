@@ -1,21 +1,27 @@
-"""Trees of HTML elements, which escape texts and attributes when they are written."""
+"""HTML from templates: escaped texts, optional elements and tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from html import escape
 from importlib.resources import files
-from typing import NamedTuple, TypeAlias
-from xml.etree.ElementTree import Element, tostring
+from string import Template
+from typing import Any, NamedTuple, TypeAlias
 
-Child: TypeAlias = "Element | str | int | float | Iterable[Child] | None"
-Attribute: TypeAlias = "str | int | float | None"
+Child: TypeAlias = "str | int | float | Iterable[Child] | None"
 
 # Characters that HTML forbids: control characters, lone surrogates, noncharacters.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-# A page runs no scripts and loads nothing.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+# Element of a template that depends on a value. It contains no other element with the same tag.
+_OPTIONAL = re.compile(r'<(\w+) data-if="(\w+)"(.*?)</\1>\n?', re.DOTALL)
+
+
+class Html(str):
+    """Markup, which is inserted without escapes."""
+
+    __slots__ = ()
 
 
 class Number(NamedTuple):
@@ -27,25 +33,33 @@ class Number(NamedTuple):
 Cell: TypeAlias = "Child | Number"
 
 
-def element(tag: str, *children: Child, **attributes: Attribute) -> Element:
-    """Element with texts, elements and nested lists of both; children that are None are left out.
-
-    ``class_`` is the attribute ``class``, ``aria_label`` the attribute ``aria-label``. Attributes
-    that are None are left out. The content of ``style`` is not escaped, and must not come from
-    users.
-    """
-    made = Element(tag)
-    for name, value in attributes.items():
-        if value is not None:
-            made.set(name.removesuffix("_").replace("_", "-"), as_text(value))
-    for child in children:
-        _append(made, child)
-    return made
-
-
 def as_text(value: object) -> str:
-    """Text of a value, with U+FFFD in place of characters that HTML forbids."""
+    """Return a value as text, with U+FFFD in place of characters that HTML forbids."""
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(value))
+
+
+def html(child: Child) -> Html:
+    """Return markup of a text, of markup, or of a nested list of both."""
+    if isinstance(child, Html):
+        return child
+    if isinstance(child, Iterable) and not isinstance(child, str):
+        return Html("".join(map(html, child)))
+    return Html("" if child is None else escape(as_text(child)))
+
+
+def element(tag: str, *children: Child, **attributes: object) -> Html:
+    """Return an element with escaped texts and attributes; an attribute None is left out.
+
+    ``class_`` is the attribute ``class``, ``aria_label`` the attribute ``aria-label``. The content
+    of ``style`` must not come from users.
+    """
+    pairs = "".join(
+        f' {name.removesuffix("_").replace("_", "-")}="{escape(as_text(value))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    end = "" if tag in ("img", "wbr") else f"</{tag}>"
+    return Html(f"<{tag}{pairs}>{html(children)}{end}")
 
 
 def table(
@@ -54,16 +68,17 @@ def table(
     *,
     caption: Child = None,
     class_: str | None = None,
-) -> Element:
-    """Table inside of a ``div`` that scrolls; the first cell of each row is a header."""
+) -> Html:
+    """Return a table inside of a ``div`` that scrolls; the first cell of each row is a header."""
     rows = list(rows)
+    first = rows[0] if rows else [None] * len(header)
     heads = [
-        element("th", cell, scope="col", class_="number" if isinstance(below, Number) else None)
-        for cell, below in zip(header, rows[0] if rows else [None] * len(header), strict=True)
+        _cell(Number(title) if isinstance(below, Number) else title, "th", scope="col")
+        for title, below in zip(header, first, strict=True)
     ]
     body = [
-        element("tr", _cell(first, "th", scope="row"), [_cell(cell, "td") for cell in others])
-        for first, *others in rows
+        element("tr", _cell(name, "th", scope="row"), [_cell(cell, "td") for cell in others])
+        for name, *others in rows
     ]
     content = element(
         "table",
@@ -75,60 +90,37 @@ def table(
     return element("div", content, class_="table", tabindex=0)
 
 
-def definitions(pairs: Iterable[tuple[Child, Child]]) -> Element:
-    """List of terms and their descriptions."""
-    return element("dl", [(element("dt", term), element("dd", text)) for term, text in pairs])
+def _cell(cell: Cell, tag: str, **attributes: str) -> Html:
+    if isinstance(cell, Number):
+        return element(tag, cell.text, class_="number", **attributes)
+    return element(tag, cell, **attributes)
 
 
-def fragment(*elements: Element) -> str:
-    """HTML text of elements."""
-    return "".join(tostring(part, encoding="unicode", method="html") for part in elements)
-
-
-def styled(*elements: Element) -> str:
-    """HTML text of elements with their style, for a notebook.
+def styled(*children: Child) -> str:
+    """Return elements with their style, for a notebook.
 
     The classes ``mathjax_ignore`` and ``tex2jax_ignore`` keep MathJax from typesetting text
     between dollar signs.
     """
-    style = element("style", resource("_output/html.css"))
-    classes = "skcalib mathjax_ignore tex2jax_ignore"
-    return fragment(element("div", style, elements, class_=classes))
+    style = element("style", Html(resource("_output/html.css")))
+    return element("div", style, children, class_="skcalib mathjax_ignore tex2jax_ignore")
+
+
+def fill(template: str, values: dict[str, Any]) -> str:
+    """Return a template with escaped values in place of ``$name``.
+
+    An element with the first attribute ``data-if="name"`` stays if the value is true.
+    """
+
+    def keep(match: re.Match[str]) -> str:
+        tag, name, rest = match.groups()
+        return _OPTIONAL.sub(keep, f"<{tag}{rest}</{tag}>") if values[name] else ""
+
+    return Template(_OPTIONAL.sub(keep, template)).substitute(
+        {name: html(value) for name, value in values.items()}
+    )
 
 
 def resource(path: str) -> str:
-    """Text of a file of this package."""
+    """Return the text of a file of this package."""
     return files("skcalib").joinpath(path).read_text("utf-8")
-
-
-def page(title: str, *body: Child, style: str) -> str:
-    """HTML text of a whole page in English."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("style", style),
-    )
-    return f"<!DOCTYPE html>\n{fragment(element('html', head, element('body', body), lang='en'))}\n"
-
-
-def _append(parent: Element, child: Child) -> None:
-    if child is None:
-        return
-    if isinstance(child, Element):
-        parent.append(child)
-    elif isinstance(child, Iterable) and not isinstance(child, str):
-        for inner in child:
-            _append(parent, inner)
-    elif len(parent):
-        parent[-1].tail = (parent[-1].tail or "") + as_text(child)
-    else:
-        parent.text = (parent.text or "") + as_text(child)
-
-
-def _cell(cell: Cell, tag: str, **attributes: Attribute) -> Element:
-    if isinstance(cell, Number):
-        return element(tag, cell.text, class_="number", **attributes)
-    return element(tag, cell, **attributes)

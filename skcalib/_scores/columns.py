@@ -44,8 +44,8 @@ class Scored(NamedTuple):
 class ScoreColumns:
     """Scores and events of rows, one column for each of the labels.
 
-    ``score_block`` returns the scores and events, both of shape (m, n_columns), of a block of rows
-    with probabilities or logits (m, ...) and labels (m,).
+    ``score_block`` computes scores and events (m, n_columns) for a block of rows with probabilities
+    or logits (m, ...) and labels (m,).
     """
 
     labels: list[Any]  #: the class of each column, or None
@@ -83,7 +83,7 @@ def n_maps(n_columns: int) -> int:
 
 
 def margins(Z: Floats) -> Floats:
-    """Return the log-odds (m, n_maps) of each class, or of the second of two, for logits (m, K)."""
+    """Return log-odds (m, n_maps) for each class, or the second of two, from logits (m, K)."""
     if Z.shape[1] <= 2:
         return Z[:, -1:] - (Z[:, :1] if Z.shape[1] == 2 else 0)
     if not isinstance(Z, np.ndarray):

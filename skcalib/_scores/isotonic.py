@@ -8,9 +8,9 @@ moves the points before it by (-1, -1), so by the max-min formula its value is
 .. math:: p_1(i) = \max_{a < i} \min_{b \ge i} \frac{H_b - H_a + 1}{W_b - W_a + 1} .
 
 A start a that attains the maximum has no smaller slope to any b > a, and the ends b lie on the
-minorant of all points. So :math:`p_1` is the running maximum of the slopes :math:`t_a` of the
-tangents from :math:`P_a - (1, 1)` to the part of the minorant on the right of :math:`P_a`, and
-no regression is ever computed again. With label 0 all is mirrored.
+minorant of all points. Let :math:`t_a` be the slope of the tangent from :math:`P_a - (1, 1)` to the
+minorant on the right of :math:`P_a`. Then :math:`p_1` is the running maximum of these slopes, and
+no regression is computed again. With label 0 all is mirrored.
 """
 
 from __future__ import annotations

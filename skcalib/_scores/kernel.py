@@ -1,10 +1,10 @@
 r"""Rows on a grid of scores, smoothed there by a normal kernel that is reflected at 0 and 1.
 
-The kernel is the heat kernel of the interval, so on the midpoints of cells smoothing is a product
-in the space of cosines, which conserves the total.
+The kernel is the heat kernel on [0, 1]. At the midpoints of cells, smoothing is therefore a product
+in the cosine transform, which conserves the total.
 
-With the weighted rows i of a total weight of 1 and the reflected kernel :math:`K_\sigma`, the
-density of the scores is :math:`d(t) = \sum_i w_i K_\sigma(t, \text{score}_i)`, and the smooth curve
+Rows i have weights that sum to 1, and :math:`K_\sigma` is the reflected kernel. The density of
+scores is :math:`d(t) = \sum_i w_i K_\sigma(t, \text{score}_i)`, and the smooth curve is
 
 .. math:: f(t) = t + \frac{1}{d(t)} \sum_i w_i K_\sigma(t, \text{score}_i)
     (1[\text{event}_i] - \text{score}_i) .

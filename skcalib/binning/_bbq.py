@@ -24,9 +24,9 @@ class BBQ(_PerClass):
     r"""Bayesian binning into quantiles: an average of histograms with posterior weights.
 
     For each class, one-vs-rest, histograms with bins of equal weight are computed for every
-    number of bins in a range. Bin b of a histogram, with the weight :math:`n_b` of its rows and
-    the weight :math:`k_b` of its hits, has the prior :math:`\mathrm{Beta}(2 p_b, 2 (1 - p_b))`
-    about its midpoint :math:`p_b`. Its value is the posterior mean
+    number of bins in a range. Bin b in a histogram contains rows with total weight :math:`n_b` and
+    hits with total weight :math:`k_b`. Its prior is :math:`\mathrm{Beta}(2 p_b, 2 (1 - p_b))`, with
+    its midpoint :math:`p_b` as mean. Its value is the posterior mean
 
     .. math:: \theta_b = \frac{k_b + 2 p_b}{n_b + 2} ,
 
@@ -45,7 +45,7 @@ class BBQ(_PerClass):
         :math:`\min(\lceil N / 5 \rceil, \lceil 10 N^{1/3} \rceil)`, as published. The largest
         number is at most the number of distinct probabilities.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -55,15 +55,15 @@ class BBQ(_PerClass):
     bin_values_ : list of ndarray of shape (n_steps,)
         Values of the averaged step function.
     n_bins_ : list of ndarray of shape (n_binnings,)
-        Numbers of bins of the histograms, for each class.
+        Numbers of bins in the histograms, for each class.
     log_weights_ : list of ndarray of shape (n_binnings,)
         Logarithms of the posterior weights; the weights sum to one.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----

@@ -46,7 +46,7 @@ class HistogramBinning(_PerClass):
         They keep values away from 0 and 1. If the mean weight of the rows is below 1, the weight is
         multiplied by the mean. 0 is the plain form in [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -56,11 +56,11 @@ class HistogramBinning(_PerClass):
     bin_values_ : list of ndarray of shape (n_bins,)
         Values of the bins; an empty bin has its midpoint as value.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----

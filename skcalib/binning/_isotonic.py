@@ -49,7 +49,7 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
         mean weight of the rows is below 1, :math:`s` is multiplied by the mean. 0 is the plain form
         in [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -59,11 +59,11 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
     bin_values_ : list of ndarray of shape (n_bins,) or (n_thresholds,)
         Values of the steps, or at the knots.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -162,7 +162,7 @@ class VennAbersCalibration(_PerClass):
         :math:`p_k \propto 1 / (\sum_{j \ne k} 1 / r_{kj} - (K - 2))` with the probability
         :math:`r_{kj}` of k among k and j. The cost of one-vs-one is quadratic in K.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -176,11 +176,11 @@ class VennAbersCalibration(_PerClass):
     pairs_ : ndarray of shape (n_pairs, 2)
         Columns of the two classes for each pair; empty without ``multi_class="ovo"``.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -287,8 +287,8 @@ class VennAbersCalibration(_PerClass):
             R = self._values(arrays.double(columns.pair_scores(Z, self.pairs_)))
         else:  # a graph of ONNX
             differences = Z[:, self.pairs_[:, 1]] - Z[:, self.pairs_[:, 0]]
-            steps_of_pairs = self.bin_edges_, self.bin_values_
-            R = arrays.namespace(Z).step_values(differences, *steps_of_pairs, log_odds=True)
+            pair_steps = self.bin_edges_, self.bin_values_
+            R = arrays.namespace(Z).step_values(differences, *pair_steps, log_odds=True)
         P = columns.coupled(R, self.pairs_, arrays.masked_logits(Z) == -np.inf)
         return columns.joined_probabilities(arrays.astype(P, Z.dtype), Z.shape[1])
 
@@ -303,8 +303,8 @@ def _intervals(calibrator: VennAbersCalibration, Z: Floats) -> Floats:
         S, never = columns.probabilities(Z), masked
         always = ~masked & (masked.sum(axis=1, keepdims=True) == Z.shape[1] - 1)
     out = np.empty((*S.shape, 2), Z.dtype)
-    steps_of_columns = zip(calibrator.bin_edges_, calibrator.bin_intervals_, strict=True)
-    for k, (edges, values) in enumerate(steps_of_columns):
+    column_steps = zip(calibrator.bin_edges_, calibrator.bin_intervals_, strict=True)
+    for k, (edges, values) in enumerate(column_steps):
         out[:, k] = values[bin_index(S[:, k], edges)]
     if S.shape[1] == 1:
         out = np.concatenate([1 - out[:, :, ::-1], out], axis=1)

@@ -1,4 +1,4 @@
-"""Base class of step functions of the probability of each class."""
+"""Base class for step functions of class probabilities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
 
 
 class _PerClass(BaseCalibrator):
-    """One-vs-rest step functions of the probability of each class; rows are then normalized."""
+    """One-vs-rest step functions of class probabilities; rows are then normalized."""
 
     _on_device = True
 
@@ -89,7 +89,7 @@ def pseudo_row_weight(rows: Rows) -> float:
 
 
 def _class_events(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
-    """Return probabilities and events (m, n_maps) of each class, or of the second of two.
+    """Return probabilities and events (m, n_maps) for each class, or for the second of two.
 
     The probability is NaN in rows that carry no information about the class, because the class or
     every other class is masked.

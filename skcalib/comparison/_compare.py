@@ -119,7 +119,7 @@ def compare_calibrators(
         Features for calibrators with predictions that depend on them, such as
         :class:`ConditionalCalibrator`.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns, as ``classes`` of the calibrators.
+        All labels in column order, as ``classes=`` in calibrators.
     n_jobs : int, default=None
         Number of fits in parallel.
     random_state : int, RandomState instance or None, default=None

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._input.parameters import check_option
 from skcalib._output import drawing, written
-from skcalib._output.html import Cell, Child, Number, element, styled, table
+from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
 from skcalib._rows import Floats
 from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
 
@@ -60,7 +59,7 @@ class CalibratorComparison:
     reference : str
         Name of the calibrator that differences refer to.
     left_out : dict of str to ndarray of shape (n_calibrators, n_parts)
-        Values without one of 20 parts of the test rows or groups, for jackknife standard errors.
+        Values if one of 20 parts is left out from the test rows or groups, for the jackknife.
         Empty for splits, and for test sets that are not in memory.
 
     Examples
@@ -134,7 +133,7 @@ class CalibratorComparison:
         return self.scores[self._column(measure)]
 
     def _column(self, measure: str) -> str:
-        """Return the key of ``scores`` of a measure, also for the name of its scorer."""
+        """Return the key in ``scores`` for a measure or the name of its scorer."""
         if isinstance(measure, str) and measure not in self.scores:
             plain = measure.removeprefix("neg_")
             titles = {scorer.removeprefix("neg_"): title for title, scorer in EVERY_MEASURE.items()}
@@ -302,7 +301,7 @@ def _standard_error(values: Floats) -> Floats:
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
 
-def comparison_elements(comparison: CalibratorComparison) -> list[Element]:
+def comparison_elements(comparison: CalibratorComparison) -> list[Html]:
     """Return a table with a row for each calibrator, and notes, for a notebook or a page."""
     n_calibrators, n_splits = len(comparison.names) - 1, comparison.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"

@@ -1,4 +1,4 @@
-"""Logits of any classifier of scikit-learn, and the base class of meta-estimators over it."""
+"""Logits from any classifier in scikit-learn, and the base class for meta-estimators over it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from skcalib.conditional._columns import FeatureColumns, fitted_columns
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._stacking import Fold, held_out_mixture
 
-from ._parts import PARTS, Held, Parts, fit_parts, weigh
+from ._parts import PARTS, HeldOut, Parts, fit_parts, weigh
 
 # Number of rows that is added to each class, so that no base rate is 0.
 EXTRA_ROWS = 1e-6
@@ -68,7 +68,7 @@ class ConditionalCalibrator(AutoCalibrator):
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None the folds are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class ConditionalCalibrator(AutoCalibrator):
     weights_, calibrators_, intercept_, cv_log_loss_, cv_log_loss_error_, smoothing_
         As in :class:`AutoCalibrator`, for the calibration without features.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns of ``X``, where it had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -274,14 +274,16 @@ class ConditionalCalibrator(AutoCalibrator):
         scaled = log_mixture(temperature, smoothing, rows.X)
         w = None if rows.w is None else rows.w[test]
         groups = None if rows.groups is None else rows.groups[test]
-        held = Held(np.stack([L, scaled[test]], axis=1), rows.y[test], w, F[test], fold, groups)
-        weighed = weigh(columns, held, smoothing, self.n_jobs)
-        alone = weigh(columns, _with_base_rates(held), smoothing, self.n_jobs, [[10.0, 1.0, 0.1]])
+        bases = np.stack([L, scaled[test]], axis=1)
+        samples = HeldOut(bases, rows.y[test], w, F[test], fold, groups)
+        base_rates, strengths = _with_base_rates(samples), [[10.0, 1.0, 0.1]]
+        weighed = weigh(columns, samples, smoothing, self.n_jobs)
+        alone = weigh(columns, base_rates, smoothing, self.n_jobs, strengths)
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
             without = with_fitted(AutoCalibrator(), attributes, rows)
             L = log_probabilities(without, rows.X, rows.classes)
-            held = Held(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
-        parts = fit_parts(columns, held, weighed)
+            samples = HeldOut(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
+        parts = fit_parts(columns, samples, weighed)
         losses = weighed.without_features, weighed.with_features, alone.with_features
         _warn_of_features_alone(*losses)
         return attributes | {
@@ -337,7 +339,7 @@ class ConditionalCalibrator(AutoCalibrator):
         Returns
         -------
         ndarray of the shape of ``X``
-            Logits of the calibrated probabilities, as of other calibrators.
+            Calibrated logits, as for other calibrators.
         """
         return self._predict(X, features, base.calibrated_logits, arrays.in_columns_of)
 
@@ -481,11 +483,11 @@ def _column_attributes(columns: FeatureColumns) -> dict[str, Any]:
     }
 
 
-def _with_base_rates(held: Held) -> Held:
+def _with_base_rates(samples: HeldOut) -> HeldOut:
     """Replace the log-probabilities of held-out rows by logarithms of the base rates."""
-    L = held.L[:, :1]
-    rates = np.bincount(held.y, held.w, L.shape[-1]) + EXTRA_ROWS
-    return held._replace(L=np.where(np.isneginf(L), L, np.log(rates / rates.sum())))
+    L = samples.L[:, :1]
+    rates = np.bincount(samples.y, samples.w, L.shape[-1]) + EXTRA_ROWS
+    return samples._replace(L=np.where(np.isneginf(L), L, np.log(rates / rates.sum())))
 
 
 def _warn_of_features_alone(without: float, with_features: float, alone: float) -> None:

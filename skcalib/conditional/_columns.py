@@ -82,22 +82,22 @@ class FeatureColumns(NamedTuple):
             ]
         )
 
-    def levels_of(self, numbers: Floats) -> Indices:
+    def level_rows(self, numbers: Floats) -> Indices:
         """Return levels (n, d) as rows of a table of effects; the last row is for no level."""
-        rows_of_levels = np.empty(numbers.shape, np.intp)
+        table_rows = np.empty(numbers.shape, np.intp)
         *first, last = self.first
         for j, levels in enumerate(self.levels):
             x = numbers[:, j]
             if self.is_categorical[j]:
-                rows_of_levels[:, j] = np.where(x < 0, last, first[j] + x)
+                table_rows[:, j] = np.where(x < 0, last, first[j] + x)
             else:
                 interval = np.searchsorted(levels, x)
-                rows_of_levels[:, j] = first[j] + np.where(np.isnan(x), len(levels) + 1, interval)
-        return rows_of_levels
+                table_rows[:, j] = first[j] + np.where(np.isnan(x), len(levels) + 1, interval)
+        return table_rows
 
     def are_known(self, numbers: Floats) -> Bools:
         """Return which rows (n,) are in a level of at least one column."""
-        in_level: Bools = (self.levels_of(numbers) < self.first[-1]).any(axis=1)
+        in_level: Bools = (self.level_rows(numbers) < self.first[-1]).any(axis=1)
         return in_level
 
     def for_trees(self, numbers: Floats, intercepts: Floats) -> Floats:
@@ -105,7 +105,7 @@ class FeatureColumns(NamedTuple):
 
         ``numbers`` are (n, d).
         """
-        levels, parts = self.levels_of(numbers), []
+        levels, parts = self.level_rows(numbers), []
         for j, categorical in enumerate(self.is_categorical):
             x = numbers[:, j, None]
             finite = np.where(np.isnan(x), MISSING, x)

@@ -39,7 +39,7 @@ GAINS_OF_ROWS, GAINS_OF_GROUPS = (0.0, 1.5), (1.5, 3.0)
 MIN_ROWS_FOR_TREES = 500
 
 
-class Held(NamedTuple):
+class HeldOut(NamedTuple):
     """Held-out rows: log-probabilities, labels, weights or None, features, and folds."""
 
     L: Floats  #: (n, n_bases, K), -inf for masked classes; effects are fitted on top of each base
@@ -49,9 +49,9 @@ class Held(NamedTuple):
     fold: Indices
     groups: Array | None = None
 
-    def taken(self, rows: Array) -> Held:
+    def taken(self, rows: Array) -> HeldOut:
         """Return the rows with these numbers, or where ``rows`` is True."""
-        return Held(*[None if a is None else a[rows] for a in self])  # type: ignore[arg-type]
+        return HeldOut(*[None if a is None else a[rows] for a in self])  # type: ignore[arg-type]
 
     def mean(self, values: Floats) -> tuple[float, float]:
         """Return the weighted mean of values (n,), and its standard error over rows or groups."""
@@ -90,7 +90,7 @@ class Parts(NamedTuple):
 
         ``L`` are log-probabilities (n, n_bases, K), ``F`` features (n, d).
         """
-        levels = self.columns.levels_of(F)
+        levels = self.columns.level_rows(F)
         parts = [L[:, 0]]
         for k, effects in enumerate(self.effects):
             parts.append(arrays.log_softmax(effect_scores(effects, L[:, k], levels)))
@@ -122,7 +122,7 @@ class Parts(NamedTuple):
 
 def weigh(
     columns: FeatureColumns,
-    held: Held,
+    samples: HeldOut,
     smoothing: float,
     n_jobs: int | None,
     strengths: Sequence[Sequence[float]] = STRENGTHS,
@@ -131,36 +131,36 @@ def weigh(
 
     ``strengths`` are tried in this order for each base.
     """
-    tests = [held.fold == k for k in np.unique(held.fold)]
+    tests = [samples.fold == k for k in np.unique(samples.fold)]
     run = Parallel(n_jobs=n_jobs)
 
     # Select a strength for each base, and reuse the effects of each fold.
-    bases = enumerate(strengths[: held.L.shape[1]])
-    pairs = [select_effects(columns, held, base, tests, tried, run) for base, tried in bases]
+    bases = enumerate(strengths[: samples.L.shape[1]])
+    pairs = [select_effects(columns, samples, base, tests, tried, run) for base, tried in bases]
     selected, tables = zip(*pairs, strict=True)
 
     # Predict the labels in each fold by parts that are fitted to the other folds.
-    trees = len(held.y) >= MIN_ROWS_FOR_TREES and held.L.shape[-1] <= MOST_CLASSES_OF_TREES
-    predict = delayed(partial(predict_fold, columns, held, smoothing=smoothing, trees=trees))
+    trees = len(samples.y) >= MIN_ROWS_FOR_TREES and samples.L.shape[-1] <= MOST_CLASSES_OF_TREES
+    predict = delayed(partial(predict_fold, columns, samples, smoothing=smoothing, trees=trees))
     parts = run(predict(*job) for job in zip(tests, zip(*tables, strict=True), strict=True))
-    Q = np.zeros((len(held.y), len(parts[0])))  # log-probabilities of the labels
+    Q = np.zeros((len(samples.y), len(parts[0])))  # log-probabilities of the labels
     for test, L in zip(tests, parts, strict=True):
-        Q[test] = L[:, np.arange(L.shape[1]), held.y[test]].T
+        Q[test] = L[:, np.arange(L.shape[1]), samples.y[test]].T
 
     # Weight the parts, and drop the features unless their gain is large against its error.
     prior = np.full(Q.shape[1], PSEUDO_ROWS)
-    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), held.w, prior)
+    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), samples.w, prior)
     weights = without_negligible(weights)
-    gain, error = held.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
-    if gain <= held.min_gains[1] * error:
+    gain, error = samples.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
+    if gain <= samples.min_gains[1] * error:
         weights, gain = np.eye(len(weights))[0], 0.0
-    without_features = -held.mean(Q[:, 0])[0]
+    without_features = -samples.mean(Q[:, 0])[0]
     return Weighed(list(selected), weights, without_features, without_features - gain)
 
 
 def select_effects(
     columns: FeatureColumns,
-    held: Held,
+    samples: HeldOut,
     base: int,
     tests: list[Array],
     strengths: Sequence[float],
@@ -170,28 +170,28 @@ def select_effects(
 
     ``tests`` are masks (n,) of the test rows per fold.
     """
-    L, levels = held.L[:, base], columns.levels_of(held.F)
+    L, levels = samples.L[:, base], columns.level_rows(samples.F)
     tables: list[Any] = [None] * len(tests)
     selected: tuple[float, list[Floats]] = strengths[0], []
     best_Q: Floats | None = None
     for strength in strengths:
         tables = run(
-            delayed(_effects)(columns, held.taken(~test), base, strength, start)
+            delayed(_effects)(columns, samples.taken(~test), base, strength, start)
             for test, start in zip(tests, tables, strict=True)
         )
         Q = np.zeros(len(L))  # log-probabilities of the labels
         for test, effects in zip(tests, tables, strict=True):
             log_p = arrays.log_softmax(effect_scores(effects, L[test], levels[test]))
-            Q[test] = arrays.of_labels(log_p, held.y[test])
-        gain, error = (1.0, 0.0) if best_Q is None else held.mean(Q - best_Q)
-        if gain > held.min_gains[0] * error:
+            Q[test] = arrays.of_labels(log_p, samples.y[test])
+        gain, error = (1.0, 0.0) if best_Q is None else samples.mean(Q - best_Q)
+        if gain > samples.min_gains[0] * error:
             selected, best_Q = (strength, tables), Q
     return selected
 
 
 def predict_fold(
     columns: FeatureColumns,
-    held: Held,
+    samples: HeldOut,
     test: Array,
     effects: Sequence[Floats],
     *,
@@ -204,27 +204,31 @@ def predict_fold(
     """
     parts = Parts(columns, list(effects), [])
     if trees:
-        parts = with_trees(parts, held.taken(~test))
-    return parts.mixed(held.L[test], held.F[test], smoothing)
+        parts = with_trees(parts, samples.taken(~test))
+    return parts.mixed(samples.L[test], samples.F[test], smoothing)
 
 
-def fit_parts(columns: FeatureColumns, held: Held, weighed: Weighed) -> Parts:
+def fit_parts(columns: FeatureColumns, samples: HeldOut, weighed: Weighed) -> Parts:
     """Fit the parts with the selected strengths to all rows; trees only if they have a weight."""
-    effects = [_effects(columns, held, *base) for base in enumerate(weighed.strengths)]
+    effects = [_effects(columns, samples, *base) for base in enumerate(weighed.strengths)]
     parts = Parts(columns, effects, [])
-    return with_trees(parts, held) if weighed.weights[len(effects) + 1 :].any() else parts
+    return with_trees(parts, samples) if weighed.weights[len(effects) + 1 :].any() else parts
 
 
 def _effects(
-    columns: FeatureColumns, held: Held, base: int, strength: float, start: Floats | None = None
+    columns: FeatureColumns,
+    samples: HeldOut,
+    base: int,
+    strength: float,
+    start: Floats | None = None,
 ) -> Floats:
     """Fit the table of effects (n_levels + 1, 1 + K) on a base, from a table ``start`` or None."""
-    rows = held.L[:, base], held.y, held.w, columns.levels_of(held.F)
+    rows = samples.L[:, base], samples.y, samples.w, columns.level_rows(samples.F)
     return fit_effects(*rows, int(columns.first[-1]), strength, start)
 
 
-def with_trees(parts: Parts, held: Held) -> Parts:
+def with_trees(parts: Parts, samples: HeldOut) -> Parts:
     """Return the parts with boosted trees that are fitted to these rows."""
-    T = parts.for_trees(held.L, held.F)
+    T = parts.for_trees(samples.L, samples.F)
     trees = boosted_trees(learning_rate=0.25, n_iterations=48)
-    return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, held.y, held.w)])
+    return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, samples.y, samples.w)])

@@ -58,7 +58,7 @@ class MulticalibrationResult:
     confidence, accuracy : ndarray of shape (n,)
         Mean score, and weighted frequency of events.
     standardized_gap : ndarray of shape (n,)
-        Size of the gap in units of its standard deviation, in descending order.
+        Absolute gaps divided by their standard deviations, in descending order.
     low, high : ndarray of shape (n,)
         Ends of simultaneous intervals for the gaps. If the model is calibrated, all of them contain
         0 with the probability ``confidence_level``.
@@ -271,7 +271,7 @@ def find_segments(
     if features is None:
         return names, members
     columns, numbers = fitted_columns(features, n_rows, is_kept, categorical_features)
-    levels, level_names = columns.levels_of(numbers), columns.level_names()
+    levels, level_names = columns.level_rows(numbers), columns.level_names()
     n_levels = len(level_names)
     for size in (1, 2) if pairs else (1,):
         for chosen in combinations(range(levels.shape[1]), size):
@@ -281,8 +281,8 @@ def find_segments(
             )
             parts = codes[:, None] // powers % (n_levels + 1)
             is_segment = (count >= MIN_WEIGHT) & (parts < n_levels).all(axis=1)
-            numbers_of_codes = len(names) + np.cumsum(is_segment) - 1
-            members.append(np.where(is_segment, numbers_of_codes, -1)[number])
+            segment_numbers = len(names) + np.cumsum(is_segment) - 1
+            members.append(np.where(is_segment, segment_numbers, -1)[number])
             names += [" and ".join(level_names[k] for k in part) for part in parts[is_segment]]
     return names, members
 
@@ -355,7 +355,7 @@ def null_maxima(
     # As in calibration_test, rows of a group have events together, or are right together.
     for right in (False,) if groups is None else (False, True):
         draw = label_draws(S, groups, exclusive=exclusive, right=right)
-        size, of_dependence = max(1, MAX_DRAWN // S.size), []
+        size, largest = max(1, MAX_DRAWN // S.size), []
         for start in range(0, n_resamples, size):
             drawn = [draw(random) for _ in range(min(size, n_resamples - start))]
             events = (
@@ -366,8 +366,8 @@ def null_maxima(
                 one.excess(event - one.score[:, None]).max(axis=(0, 1))
                 for one, event in zip(cells, events, strict=True)
             ]
-            of_dependence.append(np.max(excess, axis=0))
-        maxima.append(np.concatenate(of_dependence))
+            largest.append(np.max(excess, axis=0))
+        maxima.append(np.concatenate(largest))
     return maxima
 
 

@@ -129,7 +129,7 @@ def expected_cost(
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 equals the row twice, a weight of 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns. By default the sorted labels in ``y_true``.
+        All labels in column order. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
         Class of one-dimensional probabilities, as for :func:`reliability_curve`. The rows of
         ``cost`` are always in the order of ``labels``.
@@ -220,13 +220,13 @@ def _in_class_order(cost: Any, classes: Array) -> Any:
         rows = in_class_order(cost, classes, "cost")
         is_named = rows is not cost and all(isinstance(row, dict) for row in rows)
         return [[row.get(name, np.nan) for name in rows[0]] for row in rows] if is_named else rows
-    names, columns, known = cost.index.tolist(), cost.columns.tolist(), set(classes.tolist())
-    if names == list(range(len(names))) and known.isdisjoint(columns):
+    names, columns, labels = cost.index.tolist(), cost.columns.tolist(), set(classes.tolist())
+    if names == list(range(len(names))) and labels.isdisjoint(columns):
         return cost
-    if not known.isdisjoint(names):
+    if not labels.isdisjoint(names):
         by_name = in_class_order(dict(zip(names, range(len(names)), strict=True)), classes, "cost")
         return cost.iloc[by_name]
-    if known <= set(columns) and columns != list(range(len(columns))):
+    if labels <= set(columns) and columns != list(range(len(columns))):
         raise ValueError(
             f"cost must have a row for each true class, got the classes {shown(classes)} in the "
             "columns. Pass cost.T."

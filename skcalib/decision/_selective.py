@@ -233,9 +233,9 @@ def selective_threshold(
 ) -> SelectiveThreshold:
     r"""Choose a threshold that limits the share of errors among accepted rows.
 
-    If the rows are drawn independently from the same population as future rows, the risk
-    :math:`r(t)` of accepting rows with a score of at least the threshold t is at most the promised
-    risk, with a probability of at least the confidence level :math:`1 - \delta`,
+    Accepting rows with at least the score t has the risk :math:`r(t)`. If the rows are drawn
+    independently from the same population as future rows, this risk is at most the promised risk
+    with a probability of at least the confidence level :math:`1 - \delta`,
 
     .. math:: P\big( r(t) \le \text{risk} \big) \ge 1 - \delta .
 
@@ -345,8 +345,8 @@ def selective_threshold(
     results = {}
     for name in names.tolist():
         members = categories == name
-        groups_of_members = None if numbers is None else numbers[members]
-        category = rows.score[members], rows.event[members], groups_of_members
+        member_groups = None if numbers is None else numbers[members]
+        category = rows.score[members], rows.event[members], member_groups
         results[name] = _threshold(*category, risk, delta / len(names))
     return replace(result, by=results)
 

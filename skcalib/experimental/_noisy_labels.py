@@ -49,8 +49,8 @@ LONGEST = 100.0
 class NoisyLabelCalibration(BaseCalibrator):
     r"""Calibration with labels that are wrong in some rows.
 
-    The label :math:`\tilde y` of a row of class :math:`k` is :math:`j` with probability
-    :math:`Q_{kj}`, independent of the logits. The calibrator predicts the probability
+    A row in class :math:`k` has the label :math:`\tilde y = j` with probability :math:`Q_{kj}`,
+    independent of the logits. The calibrator predicts the probability
     :math:`\hat p(z)` of the true class. The fit minimizes the log loss of the observed labels [1]_,
 
     .. math:: -\sum_i w_i \log \sum_k \hat p_k(z_i)\, Q_{k \tilde y_i} .
@@ -66,7 +66,7 @@ class NoisyLabelCalibration(BaseCalibrator):
         fewer than :math:`30 K^2` rows for K classes, a single share of wrong labels is estimated,
         and divided evenly among the other labels.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -77,11 +77,11 @@ class NoisyLabelCalibration(BaseCalibrator):
     n_iter_ : int
         Number of fits of the calibrator.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----

@@ -61,7 +61,7 @@ class TopLabelCalibration(BaseCalibrator):
         Weight of the pooled calibrator, in rows. 0 does not use the pooled calibrator, except for
         classes without a calibrator.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -73,11 +73,11 @@ class TopLabelCalibration(BaseCalibrator):
     shares_ : ndarray of shape (n_classes,)
         The shares :math:`n_t / (n_t + s)`; 0 for classes with the pooled calibrator.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----

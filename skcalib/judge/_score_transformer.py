@@ -66,7 +66,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     See Also
     --------

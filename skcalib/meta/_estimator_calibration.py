@@ -64,24 +64,24 @@ class EstimatorCalibration(BaseCalibrator):
         The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1.
         "auto" is :math:`1 / (N + 1)` for N rows, or for weights that sum to N.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier.
     order_ : ndarray of shape (n_classes,)
-        The column of ``X`` of each class of ``estimator_``, by increasing mean log-probability.
+        Column numbers for the classes in ``estimator_``, by increasing mean log-probability.
     temperature_ : float
         The temperature :math:`T` of the features.
     smoothing_ : float
         The share :math:`\varepsilon`.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----

@@ -100,8 +100,8 @@ def _shift_below(z: Floats, w: Floats | None) -> float:
 def closest_increasing(P: Floats) -> Floats:
     """Return the non-decreasing rows (n, m) at the smallest squared distance from rows P (n, m).
 
-    Each row is an isotonic regression. By the max-min formula, column j is the maximum over
-    a <= j of the minimum over b >= j of the mean of columns a to b.
+    Each row is an isotonic regression, by the max-min formula: the mean of columns a to b is
+    minimized over b >= j, then maximized over a <= j.
     """
     n, m = P.shape
     sums = np.cumsum(np.column_stack([np.zeros(n), P]), axis=1)
@@ -178,9 +178,9 @@ class MultiLabelCalibrator(
         Numbers of the labels, 0 to ``n_labels - 1``, as for other multilabel classifiers in
         scikit-learn.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_labels,)
-        Names of the columns, where ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----

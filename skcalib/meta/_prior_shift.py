@@ -75,7 +75,7 @@ class PriorShift(BaseCalibrator):
         probability 0, up to rounding: its logit falls by about 700. None means the priors of the
         calibration rows. Not together with ``before``.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of ``X``, as for :class:`TemperatureScaling`.
+        All labels in column order, as for :class:`TemperatureScaling`.
         Classes without calibration rows must have a prior of 0. With ``before`` and without
         ``fit``, None means 0, 1, ...
 
@@ -100,11 +100,11 @@ class PriorShift(BaseCalibrator):
         Log-likelihood with the estimated priors minus the log-likelihood with the calibration
         priors, for the unlabelled rows, after :meth:`adapt`.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, if ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     Warns
     -----
@@ -161,10 +161,10 @@ class PriorShift(BaseCalibrator):
 
     _on_device = True
 
-    classes_: Any = _rate_attribute(lambda shift: shift._labels_of_rates())  # noqa: SLF001
+    classes_: Any = _rate_attribute(lambda shift: shift._rate_classes())  # noqa: SLF001
     n_features_in_: Any = _rate_attribute(lambda shift: len(shift.classes_))
     log_ratios_: Any = _rate_attribute(
-        lambda shift: shift._ratios_of_rates(shift.classes_)  # noqa: SLF001
+        lambda shift: shift._rate_log_ratios(shift.classes_)  # noqa: SLF001
     )
     priors_: Floats
     calibration_priors_: Floats
@@ -188,7 +188,7 @@ class PriorShift(BaseCalibrator):
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         if self.before is not None or self.after is not None:
-            return {"log_ratios_": self._ratios_of_rates(rows.classes)}
+            return {"log_ratios_": self._rate_log_ratios(rows.classes)}
         n_classes = max(rows.n_columns, 2)
         labels = rows.sum(lambda Z, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(lambda Z, y, w: weighted_sum(softmax(Z).astype(np.float64), w))
@@ -203,7 +203,7 @@ class PriorShift(BaseCalibrator):
     def _checked_priors(self, classes: Array, labels: Floats) -> Floats:
         return _check_priors(in_class_order(self.priors, classes, "priors"), labels > 0)
 
-    def _ratios_of_rates(self, classes: Array) -> Floats:
+    def _rate_log_ratios(self, classes: Array) -> Floats:
         """Return the additions (n_classes,) to the logits for the rates before and after."""
         if self.before is None:
             raise ValueError(
@@ -222,7 +222,7 @@ class PriorShift(BaseCalibrator):
             new = _checked_rates("after", self.after, classes, above=False)
         return _log_ratios(old / old.sum(), new / new.sum())
 
-    def _labels_of_rates(self) -> Array:
+    def _rate_classes(self) -> Array:
         """Return the classes without a fit, from ``classes`` or the number of rates."""
         rates: Any = self.before
         # Values that are not lists, such as 0.1, are refused later.
@@ -247,7 +247,7 @@ class PriorShift(BaseCalibrator):
         Parameters
         ----------
         input_features : array-like of shape (n_columns,), default=None
-            Names of the columns of ``X``.
+            Column names of ``X``.
 
         Returns
         -------

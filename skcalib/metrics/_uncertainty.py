@@ -213,6 +213,8 @@ def calibration_error_interval(
     measured = measured_by(measure, n_bins, strategy, *rows)
     random, estimate = check_random_state(random_state), measured.of_rows()
     if method == "inversion" or (method == "auto" and is_error(measured)):
+        if measured.problem.groups is not None:
+            warn_of_rare_outcomes(measured.problem, measured.problem.groups)
         ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
     else:
         units = leave_out_units(measured.problem, n_resamples, random)
@@ -221,20 +223,20 @@ def calibration_error_interval(
 
 
 def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
-    """Return the number of the part that each row is in: a row, a group, or several of these.
-
-    Warn if few of them have the rarer outcome.
-    """
-    n, groups = problem.rows.n_rows, problem.groups
-    units = np.arange(n) if groups is None else groups
+    """Return the number of the part that each row is in: a row, a group, or several of these."""
+    units = np.arange(problem.rows.n_rows) if problem.groups is None else problem.groups
+    warn_of_rare_outcomes(problem, units)
     n_units = int(units.max()) + 1
-    if problem.kind not in OF_EACH:
-        rows = next(
-            columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label).scored()
-        )
-        fewest = min(len(np.unique(units[rows.event == outcome])) for outcome in (True, False))
-        warn_of_few_events(fewest, n_units)
     return units if n_units <= most else (random.permutation(n_units) % most)[units]
+
+
+def warn_of_rare_outcomes(problem: Problem, units: Indices) -> None:
+    """Warn if few units, numbers of groups or rows (n,), have an event, or lack one."""
+    if problem.kind not in OF_EACH:
+        columns = columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label)
+        event = next(columns.scored()).event
+        fewest = min(len(np.unique(units[event == outcome])) for outcome in (True, False))
+        warn_of_few_events(fewest, int(units.max()) + 1)
 
 
 def jackknifed(

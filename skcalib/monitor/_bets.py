@@ -49,7 +49,7 @@ class Bets(NamedTuple):
         return cls(np.ones((n_curves, n_bins + 2, len(SHIFTS))), 1 - FIRST_STAKE)
 
 
-def sides_of(edges: Floats) -> Floats:
+def bin_sides(edges: Floats) -> Floats:
     """Return -1 for bins below 1/2, 1 for bins above, and 0 for a bin that contains 1/2."""
     rounding = 1e-9
     return (edges[:-1] >= 0.5 - rounding) * 1.0 - (edges[1:] <= 0.5 + rounding)

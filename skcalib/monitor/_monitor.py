@@ -23,7 +23,7 @@ from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_from_sums
 from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
-from ._bets import Bets, Capital, bet_on, bet_weights, e_value, sides_of
+from ._bets import Bets, Capital, bet_on, bet_weights, bin_sides, e_value
 from ._memory import Hashes, NewGroups, new_groups
 
 # The share of new groups is judged from this number of groups on.
@@ -50,7 +50,7 @@ class CalibrationMonitor(Versioned):
     Parameters
     ----------
     labels : array-like of shape (n_classes,)
-        All labels in the order of the columns. A batch may lack some of them.
+        All labels in column order. A batch may lack some of them.
     n_bins : int or array-like, default=15
         Number of bins of equal width on [0, 1], or edges that increase from 0 to 1. There are no
         quantile bins and no ``"cube_root"``, since these depend on all rows.
@@ -235,7 +235,7 @@ class CalibrationMonitor(Versioned):
         self._sums = self._sums + sums
         if w is None or w.any():
             n_rows, tolerance = self.n_samples_ - n_before, self.tolerance
-            more = sides_of(self._edges), n_before, n_rows, tolerance
+            more = bin_sides(self._edges), n_before, n_rows, tolerance
             self._capital, self._reserve = bet_on(bets, bet_sums, *more)
         self.e_value_ = e_value(self._capital)
         self.n_bets_ += self.n_samples_ - n_before if new is None else len(new.hashes)

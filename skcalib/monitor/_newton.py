@@ -48,7 +48,7 @@ def updated(stream: Stream, L: Floats, y: Indices, w: Floats, forget: float) -> 
 def _after_row(stream: Stream, P: Floats, label: int, weight: float, forget: float) -> Stream:
     """Return the state after one row with probabilities ``P`` (E, K)."""
     v, maps, precisions = stream
-    Z = log_of_mixture(v, P)
+    Z = mix_log_probabilities(v, P)
     Q = mapped(maps, Z)
     likelihood = np.maximum(np.append(P[:, label], Q[:, label]), TINY)
     v = v * (likelihood / likelihood.max()) ** weight
@@ -69,7 +69,7 @@ def _after_row(stream: Stream, P: Floats, label: int, weight: float, forget: flo
     return Stream(v, maps - step, precisions)
 
 
-def log_of_mixture(weights: Floats, P: Floats) -> Floats:
+def mix_log_probabilities(weights: Floats, P: Floats) -> Floats:
     """Return log-probabilities (..., K) of the calibrators together, from ``P`` (..., E, K)."""
     v = weights[:-2]
     return np.log(np.maximum(v @ P / v.sum(), TINY))

@@ -53,7 +53,7 @@ class OnlineCalibrator(BaseCalibrator):
         Share of the weight that is spread evenly over all members after each row, at least 0 and
         below 1. One divided by the number of rows between two changes is a good choice.
     classes : array-like of shape (n_classes,), default=None
-        The labels of the calibrators in the order of the columns. They need not be passed.
+        The calibrators' labels in column order. They need not be passed.
 
     Attributes
     ----------
@@ -66,11 +66,11 @@ class OnlineCalibrator(BaseCalibrator):
     precision_ : ndarray of shape (2, n_parameters, n_parameters)
         Accumulated curvature of the log loss, which makes steps smaller.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns.
+        Labels in column order.
     n_features_in_ : int
         Number of columns of ``X``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, if ``X`` had string names.
+        Column names, if ``X`` had string names.
 
     See Also
     --------

@@ -1,8 +1,13 @@
-"""Report of a calibrator as a figure and as a page: before and after calibration."""
+"""Reports as a figure and as a page: of a calibrator before and after, and of a model."""
 
 from __future__ import annotations
 
-from ._report import CalibrationReport as CalibrationReport, calibration_report
+from ._report import (
+    CalibrationReport as CalibrationReport,
+    ValidationReport as ValidationReport,
+    calibration_report,
+    validation_report,
+)
 
-# The class of the result is public in this module only, not in skcalib.
-__all__ = ["calibration_report"]
+# The classes of the results are public in this module only, not in skcalib.
+__all__ = ["calibration_report", "validation_report"]

@@ -4,15 +4,40 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
+# Names of data in the code.
+DATA = {
+    "sample_weight": "w_test", "groups": "groups_test", "features": "features_test",
+    "labels": "labels", "comparison": "comparison",
+}  # fmt: skip
+
+
+def arguments_code(function: Callable[..., Any], values: Mapping[str, Any]) -> list[str]:
+    """Return the keyword arguments of a report that are not the defaults, as code."""
+    return [
+        f"{name}={DATA.get(name, repr(values[name]))}"
+        for name, parameter in signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+        and name not in ("metadata", "figure", "random_state")
+        and values[name] is not parameter.default
+    ]
+
+
+def validation_code(arguments: list[str]) -> str:
+    """Return code that makes a validation report and writes the page."""
+    call = f"report = validation_report({', '.join(['y_test', 'p_test', *arguments])})"
+    return "\n".join(
+        ["from skcalib import validation_report", "", call, 'report.to_html("report.html")']
+    )
+
 
 def report_code(calibrator: Any, arguments: list[str]) -> str:
-    """Code that fits the calibrator, makes the report and writes the page.
+    """Return code that fits the calibrator, makes the report and writes the page.
 
     ``arguments`` are keyword arguments of :func:`calibration_report`, such as "n_bins=10".
     """
@@ -35,14 +60,14 @@ def report_code(calibrator: Any, arguments: list[str]) -> str:
 
 
 def calibrator_code(calibrator: Any) -> str:
-    """Constructor call of a calibrator."""
+    """Return the constructor call of a calibrator."""
     if isinstance(calibrator, BaseEstimator):
         return calibrator.__repr__(N_CHAR_MAX=10**6)  # the default cuts long calls
     return repr(calibrator)
 
 
 def import_lines(calibrator: Any, names: set[str]) -> list[str]:
-    """Import statements for the constructor call and other names of skcalib."""
+    """Return import statements for the constructor call and other names of skcalib."""
     modules: dict[str, set[str]] = {"skcalib": set(names)}
     for estimator in estimators(calibrator):
         modules.setdefault(public_module(type(estimator)), set()).add(type(estimator).__name__)
@@ -54,7 +79,7 @@ def import_lines(calibrator: Any, names: set[str]) -> list[str]:
 
 
 def public_module(kind: type) -> str:
-    """Shortest name of a module that exports a class."""
+    """Return the shortest name of a module that exports a class."""
     package = kind.__module__.partition(".")[0]
     public = [
         name
@@ -65,7 +90,7 @@ def public_module(kind: type) -> str:
 
 
 def estimators(calibrator: Any) -> Iterator[Any]:
-    """Calibrator and the estimators within its parameters."""
+    """Yield the calibrator and the estimators within its parameters."""
     if isinstance(calibrator, Mapping):
         calibrator = list(calibrator.values())
     if isinstance(calibrator, list | tuple):

@@ -1,22 +1,33 @@
-"""Evaluated rows of a report, and their measures before and after calibration."""
+"""Evaluated rows of a report, and their measures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
+from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib import clinical, metrics
-from skcalib._input.labels import encode
-from skcalib._rows import Array, Floats, Indices
-from skcalib.metrics import CalibrationDifference, IntervalEstimate
-from skcalib.metrics._groups import degrees_of_freedom, skewed_interval, sums_by_group
-from skcalib.metrics._input import Kind
+from skcalib._input.labels import as_labels, encode
+from skcalib._input.logits import check_weights
+from skcalib._rows import Array, Floats, Indices, on_host
+from skcalib._warnings import ColumnOrderWarning, ignored
+from skcalib.conditional import MulticalibrationResult, multicalibration_error
+from skcalib.conditional._columns import fitted_columns
+from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
+from skcalib.metrics._groups import (
+    degrees_of_freedom,
+    effective_rates,
+    skewed_interval,
+    sums_by_group,
+)  # fmt: skip
+from skcalib.metrics._input import Kind, resolved
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
 LEVEL = 0.95
@@ -30,6 +41,7 @@ ERRORS = {
     "smooth ECE": "smooth_calibration_error",
     "averaged two-bin error": "averaged_two_bin_calibration_error",
 }
+WITHOUT_BINS = ERRORS["smooth ECE"], ERRORS["averaged two-bin error"]
 
 
 class Change(NamedTuple):
@@ -46,22 +58,32 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class Evaluation:
-    """Labels, probabilities before and after calibration, and the settings of the measures."""
+    """Copies of labels and probabilities, the settings of the measures, and the measures."""
 
-    y: Array
-    before: Floats
-    after: Floats
-    classes: Array
+    y: Any
+    P: Floats
+    classes: Array  #: in the order of the columns; the second of two is the event
     sample_weight: Floats | None
     groups: Indices | None  #: number of the group of each row
+    features: Any
     n_bins: int
     kind: Kind  #: "binary" or "top-label"
-    seed: int  #: of all resamples
+    random_state: Any
 
     def __post_init__(self) -> None:
+        self.y, self.P = np.array(column_or_1d(as_labels(on_host(self.y)))), np.array(self.P)
+        w = check_weights(self.sample_weight, len(self.P))
+        self.weights = np.ones(len(self.y)) if w is None else w.copy()
+        self.sample_weight = None if w is None else self.weights
+        if self.groups is not None:
+            self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
+        if self.features is not None:  # checked now, because segments are computed later
+            fitted_columns(self.features, len(self.P), w, "from_dtype")
+            self.features = deepcopy(self.features)
+        self.kind = resolved(self.kind, self.classes)
+        #: of all resamples
+        self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.index: Indices = encode(self.y, self.classes)  #: column of each label
-        w = self.sample_weight
-        self.weights = np.ones(len(self.y)) if w is None else w
         # Rows with a positive weight, of each class and in all.
         self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
         self.n_samples = int(self.counts.sum())
@@ -77,20 +99,14 @@ class Evaluation:
         return {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
 
     @property
-    def diagram_params(self) -> dict[str, Any]:
-        """Keyword arguments of reliability diagrams."""
-        return {**self.params, "groups": self.groups, "random_state": self.seed}
+    def random_params(self) -> dict[str, Any]:
+        """Keyword arguments of diagrams with bands."""
+        return {"groups": self.groups, "random_state": self.seed}
 
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
         n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))
-        return {"groups": self.groups, "n_resamples": n_resamples, "random_state": self.seed}
-
-    def events(self, P: Floats) -> tuple[Floats, Floats]:
-        """Score of each row, and 1 where its event happened, else 0."""
-        if self.kind == "binary":
-            return P[:, 1], (self.index == 1).astype(float)
-        return P.max(axis=1), (P.argmax(axis=1) == self.index).astype(float)
+        return {**self.random_params, "n_resamples": n_resamples}
 
     @property
     def n_effective(self) -> float:
@@ -98,73 +114,131 @@ class Evaluation:
         share = sums_by_group(self.weights / self.weights.sum(), self.groups)
         return 1 / float(share @ share)
 
+    @property
+    def hits(self) -> Floats:
+        """1 where the event of a row happened, else 0."""
+        event = 1 if self.kind == "binary" else self.P.argmax(axis=1)
+        return (self.index == event).astype(float)
 
-def all_changes(rows: Evaluation) -> dict[str, Change]:
-    """All measures by name, in the order of the table."""
-    changes = mean_changes(rows)
-    for title, measure in ERRORS.items():
-        changes[title] = error_change(rows, measure, rows.kind)
-    other: Kind = "top-label" if rows.kind == "binary" else "classwise"
-    changes[f"{other} ECE"] = error_change(rows, ERRORS["ECE"], other)
-    return changes
-
-
-def mean_changes(rows: Evaluation) -> dict[str, Change]:
-    """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
-
-    def values(P: Floats) -> dict[str, Floats]:
-        score, event = rows.events(P)
-        gap = "mean probability - event rate" if rows.kind == "binary" else "confidence - accuracy"
+    @property
+    def row_values(self) -> dict[str, Floats]:
+        """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
+        is_binary = self.kind == "binary"
+        score = self.P[:, 1] if is_binary else self.P.max(axis=1)
+        gap = "mean probability - event rate" if is_binary else "confidence - accuracy"
         return {
-            "log loss": log_losses(P, rows.index),
-            "Brier score": brier_scores(P, rows.index),
-            "accuracy": (P.argmax(axis=1) == rows.index).astype(float),
-            gap: score - event,
+            "log loss": log_losses(self.P, self.index),
+            "Brier score": brier_scores(self.P, self.index),
+            "accuracy": (self.P.argmax(axis=1) == self.index).astype(float),
+            gap: score - self.hits,
         }
 
-    before, after, weights_and_groups = (
-        values(rows.before),
-        values(rows.after),
-        (rows.weights, rows.groups),
-    )
-    changes = {}
-    for title in before:
-        interval = proportion_interval if title == "accuracy" else mean_interval
-        difference = mean_difference(after[title] - before[title], *weights_and_groups)
-        first, second = (interval(values[title], *weights_and_groups) for values in (before, after))
-        changes[title] = Change(first, second, difference)
-    return changes
+    @property
+    def errors(self) -> dict[str, tuple[str, Kind]]:
+        """Names in skcalib.metrics and kinds of calibration errors by title."""
+        other: Kind = "top-label" if self.kind == "binary" else "classwise"
+        errors = {title: (measure, self.kind) for title, measure in ERRORS.items()}
+        return {**errors, f"{other} ECE": (ERRORS["ECE"], other)}
+
+    @cached_property
+    @ignored(ColumnOrderWarning)
+    def measures(self) -> dict[str, IntervalEstimate]:
+        """All measures by title, in the order of the table."""
+        means = {
+            title: (proportion_interval if title == "accuracy" else mean_interval)(
+                values, self.weights, self.groups
+            )
+            for title, values in self.row_values.items()
+        }
+        return means | {title: error_interval(self, *kind) for title, kind in self.errors.items()}
+
+    @cached_property
+    @ignored(ColumnOrderWarning)
+    def test(self) -> CalibrationTestResult:
+        """Test of calibration."""
+        return metrics.calibration_test(self.y, self.P, **self.params, **self.draws(self.n_samples))
+
+    @cached_property
+    @ignored(ColumnOrderWarning)
+    def segments(self) -> MulticalibrationResult | None:
+        """Gaps of the segments of features."""
+        if self.features is None:
+            return None
+        params = {**self.row_params, "kind": self.kind, **self.draws(self.n_samples)}
+        return multicalibration_error(self.y, self.P, self.features, **params)
+
+    @cached_property
+    @ignored(ColumnOrderWarning)
+    def risk(self) -> dict[str, Any] | None:
+        """Figures of the risk of the event, of two classes."""
+        return risk_figures(self) if self.kind == "binary" else None
+
+    @cached_property
+    @ignored(ColumnOrderWarning)
+    def by_class(self) -> dict[str, Array]:
+        """Rows, base rate, mean probability and ECE of each class, in the order of the columns."""
+        weight = np.bincount(self.index, self.weights, minlength=len(self.classes))
+        params = {**self.params, "kind": "classwise", "average": None}
+        return {
+            "label": self.classes,
+            "n_samples": self.counts,
+            "base_rate": weight / weight.sum(),
+            "mean": np.average(self.P, axis=0, weights=self.sample_weight).astype(float),
+            "ece": metrics.expected_calibration_error(self.y, self.P, **params),
+        }
 
 
-def error_change(rows: Evaluation, measure: str, kind: Kind) -> Change:
-    """Calibration error before and after; without intervals if these would take minutes."""
+def changes(before: Evaluation, after: Evaluation) -> dict[str, Change]:
+    """Return all measures before and after calibration, with the differences."""
+    first, weights_and_groups = before.row_values, (after.weights, after.groups)
+    differences = {
+        title: CalibrationDifference(*mean_estimate(values - first[title], *weights_and_groups))
+        for title, values in after.row_values.items()
+    } | {title: error_difference(before, after, *kind) for title, kind in after.errors.items()}
+    return {
+        title: Change(before.measures[title], after.measures[title], difference)
+        for title, difference in differences.items()
+    }
+
+
+def error_params(rows: Evaluation, measure: str, kind: Kind) -> tuple[dict[str, Any], bool]:
+    """Return arguments of an error, and False if the intervals would take minutes."""
     n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
     params = {**rows.params, "kind": kind}
-    without_bins = measure in {ERRORS["smooth ECE"], ERRORS["averaged two-bin error"]}
-    if n_entries > (100_000 if without_bins else 5_000_000):
-        function = getattr(metrics, measure)
-        if without_bins:
+    if n_entries > (100_000 if measure in WITHOUT_BINS else 5_000_000):
+        if measure in WITHOUT_BINS:
             del params["n_bins"]
-        before, after = (function(rows.y, P, **params) for P in (rows.before, rows.after))
-        return Change(
-            IntervalEstimate(before, math.nan, math.nan),
-            IntervalEstimate(after, math.nan, math.nan),
-            CalibrationDifference(after - before, math.nan, math.nan, math.nan),
-        )
+        return params, False
     params |= {"measure": measure, **rows.draws(n_entries)}
-    if without_bins:  # it takes milliseconds for each resample
+    if measure in WITHOUT_BINS:  # a resample takes milliseconds
         params["n_resamples"] = 99
-    return Change(
-        metrics.calibration_error_interval(rows.y, rows.before, **params),
-        metrics.calibration_error_interval(rows.y, rows.after, **params),
-        metrics.calibration_difference(rows.y, rows.after, rows.before, **params),
-    )
+    return params, True
+
+
+def error_interval(rows: Evaluation, measure: str, kind: Kind) -> IntervalEstimate:
+    """Return a calibration error with its interval, or NaN for the ends for many rows."""
+    params, has_interval = error_params(rows, measure, kind)
+    if has_interval:
+        return metrics.calibration_error_interval(rows.y, rows.P, **params)
+    return IntervalEstimate(getattr(metrics, measure)(rows.y, rows.P, **params), math.nan, math.nan)
+
+
+@ignored(ColumnOrderWarning)
+def error_difference(
+    before: Evaluation, after: Evaluation, measure: str, kind: Kind
+) -> CalibrationDifference:
+    """Return a calibration error after calibration minus the error before."""
+    params, has_interval = error_params(after, measure, kind)
+    if has_interval:
+        return metrics.calibration_difference(after.y, after.P, before.P, **params)
+    first, second = (error_interval(rows, measure, kind).estimate for rows in (before, after))
+    return CalibrationDifference(second - first, math.nan, math.nan, math.nan)
 
 
 def mean_estimate(
     values: Floats, w: Floats, groups: Indices | None = None
 ) -> tuple[float, float, float, float]:
-    """Weighted mean, its 95% interval, and the p-value of the mean 0; NaN for a single group."""
+    """Return a weighted mean, its 95% interval, and the p-value of 0; NaN for a single group."""
     mean, sizes = float(np.average(values, weights=w)), sums_by_group(w, groups)
     n = np.count_nonzero(sizes)
     if n < 2:
@@ -175,65 +249,92 @@ def mean_estimate(
 
 
 def mean_interval(values: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
-    """Interval of a weighted mean, corrected for skewness."""
+    """Return the interval of a weighted mean, corrected for skewness."""
     return IntervalEstimate(*mean_estimate(values, w, groups)[:3])
 
 
 def proportion_interval(hit: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
-    """Wilson interval of a weighted proportion, with the effective number of rows or groups."""
-    share = sums_by_group(w / w.sum(), groups)
-    p, n = float(np.average(hit, weights=w)), 1 / float(share @ share)
+    """Return the Wilson interval of a weighted proportion, with the effective number of rows."""
+    share = w / w.sum()
+    p = float(hit @ share)
+    rates = np.array([p]), share / float(share @ share)
+    n = float(effective_rates(hit[None] > 0, *rates, groups, LEVEL)[0][0])
     centre, factor = p + Z_LEVEL**2 / (2 * n), 1 + Z_LEVEL**2 / n
-    half = Z_LEVEL * math.sqrt(p * (1 - p) / n + (Z_LEVEL / (2 * n)) ** 2)
+    half = Z_LEVEL * math.sqrt(max(p * (1 - p), 0) / n + (Z_LEVEL / (2 * n)) ** 2)
     return IntervalEstimate(p, (centre - half) / factor, (centre + half) / factor)
 
 
-def mean_difference(
-    differences: Floats, w: Floats, groups: Indices | None = None
-) -> CalibrationDifference:
-    """Interval and test of a weighted mean of paired differences, corrected for skewness."""
-    return CalibrationDifference(*mean_estimate(differences, w, groups))
+def observed_over_expected(
+    p: Floats, hit: Floats, w: Floats, groups: Indices | None = None
+) -> IntervalEstimate:
+    """Return the event rate divided by the mean risk, with the delta method for the logarithm."""
+    observed, expected = (float(np.average(values, weights=w)) for values in (hit, p))
+    if observed == 0 or expected == 0:
+        raise ValueError("The ratio needs an event and a risk above 0.")
+    influence = hit / observed - p / expected
+    _, low, high, _ = mean_estimate(influence, w, groups)
+    ratio = observed / expected
+    return IntervalEstimate(ratio, ratio * math.exp(low), ratio * math.exp(high))
 
 
-def risk_figures(rows: Evaluation) -> dict[str, tuple[Any, Any]]:
-    """Figures of the risk of the second class before and after; None where there is none.
+def c_statistic(
+    p: Floats, hit: Floats, w: Floats, groups: Indices | None = None
+) -> IntervalEstimate:
+    """Return the probability that the risk of an event is above the risk of a row without it.
+
+    Ties count one half. The influence of each row has the variance of DeLong, DeLong,
+    Clarke-Pearson, Biometrics 44, 1988. The interval is symmetric in the log-odds.
+    """
+    scores, place = np.unique(p, return_inverse=True)
+    events, others = (np.bincount(place, w * x, len(scores)) for x in (hit, 1 - hit))
+    if not (events.any() and others.any()):
+        raise ValueError("The c-statistic needs rows with the event and rows without it.")
+    others_below, events_below = (  # weights below each risk, and half of the ties
+        ((np.cumsum(x) - x / 2) / x.sum())[place] for x in (others, events)
+    )
+    value = float(np.average(others_below, weights=w * hit))
+    rate = float(np.average(hit, weights=w))
+    of_events, of_others = others_below - value, 1 - events_below - value
+    influence = np.where(hit > 0, of_events / rate, of_others / (1 - rate))
+    if not 0 < value < 1:
+        return IntervalEstimate(value, math.nan, math.nan)
+    _, *ends, _ = mean_estimate(influence, w, groups)
+    low, high = (float(expit(logit(value) + end / (value * (1 - value)))) for end in ends)
+    return IntervalEstimate(value, low, high)
+
+
+def risk_figures(rows: Evaluation) -> dict[str, Any]:
+    """Return figures of the risk of the second class; None for a figure that does not exist.
 
     Likelihoods count weights as rows, so the weights are scaled to sum to the effective rows.
     """
     share = rows.weights / rows.weights.sum()
     params = {"sample_weight": share / float(share @ share), "labels": rows.classes}
-    distance, groups = clinical.integrated_calibration_index, rows.groups
-    measures: dict[str, Callable[..., Any]] = {
-        "calibration in the large": partial(clinical.calibration_intercept, groups=groups),
-        "calibration slope": partial(clinical.calibration_slope, groups=groups),
-        "ICI": distance,
-        "E50": partial(distance, quantile=0.5),
-        "E90": partial(distance, quantile=0.9),
-        "Emax": partial(distance, quantile=1),
-        "Spiegelhalter's z": partial(
-            metrics.calibration_test, measure="spiegelhalter_z", groups=groups,
-            random_state=rows.seed,
-        ),
-    }  # fmt: skip
+    risk, arguments = rows.P[:, 1], (rows.hits, rows.weights, rows.groups)
 
-    def figure(measure: Callable[..., Any], P: Floats) -> Any:
+    def measured(function: Callable[..., Any], **others: Any) -> Callable[[], Any]:
+        return partial(function, rows.y, rows.P, **params, **others)
+
+    distance = clinical.integrated_calibration_index
+    z = {"measure": "spiegelhalter_z", **rows.random_params}
+    functions: dict[str, Callable[[], Any]] = {
+        "events": lambda: int(rows.counts[1]),
+        "prevalence": lambda: proportion_interval(*arguments),
+        "observed over expected": lambda: observed_over_expected(risk, *arguments),
+        "c-statistic": lambda: c_statistic(risk, *arguments),
+        "calibration in the large": measured(clinical.calibration_intercept, groups=rows.groups),
+        "calibration slope": measured(clinical.calibration_slope, groups=rows.groups),
+        "ICI": measured(distance),
+        "E50": measured(distance, quantile=0.5),
+        "E90": measured(distance, quantile=0.9),
+        "Emax": measured(distance, quantile=1),
+        "Spiegelhalter's z": measured(metrics.calibration_test, **z),
+    }
+
+    def figure(function: Callable[[], Any]) -> Any:
         try:
-            return measure(rows.y, P, **params)
+            return function()
         except ValueError:  # rows of one class, or separated by a threshold
             return None
 
-    return {
-        title: (figure(measure, rows.before), figure(measure, rows.after))
-        for title, measure in measures.items()
-    }
-
-
-def class_columns(rows: Evaluation) -> dict[str, Array]:
-    """Rows, base rate, mean probability and ECE of each class, in the order of the columns."""
-    weight = np.bincount(rows.index, rows.weights, minlength=len(rows.classes))
-    columns = {"label": rows.classes, "n_samples": rows.counts, "base_rate": weight / weight.sum()}
-    for when, P in (("before", rows.before), ("after", rows.after)):
-        columns[f"mean_{when}"] = np.average(P, axis=0, weights=rows.sample_weight).astype(float)
-        params = {**rows.params, "kind": "classwise", "average": None}
-        columns[f"ece_{when}"] = metrics.expected_calibration_error(rows.y, P, **params)
-    return columns
+    return {title: figure(function) for title, function in functions.items()}

@@ -6,16 +6,16 @@ import io
 from base64 import b64encode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from skcalib import clinical
 from skcalib._output import written
-from skcalib._output.html import as_text, element
-from skcalib._rows import Floats
+from skcalib._output.html import Html, as_text, element
 from skcalib._warnings import ColumnOrderWarning, ignored
+from skcalib.clinical import NetBenefitDisplay
 from skcalib.display import ConfidenceDisplay, ReliabilityDisplay
+
+from ._numbers import Evaluation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -24,36 +24,40 @@ if TYPE_CHECKING:
 # Longer names of classes and segments are cut in tables and pictures.
 MOST_LETTERS = 60
 
+# A smooth curve has one kernel for all risks, so it suits no event that is rarer.
+RARE = 0.02
+
 
 def short(name: object) -> str:
-    """Name as text, cut after ``MOST_LETTERS`` letters."""
+    """Return a name as text, cut after ``MOST_LETTERS`` letters."""
     text = as_text(name)
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\N{HORIZONTAL ELLIPSIS}"
 
 
 @ignored(ColumnOrderWarning)
-def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
-    """Draw reliability diagrams above histograms, before and after, by default in a new figure."""
+def draw_report(views: dict[str, Evaluation], figure: Figure | SubFigure | None) -> Any:
+    """Draw reliability diagrams above histograms, by default in a new figure."""
     if figure is None:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(8.6, 7), layout="constrained")
+        width = 8.6 if len(views) == 2 else 4.6
+        figure = plt.figure(figsize=(width, 7), layout="constrained")
     # A legend above both diagrams needs room in a figure with constrained layout.
     layout = getattr(figure, "get_constrained_layout", lambda: False)
-    is_shared = layout() and figure.bbox.width >= 8 * figure.dpi
-    rows = report.evaluation
-    axes = figure.subplots(2, 2, height_ratios=(2, 1))
+    is_shared = len(views) == 2 and layout() and figure.bbox.width >= 8 * figure.dpi
+    axes = figure.subplots(2, len(views), height_ratios=(2, 1), squeeze=False)
     handles: dict[str, Any] = {}
-    for (diagram, histogram), (title, P) in zip(axes.T, report.views, strict=True):
+    for (diagram, histogram), (title, rows) in zip(axes.T, views.items(), strict=True):
         ReliabilityDisplay.from_predictions(
-            rows.y, P, **rows.diagram_params, name=title, ax=diagram, legend=not is_shared
-        )
+            rows.y, rows.P, **rows.params, **rows.random_params, name=title, ax=diagram,
+            legend=not is_shared,
+        )  # fmt: skip
         for handle, label in zip(*diagram.get_legend_handles_labels(), strict=True):
             name, _, error = label.partition(" (")
             handles.setdefault(name, handle)
             if error and is_shared:
                 diagram.set_title(f"{title} ({error}")
-        ConfidenceDisplay.from_predictions(rows.y, P, **rows.params, ax=histogram)
+        ConfidenceDisplay.from_predictions(rows.y, rows.P, **rows.params, ax=histogram)
     if is_shared:  # one legend for both diagrams covers no interval; the titles have the errors
         figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles))
     for ax in axes[1]:
@@ -62,7 +66,7 @@ def draw_report(report: Any, figure: Figure | SubFigure | None) -> Any:
 
 
 def as_image(figure: Figure) -> str:
-    """Address that holds a figure as SVG."""
+    """Return an address that contains a figure as SVG."""
     import matplotlib as mpl
 
     file = io.BytesIO()
@@ -72,52 +76,47 @@ def as_image(figure: Figure) -> str:
 
 
 @ignored(ColumnOrderWarning)
-def picture(draw: Callable[[Figure], Any], size: tuple[float, float], alt: str) -> Element:
-    """Image of a figure with a size in inches, in matplotlib's default style."""
+def picture(draw: Callable[[Any], Any], size: tuple[float, float], alt: str) -> Html:
+    """Return an image of axes with a size in inches, in matplotlib's default style."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
     # Letters are drawn as paths, because fonts differ between machines.
     with style.context("default"):
         figure = Figure(figsize=size, layout="constrained")
-        draw(figure)
+        draw(figure.subplots())
         address = as_image(figure)
     width, height = (round(96 * inches) for inches in size)
     return element("img", src=address, alt=alt, width=width, height=height)
 
 
-def reliability(report: Any, title: str, P: Floats) -> Element:
-    """Reliability diagram before or after calibration, with the ECE in the title."""
-    rows, change = report.evaluation, report.measures_["ECE"]
-    is_before = P is rows.before
-    ece = written((change.before if is_before else change.after).estimate)
+def reliability(title: str, rows: Evaluation) -> Html:
+    """Return a reliability diagram with the ECE in the title: for risks a curve, else bars."""
+    ece = written(rows.measures["ECE"].estimate)
+    is_curve = rows.kind == "binary" and rows.hits.mean() >= RARE
+    look: dict[str, Any] = {"style": "smooth", "band": "confidence"} if is_curve else {}
 
-    def draw(figure: Figure) -> None:
+    def draw(ax: Any) -> None:
         ReliabilityDisplay.from_predictions(
-            rows.y, P, **rows.diagram_params, name=f"{title} (ECE {ece})", ax=figure.subplots(),
-            legend=False,
+            rows.y, rows.P, **rows.params, **rows.random_params, **look, ax=ax, legend=False,
+            name=f"{title} (ECE {ece})",
         )  # fmt: skip
+        ax.set_title(f"{title} (ECE {ece})")
 
-    when = "before calibration" if is_before else f"after calibration by {title}"
-    return picture(draw, (4.8, 5.2), f"Reliability diagram {when}, with an ECE of {ece}.")
+    return picture(draw, (4.8, 5.2), f"Reliability diagram of {title}, with an ECE of {ece}.")
 
 
-def decision_curves(report: Any) -> Element:
-    """Net benefit before and after, at thresholds up to the highest risks."""
-    rows = report.evaluation
-    highest = float(np.clip(np.quantile(rows.after[:, 1], 0.99), 1e-3, 0.99))
-    thresholds = np.linspace(0, highest, 101)[1:]
+def decision_curves(views: dict[str, Evaluation]) -> Html:
+    """Return net benefits with bands, at thresholds up to the highest risks."""
+    highest = np.quantile(list(views.values())[-1].P[:, 1], 0.99)
+    thresholds = np.linspace(0, float(np.clip(highest, 1e-3, 0.99)), 101)[1:]
 
-    def draw(figure: Figure) -> None:
-        ax = figure.subplots()
-        for title, P in report.views:
-            curve = clinical.net_benefit_curve(rows.y, P, thresholds=thresholds, **rows.row_params)
-            clinical.NetBenefitDisplay(curve, name=title).plot(
-                ax, legend="outside upper center", random_state=rows.seed
-            )
+    def draw(ax: Any) -> None:
+        for title, rows in views.items():
+            NetBenefitDisplay.from_predictions(
+                rows.y, rows.P, thresholds=thresholds, **rows.row_params, **rows.random_params,
+                name=title, ax=ax, legend="outside upper center",
+            )  # fmt: skip
 
-    return picture(
-        draw,
-        (5.6, 4.6),
-        "Decision curves: net benefit by threshold before and after calibration.",
-    )
+    names = " and ".join(views)
+    return picture(draw, (5.6, 4.6), f"Decision curves: net benefit by threshold of {names}.")

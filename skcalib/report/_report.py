@@ -1,49 +1,128 @@
-"""Report of a calibrator: its numbers, its figure and its page."""
+"""Reports of a calibrator and of a model: numbers, figure and page."""
 
 from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
-from copy import deepcopy
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils import check_array
 
 from skcalib import metrics
 from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._input.arrays import as_array, check_in_memory
-from skcalib._input.labels import as_labels
-from skcalib._input.logits import check_weights
+from skcalib._input.classes import position
+from skcalib._input.logits import as_floats
+from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows import ArrayLike, Floats, both_columns, on_host
-from skcalib._warnings import ColumnOrderWarning, give, ignored, recorded
+from skcalib._rows import Array, ArrayLike, Floats, both_columns, on_host
+from skcalib._warnings import give, recorded
 from skcalib.comparison import CalibratorComparison
-from skcalib.conditional import MulticalibrationResult, multicalibration_error
-from skcalib.conditional._columns import fitted_columns
-from skcalib.metrics import CalibrationTestResult
-from skcalib.metrics._input import Kind, check_kind, resolved
+from skcalib.conditional import MulticalibrationResult
+from skcalib.metrics import CalibrationTestResult, IntervalEstimate
+from skcalib.metrics._input import Kind, check_kind
 
-from . import _numbers
-from ._code import report_code
-from ._numbers import Change, Evaluation
+from . import _verdict
+from ._code import arguments_code, report_code, validation_code
+from ._numbers import Change, Evaluation, changes
 from ._page import report_fragment, report_page
 from ._pictures import draw_report, short
-from ._verdict import verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
+# Counts of the labels, which are equal before and after calibration.
+COUNTS = ("events", "prevalence")
+
 
 @dataclass(eq=False, repr=False)
-class CalibrationReport:
+class _Report:
+    """Page, figure and facts of evaluated probabilities, by title; the last are the subject."""
+
+    title: ClassVar[str]
+    whens: ClassVar[tuple[str, ...]]
+
+    evaluations: dict[str, Evaluation]
+    name: str
+    metadata: Any
+    warnings_: Any
+    code_: str
+    figure_: Any
+    calibrator: Any = None
+    comparison: CalibratorComparison | None = None
+
+    def __post_init__(self) -> None:
+        self.metadata, self.date = dict(self.metadata or {}), dt.date.today().isoformat()
+        self.warnings_ = [f"{kind.__name__}: {text}" for (kind, _), text in self.warnings_.items()]
+        self.figure_ = draw_report(self.evaluations, self.figure_)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Probabilities that the report is on."""
+        return list(self.evaluations.values())[-1]
+
+    @property
+    def kind(self) -> Kind:
+        """Score and event of the calibration errors."""
+        return self.evaluation.kind
+
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Write the report as a page: a single file that loads nothing.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            The file, which is replaced if it exists. Its directory must exist. By default the page
+            is returned as text.
+
+        Returns
+        -------
+        str or None
+            The page if ``path`` is None.
+
+        Raises
+        ------
+        ValueError
+            If ``path`` is a directory, or lies in a directory that does not exist.
+        OSError
+            If the file cannot be written.
+        """
+        if path is None:
+            return report_page(self)
+        target = Path(path)
+        if target.is_dir() or not target.parent.is_dir():
+            raise ValueError(
+                f"path must be a file in a directory that exists, got {str(path)!r}. Create the "
+                "directory, and add the name of a file, such as report.html."
+            )
+        text = report_page(self)
+        with replacing(target) as file:
+            file.write(text.encode())
+        return None
+
+    def _repr_html_(self) -> str:
+        return report_fragment(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.name} on {self.evaluation.n_samples:,} rows>"
+
+
+class CalibrationReport(_Report):
     """Report of a calibrator on held-out rows: numbers, verdict, figure and page.
 
     :func:`calibration_report` creates it. Attributes with intervals are computed when they are
@@ -101,118 +180,136 @@ class CalibrationReport:
     <CalibrationReport of TemperatureScaling on 849 rows>
     """
 
-    calibrator: Any
-    evaluation: Evaluation
-    name: str
-    comparison: CalibratorComparison | None
-    features: Any
-    metadata: dict[str, Any]
-    warnings_: list[str]
-    code_: str
-    date: str
-    figure_: Any = None
+    title = "Calibration report"
+    whens = ("before", "after")
 
-    @property
-    def kind(self) -> Kind:
-        """Score and event of the calibration errors."""
-        return self.evaluation.kind
-
-    @property
-    def views(self) -> list[tuple[str, Floats]]:
-        """Titles and probabilities before and after calibration."""
-        after = "After" if self.name == "Before" else short(self.name)
-        return [("Before", self.evaluation.before), (after, self.evaluation.after)]
+    def _pair(self, get: Callable[[Evaluation], Any]) -> tuple[Any, Any]:
+        before, after = map(get, self.evaluations.values())
+        return before, after
 
     @cached_property
-    @ignored(ColumnOrderWarning)
     def measures_(self) -> dict[str, Change]:
         """Measures by name with intervals."""
-        return _numbers.all_changes(self.evaluation)
+        return changes(*self.evaluations.values())
 
-    @cached_property
-    @ignored(ColumnOrderWarning)
+    @property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of calibration before and after."""
-        rows = self.evaluation
-        params = {**rows.params, **rows.draws(rows.n_samples)}
-        before, after = (metrics.calibration_test(rows.y, P, **params) for _, P in self.views)
-        return before, after
+        return self._pair(lambda rows: rows.test)
 
-    @cached_property
-    @ignored(ColumnOrderWarning)
+    @property
     def segments_(self) -> tuple[MulticalibrationResult, MulticalibrationResult] | None:
         """Gaps of the segments of features before and after."""
-        if self.features is None:
-            return None
-        rows = self.evaluation
-        params: Any = {**rows.row_params, "kind": rows.kind, **rows.draws(rows.n_samples)}
-        before, after = (
-            multicalibration_error(rows.y, P, self.features, **params) for _, P in self.views
-        )
-        return before, after
+        return None if self.evaluation.features is None else self._pair(lambda rows: rows.segments)
 
-    @cached_property
-    @ignored(ColumnOrderWarning)
+    @property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
         """Figures of the risk of the second of two classes before and after."""
-        return _numbers.risk_figures(self.evaluation) if self.kind == "binary" else None
+        if self.kind != "binary":
+            return None
+        before, after = self._pair(lambda rows: rows.risk)
+        return {title: (before[title], after[title]) for title in after if title not in COUNTS}
 
-    @cached_property
-    @ignored(ColumnOrderWarning)
-    def by_class_(self) -> dict[str, Any]:
+    @property
+    def by_class_(self) -> dict[str, Array]:
         """Rows, base rate, mean probability and ECE of each class."""
-        return _numbers.class_columns(self.evaluation)
+        before, after = self._pair(lambda rows: rows.by_class)
+        columns = {name: after[name] for name in ("label", "n_samples", "base_rate")}
+        for name in ("mean", "ece"):
+            columns |= {f"{name}_before": before[name], f"{name}_after": after[name]}
+        return columns
 
     @cached_property
     def verdict_(self) -> list[str]:
         """Sentences on the effect of calibration, and on the remaining error."""
-        return verdict(self.evaluation, self.name, self.measures_, self.tests_)
+        before, after = self._pair(lambda rows: rows)
+        loss = self.measures_["log loss"]
+        effect = _verdict.effect(self.name, before, after, loss)
+        return [effect, _verdict.remaining(after, before)]
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
 
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+class ValidationReport(_Report):
+    """Report of probabilities of a model on held-out rows: numbers, verdict, figure and page.
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write the report as a page: a single file that loads nothing.
+    :func:`validation_report` creates it. Attributes with intervals are computed when they are
+    first used.
 
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            The file, which is replaced if it exists. Its directory must exist. By default the page
-            is returned as text.
+    Attributes
+    ----------
+    figure_ : matplotlib Figure or SubFigure
+        Reliability diagram and histogram.
+    name : str
+        Name of the model.
+    metadata : dict of str to object
+        Facts that the page shows, such as the model and the files.
+    date : str
+        Date of the report, such as "2026-03-31".
+    kind : {"top-label", "binary"}
+        Score and event of the calibration errors.
+    measures_ : dict of str to IntervalEstimate
+        Measures by name with 95 % intervals. "log loss" is the log loss of all classes.
+    risk_ : dict of str to result, or None
+        Figures of the risk of the event: "events", their number, and "prevalence", "observed over
+        expected", "c-statistic", "calibration in the large", "calibration slope", "ICI", "E50",
+        "E90", "Emax" and "Spiegelhalter's z". A figure is None if it does not exist, as for
+        separated classes. None unless ``kind`` is "binary".
+    test_ : CalibrationTestResult
+        Result of :func:`~skcalib.metrics.calibration_test`.
+    by_class_ : dict of str to ndarray of shape (n_classes,)
+        Columns ``"label"``, ``"n_samples"``, ``"base_rate"``, ``"mean"`` (of the predicted
+        probability) and ``"ece"``.
+    segments_ : MulticalibrationResult or None
+        Gaps of the segments of ``features``; None without features.
+    verdict_ : list of str
+        Sentences on the mean and the spread of the risks, and on the calibration error.
+    warnings_ : list of str
+        Messages of the warnings of the evaluation.
+    code_ : str
+        Code that repeats the report.
 
-        Returns
-        -------
-        str or None
-            The page if ``path`` is None.
+    See Also
+    --------
+    validation_report : Create a report.
 
-        Raises
-        ------
-        ValueError
-            If ``path`` is a directory, or lies in a directory that does not exist.
-        OSError
-            If the file cannot be written.
-        """
-        if path is None:
-            return report_page(self)
-        target = Path(path)
-        if target.is_dir() or not target.parent.is_dir():
-            raise ValueError(
-                f"path must be a file in a directory that exists, got {str(path)!r}. Create the "
-                "directory, and add the name of a file, such as report.html."
-            )
-        text = report_page(self)
-        with replacing(target) as file:
-            file.write(text.encode())
-        return None
+    Examples
+    --------
+    >>> from skcalib import validation_report
+    >>> validation_report([0, 1] * 50, [0.3, 0.6] * 50, name="Score")
+    <ValidationReport of Score on 100 rows>
+    """
 
-    def _repr_html_(self) -> str:
-        return report_fragment(self)
+    title = "Validation report"
+    whens = ()
 
-    def __repr__(self) -> str:
-        return f"<CalibrationReport of {self.name} on {self.evaluation.n_samples:,} rows>"
+    @property
+    def measures_(self) -> dict[str, IntervalEstimate]:
+        """Measures by name with intervals."""
+        return self.evaluation.measures
+
+    @property
+    def risk_(self) -> dict[str, Any] | None:
+        """Figures of the risk of the event."""
+        return self.evaluation.risk
+
+    @property
+    def test_(self) -> CalibrationTestResult:
+        """Test of calibration."""
+        return self.evaluation.test
+
+    @property
+    def by_class_(self) -> dict[str, Array]:
+        """Rows, base rate, mean probability and ECE of each class."""
+        return self.evaluation.by_class
+
+    @property
+    def segments_(self) -> MulticalibrationResult | None:
+        """Gaps of the segments of features."""
+        return self.evaluation.segments
+
+    @property
+    def verdict_(self) -> list[str]:
+        """Sentences on the risks, and on the calibration error."""
+        return [*_verdict.risks(self.evaluation), _verdict.remaining(self.evaluation)]
 
 
 def calibration_report(
@@ -308,83 +405,163 @@ def calibration_report(
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
-    _check_types(calibrator, figure, comparison)
-    check_in_memory((X, y, sample_weight))
-    check_not_swapped(y=y, X=X)
-    with recorded() as messages:
-        data = as_array(X), on_host(y), sample_weight, groups, features
-        evaluation = _evaluate(calibrator, *data, n_bins, kind, random_state)
-    give([("", messages)])
-    arguments = {
-        "sample_weight=w_test": sample_weight is not None,
-        "groups=groups_test": groups is not None,
-        "features=features_test": features is not None,
-        f"n_bins={n_bins}": n_bins != 15,
-        f"kind={kind!r}": kind != "auto",
-        "comparison=comparison": comparison is not None,
-        f"name={name!r}": name is not None,
-    }
-    code = report_code(calibrator, [text for text, is_passed in arguments.items() if is_passed])
-    report = CalibrationReport(
-        calibrator,
-        evaluation,
-        name=as_text(type(calibrator).__name__ if name is None else name),
-        comparison=comparison,
-        features=deepcopy(features),
-        metadata=dict(metadata or {}),
-        warnings_=[f"{kind.__name__}: {text}" for (kind, _), text in messages.items()],
-        date=dt.date.today().isoformat(),
-        code_=code,
-    )
-    report.figure_ = draw_report(report, figure)
-    return report
-
-
-def _check_types(calibrator: Any, figure: Any, comparison: Any) -> None:
-    """Raise a ValueError for a calibrator, a figure or a comparison of a wrong type."""
     check_takes_logits(calibrator)
-    if figure is not None and not hasattr(figure, "add_gridspec"):
-        raise ValueError(
-            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
-            "ax.figure, or None for a new figure."
-        )
+    _check_figure(figure)
     if comparison is not None and not isinstance(comparison, CalibratorComparison):
         raise ValueError(
             "comparison must be the result of compare_calibrators, got "
             f"{type(comparison).__name__}. Pass compare_calibrators(X, y)."
         )
-
-
-def _evaluate(
-    calibrator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    groups: Any,
-    features: Any,
-    n_bins: int,
-    kind: Kind,
-    random_state: Any,
-) -> Evaluation:
-    """Checked copies of labels, weights and probabilities, for numbers that are computed later."""
+    code = report_code(calibrator, arguments_code(calibration_report, locals()))
+    check_in_memory((X, y, sample_weight))
+    check_not_swapped(y=y, X=X)
     check_kind(kind, ["auto", "top-label", "binary"])
-    after = on_host(calibrator.predict_proba(X, **features_argument(calibrator, features)))
-    Z = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
-    before = softmax(both_columns(Z), axis=1)
-    classes = np.array(on_host(calibrator.classes_))
-    params: Any = {"n_bins": n_bins, "kind": kind, "labels": classes, "groups": groups}
-    metrics.reliability_curve(y, before, sample_weight=sample_weight, **params)  # checks them
-    w = check_weights(sample_weight, len(Z))
-    if features is not None:  # checked now, because segments are computed later
-        fitted_columns(features, len(Z), w, "from_dtype")
-    return Evaluation(
-        y=np.array(column_or_1d(as_labels(y))),
-        before=before,
-        after=np.array(after),
-        classes=classes,
-        sample_weight=None if w is None else w.copy(),
-        groups=None if groups is None else np.unique(on_host(groups), return_inverse=True)[1],
-        n_bins=n_bins,
-        kind=resolved(kind, classes),
-        seed=int(check_random_state(random_state).randint(2**31 - 1)),
-    )
+    with recorded() as messages:
+        logits = as_array(X)
+        proba = on_host(calibrator.predict_proba(logits, **features_argument(calibrator, features)))
+        Z = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        classes, P = np.array(on_host(calibrator.classes_)), softmax(both_columns(Z), axis=1)
+        params: Any = {"labels": classes, "groups": groups, "n_bins": n_bins, "kind": kind}
+        metrics.reliability_curve(y, P, sample_weight=sample_weight, **params)  # checks them
+        settings: Any = sample_weight, groups, features, n_bins, kind, random_state
+        before = Evaluation(y, P, classes, *settings)
+    give([("", messages)])
+    after = copy(before)
+    after.P = np.array(proba)
+    name = as_text(type(calibrator).__name__ if name is None else name)
+    views = {"Before": before, "After" if name == "Before" else short(name): after}
+    facts = metadata, messages, code, figure, calibrator, comparison
+    return CalibrationReport(views, name, *facts)
+
+
+def validation_report(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    features: Any = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    n_bins: int = 15,
+    kind: Kind = "auto",
+    name: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    figure: Figure | SubFigure | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> ValidationReport:
+    """Report on probabilities of a model, its external validation: numbers, figure and page.
+
+    Nothing is fitted. The figure has a reliability diagram and a histogram of the score.
+    ``report.to_html(path)`` writes a page with a verdict, measures with 95 % intervals, a
+    reliability diagram and the worst classes or segments. For two classes the page also has the
+    number of events, the c-statistic, the calibration slope and intercept, and decision curves with
+    bands.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels of held-out rows, which the model was not fitted to.
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        probability of the event alone.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+    groups : array-like of shape (n_samples,), default=None
+        Rows with the same value depend on one another, such as visits of one patient. Intervals and
+        tests take whole groups as independent.
+    features : array-like or data frame of shape (n_samples, n_columns), default=None
+        Features for a section on the worst segments, such as centre and age, see
+        :func:`~skcalib.conditional.multicalibration_error`.
+    labels, pos_label
+        Labels in the order of the columns, and the event of two classes, as for
+        :func:`skcalib.metrics.reliability_curve`.
+    n_bins : int, default=15
+        Number of bins of all diagrams and measures.
+    kind : {"auto", "top-label", "binary"}, default="auto"
+        Score and event, as for :func:`skcalib.metrics.reliability_curve`. "auto" is the event of
+        two classes, and the top label of more classes.
+    name : str, default=None
+        Name of the model; by default "Model".
+    metadata : dict of str to object, default=None
+        Facts for the page, such as ``{"Hospital": "north", "Data": "2025.csv"}``.
+    figure : matplotlib Figure or SubFigure, default=None
+        Where to draw; by default a new figure.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resamples of intervals and tests.
+
+    Returns
+    -------
+    ValidationReport
+        The report, with the figure drawn.
+
+    Raises
+    ------
+    ValueError
+        As :func:`skcalib.metrics.reliability_curve`, and for invalid features.
+
+    See Also
+    --------
+    calibration_report : The same before and after calibration.
+
+    Notes
+    -----
+    Intervals are computed as by :func:`calibration_report`. The interval of the prevalence is a
+    Wilson interval. Observed over expected uses the delta method for the logarithm, and the
+    c-statistic [1]_ for the log-odds. Both sum the influence of the rows of each group.
+
+    References
+    ----------
+    .. [1] DeLong, DeLong, Clarke-Pearson, "Comparing the areas under two or more correlated
+       receiver operating characteristic curves: a nonparametric approach", Biometrics 44, 1988.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import validation_report
+    >>> rng = np.random.default_rng(0)
+    >>> risk = rng.beta(1, 4, size=1000)
+    >>> died = rng.uniform(size=1000) < 0.7 * risk  # risks are too high
+    >>> report = validation_report(died, risk, name="Score", random_state=0)
+    >>> print(report.verdict_[0][:35])
+    Risks are too high on average: obse
+    >>> report.risk_["observed over expected"].high < 1
+    True
+    >>> report.to_html("report.html")  # doctest: +SKIP
+    """
+    _check_figure(figure)
+    check_kind(kind, ["auto", "top-label", "binary"])
+    code = validation_code(arguments_code(validation_report, locals()))
+    with recorded() as messages:
+        of_rows: Any = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+        params = {**of_rows, "groups": groups, "n_bins": n_bins, "kind": kind}
+        metrics.reliability_curve(y_true, y_proba, **params)  # checks them
+        P, classes = _with_event_second(y_true, y_proba, **of_rows)
+        settings: Any = sample_weight, groups, features, n_bins, kind, random_state
+        rows = Evaluation(y_true, P, classes, *settings)
+    give([("", messages)])
+    name = as_text("Model" if name is None else name)
+    return ValidationReport({short(name): rows}, name, metadata, messages, code, figure)
+
+
+def _with_event_second(
+    y_true: Any, y_proba: Any, *, sample_weight: Any, labels: Any, pos_label: Any
+) -> tuple[Floats, Array]:
+    """Return a column of probabilities for each class, with the event as the second of two."""
+    rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)
+    P = as_floats(as_array(y_proba, "y_proba", flat=True), "y_proba", flat=True)
+    classes = rows.classes  # rows has no row of weight 0, and the event as the second of a column
+    if P.ndim == 1:
+        return np.stack([1 - P, P], axis=1), classes
+    if pos_label is not None and position(pos_label, classes) == 0:
+        return P[:, ::-1], classes[::-1]
+    return P, classes
+
+
+def _check_figure(figure: Any) -> None:
+    """Raise a ValueError for a figure of a wrong type."""
+    if figure is not None and not hasattr(figure, "add_gridspec"):
+        raise ValueError(
+            f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
+            "ax.figure, or None for a new figure."
+        )

@@ -1,11 +1,11 @@
-"""Verdict of a report: two sentences on the effect of calibration and the remaining error."""
+"""Verdict of a report: sentences on the effect of calibration and on the calibration error."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from skcalib._output import written
-from skcalib.metrics import CalibrationTestResult
+from skcalib.metrics import IntervalEstimate
 
 from ._numbers import Change, Evaluation
 
@@ -16,18 +16,9 @@ FEW_ROWS = 100
 FEW_SURPRISES = 10
 
 
-def verdict(
-    rows: Evaluation,
-    name: str,
-    measures: dict[str, Change],
-    tests: tuple[CalibrationTestResult, CalibrationTestResult],
-) -> list[str]:
-    """Sentences on the change of the log loss, and on the remaining calibration error."""
-    return [_effect(rows, name, measures["log loss"]), _remaining(rows, measures["ECE"], tests[1])]
-
-
-def _effect(rows: Evaluation, name: str, loss: Change) -> str:
-    if np.array_equal(rows.before, rows.after):
+def effect(name: str, before: Evaluation, after: Evaluation, loss: Change) -> str:
+    """Return the sentence on the change of the log loss."""
+    if np.array_equal(before.P, after.P):
         return f"{name} leaves all probabilities unchanged."
     difference = loss.difference
     numbers = (
@@ -35,37 +26,66 @@ def _effect(rows: Evaluation, name: str, loss: Change) -> str:
         f"{signed(difference.estimate)}, 95% interval {signed(difference.low)} to "
         f"{signed(difference.high)})"
     )
-    caution = few_surprises(rows)
     if difference.high < 0:
         text = f"{name} improves the probabilities: the log loss falls {numbers}"
     elif difference.low > 0:
         text = f"{name} makes the probabilities worse: the log loss rises {numbers}"
     else:
         text = f"{name} has no clear effect: the log loss goes {numbers}"
+    caution = few_surprises(before, after)
     return f"{text}; {caution}, so this interval is too narrow." if caution else f"{text}."
 
 
-def _remaining(rows: Evaluation, ece: Change, test: CalibrationTestResult) -> str:
-    after, p = ece.after, as_pvalue(test.pvalue)
+def risks(rows: Evaluation) -> list[str]:
+    """Return sentences on the mean and on the spread of the risks, of two classes."""
+    claims = {
+        "observed over expected": ("too high on average", "too low on average", "the mean risk"),
+        "calibration slope": ("too extreme", "not extreme enough", "the spread of the risks"),
+    }
+    sentences = []
+    for title, (above, below, what) in claims.items():
+        found = (rows.risk or {}).get(title)
+        if isinstance(found, IntervalEstimate) and not np.isnan(found.low):
+            error = above if found.high < 1 else below if found.low > 1 else None
+            start = f"Risks are {error}" if error else f"No error of {what} was detected"
+            ends = f"95% interval {found.low:.2f} to {found.high:.2f}"
+            sentences.append(f"{start}: {title} is {found.estimate:.2f} ({ends}).")
+    if sentences and (caution := few_surprises(rows)):
+        sentences.append(f"{caution.capitalize()}, so these intervals are too narrow.")
+    return sentences
+
+
+def remaining(rows: Evaluation, before: Evaluation | None = None) -> str:
+    """Return the sentence on the calibration error, after calibration if there was a before."""
+    ece, p = rows.measures["ECE"], as_pvalue(rows.test.pvalue)
+    when, still, left, earlier = "The", "", "", ""
+    if before is not None:
+        when, still, left = "After calibration the", "still ", "remaining "
+        earlier = f"; before calibration {written(before.measures['ECE'].estimate)}"
     start = (
-        f"After calibration the ECE is {written(after.estimate)} (95% interval of the true error "
-        f"{written(after.low)} to {written(after.high)}; before calibration "
-        f"{written(ece.before.estimate)})"
+        f"{when} ECE is {written(ece.estimate)} (95% interval of the true error "
+        f"{written(ece.low)} to {written(ece.high)}{earlier})"
     )
-    if test.pvalue <= 0.05:
-        return f"{start}: the model is still miscalibrated ({p})."
+    if rows.test.pvalue <= 0.05:
+        return f"{start}: the model is {still}miscalibrated ({p})."
+    limit = "which does not prove its absence"
     if rows.n_effective < FEW_ROWS:
-        n = f"{rows.n_samples:,} {'row' if rows.n_samples == 1 else 'rows'}"
-        limit = f"but {n} reveal only large errors"
-    else:
-        limit = "which does not prove its absence"
-    return f"{start}: no remaining miscalibration was detected ({p}), {limit}."
+        limit = f"but {counted(rows)} reveal only large errors"
+    return f"{start}: no {left}miscalibration was detected ({p}), {limit}."
 
 
-def few_surprises(rows: Evaluation) -> str:
-    """Clause that says which kind of rows is rare; empty if there are enough of each."""
-    used = rows.weights > 0
-    hits = [int(rows.events(P)[1][used].sum()) for P in (rows.before, rows.after)]
+def counted(rows: Evaluation) -> str:
+    """Return the number of independent units as text: groups, or rows without groups."""
+    if rows.groups is None:
+        return f"{rows.n_samples:,} {'row' if rows.n_samples == 1 else 'rows'}"
+    n = len(np.unique(rows.groups[rows.weights > 0]))
+    return f"{n:,} {'group' if n == 1 else 'groups'}"
+
+
+def few_surprises(*evaluations: Evaluation) -> str:
+    """Return a clause on the kind of rows that is rare; empty if there are enough of both."""
+    rows = evaluations[-1]
+    hits = [int(each.hits[rows.weights > 0].sum()) for each in evaluations]
     misses = rows.n_samples - max(hits)
     kinds = ("with the event", "without the event") if rows.kind == "binary" else (
         "classified correctly", "misclassified",
@@ -77,10 +97,10 @@ def few_surprises(rows: Evaluation) -> str:
 
 
 def as_pvalue(pvalue: float) -> str:
-    """P-value as text."""
+    """Return a p-value as text."""
     return "p < 0.001" if pvalue < 0.0005 else f"p = {pvalue:.3f}"
 
 
 def signed(value: float) -> str:
-    """Difference as text, with its sign."""
+    """Return a difference as text, with its sign."""
     return ("+" if value >= 0 else "\N{MINUS SIGN}") + written(abs(value))

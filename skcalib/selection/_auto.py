@@ -206,7 +206,8 @@ class AutoCalibrator(BaseCalibrator):
         check_option("combine", self.combine, ["stack", "best"])
         if self.order is not None and not self.ordered:
             raise ValueError(
-                f"order needs ordered=True, got order={self.order!r} with ordered=False. Pass both."
+                f"order is for ordered=True, got order={self.order!r} with ordered=False. Pass "
+                "both."
             )
         is_number, is_time = isinstance(self.cv, Integral), isinstance(self.cv, str)
         if is_number:

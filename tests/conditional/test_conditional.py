@@ -217,14 +217,14 @@ def test_levels():
     assert F[:, 0].tolist() == [1] * 6 + [0] * 5 + [-1] * 9
     deciles = np.quantile(range(15), np.arange(1, 10) / 10, method="lower")
     np.testing.assert_array_equal(columns.levels[1], deciles)
-    levels = columns.levels_of(F)
+    levels = columns.level_rows(F)
     assert columns.first.tolist() == [0, 2, 13]
     assert levels[:, 0].tolist() == [1] * 6 + [0] * 5 + [13] * 9  # the last row is of no level
     assert levels[0, 1] == 2
     assert levels[14, 1] == 11
     assert (levels[15:, 1] == 12).all()
     new = columns.numbers([["a", 1e9], ["z", None]], 2)
-    assert columns.levels_of(new).tolist() == [[0, 11], [13, 12]]
+    assert columns.level_rows(new).tolist() == [[0, 11], [13, 12]]
     weights = np.where(words == "rare", 2, 0.5)  # 3 of "b", 2.5 of "a", 8 of "rare"
     assert fitted_columns(words, 20, weights, "from_dtype")[0].levels[0].tolist() == ["rare"]
     with_missing = np.array([1, None, 2.5] * 5, object)

@@ -494,3 +494,12 @@ def test_promised_risks_are_kept_with_groups():
         found = selective_threshold(right, s, groups=groups, **given)
         broken += np.isfinite(found.threshold) and (1 - found.threshold) / 2 > 0.1
     assert broken <= binom.ppf(0.999, 200, 0.05)
+
+
+def test_few_groups_with_an_event_are_named():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 80, 120)
+    y = np.zeros(120, int)
+    y[[3, 40]] = 1
+    with pytest.warns(UserWarning, match="events"):
+        calibration_error_interval(y, p, groups=np.arange(120) // 6, n_resamples=39, random_state=0)

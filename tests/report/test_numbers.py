@@ -12,7 +12,7 @@ from skcalib import PlattScaling, calibration_report, clinical, metrics
 from skcalib._rows.arrays import both_columns
 from skcalib.datasets import make_logits
 from skcalib.metrics._groups import skewed_interval
-from skcalib.report._numbers import mean_difference, mean_interval, proportion_interval
+from skcalib.report._numbers import mean_estimate, mean_interval, proportion_interval
 
 pytestmark = pytest.mark.slow
 
@@ -146,7 +146,9 @@ def test_groups_of_equal_rows_are_single_rows():
     once = calibration_report(calibrator, Z, y, random_state=0)
     for name in ("log loss", "Brier score", "accuracy"):
         for found, want in zip(grouped.measures_[name], once.measures_[name], strict=True):
-            assert (found.low, found.high) == pytest.approx((want.low, want.high)), name
+            # The accuracy is a proportion, whose interval has a t distribution only with groups.
+            rel = 0.02 if name == "accuracy" else 1e-6
+            assert (found.low, found.high) == pytest.approx((want.low, want.high), rel=rel), name
     errors = [report.measures_["debiased ECE"].difference for report in (grouped, once)]
     widths = [error.high - error.low for error in errors]
     assert 0.7 < widths[0] / widths[1] < 1.4
@@ -172,7 +174,7 @@ def test_the_interval_of_a_mean_is_the_interval_of_its_terms(rng):
     found = mean_interval(values, np.full(12, 2.0))
     low, high, pvalue = skewed_interval(values.mean(), values - values.mean(), 0.95)
     assert (found.estimate, found.low, found.high) == pytest.approx((values.mean(), low, high))
-    assert mean_difference(values, np.ones(12)).pvalue == pytest.approx(pvalue)
+    assert mean_estimate(values, np.ones(12))[3] == pytest.approx(pvalue)
     more = mean_interval(np.append(values, 9.0), np.append(np.ones(12), 0.0))
     assert (more.low, more.high) == pytest.approx((low, high))
     assert np.isnan(mean_interval(values[:1], np.ones(1)).low)
@@ -187,8 +189,8 @@ def test_wilson_interval_without_weights():
 
 
 def test_equal_differences_have_no_width():
-    assert mean_difference(np.zeros(9), np.ones(9)).pvalue == 1
-    assert mean_difference(np.ones(9), np.ones(9)).pvalue == 0
+    assert mean_estimate(np.zeros(9), np.ones(9))[3] == 1
+    assert mean_estimate(np.ones(9), np.ones(9))[3] == 0
 
 
 def test_many_rows_have_no_slow_intervals():

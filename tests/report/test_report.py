@@ -120,7 +120,7 @@ def test_reports_of_tensors_are_reports_of_arrays(logits3):
     X, y = map(torch.tensor, logits3)
     for given in ((X.requires_grad_(), y), (X, logits3[1]), (logits3[0], y)):
         found = calibration_report(calibrator, *given, figure=Figure()).evaluation
-        np.testing.assert_array_equal(found.after, want.after)
+        np.testing.assert_array_equal(found.P, want.P)
         np.testing.assert_array_equal(found.y, want.y)
 
 
@@ -164,7 +164,7 @@ def test_segments_of_features():
     ):
         report = calibration_report(calibrator, Z, y, features=subject, random_state=0)
         P = calibrator.predict_proba(Z, **given)
-        np.testing.assert_array_equal(report.evaluation.after, P)
+        np.testing.assert_array_equal(report.evaluation.P, P)
         found = multicalibration_error(y, P, subject, n_resamples=99, random_state=0)
         assert report.segments_[1].statistic == found.statistic
         assert ("fit(X, y, features=features)" in report.code_) == bool(given)

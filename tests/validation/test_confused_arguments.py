@@ -176,7 +176,7 @@ def test_log_odds_may_have_one_dimension_or_one_column(form):
     tested = [compare(z, y, calibrators=[calibrator], test=(z, y)) for z in (log_odds, column)]
     np.testing.assert_equal(tested[0].scores, tested[1].scores)
     reports = [skcalib.calibration_report(calibrator, z, y) for z in (log_odds, column)]
-    np.testing.assert_array_equal(*(report.evaluation.after for report in reports))
+    np.testing.assert_array_equal(*(report.evaluation.P for report in reports))
     sweep = skcalib.TemperatureSweepDisplay
     sweeps = [sweep.from_logits(z, y) for z in (log_odds, column)]
     sweeps += [sweep.from_estimator(calibrator, z, y) for z in (log_odds, column)]

@@ -316,7 +316,7 @@ def test_masked_classes_are_compared_reported_and_swept():
         assert np.isfinite(values).all()
     calibrator = VectorScaling().fit(MASKED[:600], Y[:600])
     report = calibration_report(calibrator, MASKED[600:], Y[600:])
-    assert np.isfinite(report.evaluation.after).all()
+    assert np.isfinite(report.evaluation.P).all()
     sweep = TemperatureSweepDisplay.from_logits(MASKED, Y)
     best = TemperatureScaling(smoothing=0).fit(MASKED, Y)
     loss = -np.mean(best.predict_log_proba(MASKED)[np.arange(len(Y)), Y])

@@ -1,0 +1,231 @@
+"""The report of a model from its probabilities: figures, events, groups and page."""
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose
+from reports import Page
+from scipy.special import expit, logit, softmax
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
+
+from skcalib import clinical, metrics, validation_report
+from skcalib.datasets import make_logits
+
+
+def cohort(n=600, seed=0):
+    """Outcomes and risks with ties, which are too extreme."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-1, 1, n)
+    return (rng.uniform(size=n) < expit(z)).astype(int), expit(1.8 * z).round(2).clip(0.01, 0.99)
+
+
+def validated(y, p, **params):
+    return validation_report(y, p, figure=Figure((5, 7)), random_state=0, **params)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
+def test_figures_of_a_risk_are_the_figures_of_the_functions(weighted):
+    y, p = cohort()
+    w = np.random.default_rng(1).integers(0, 3, len(y)).astype(float) if weighted else None
+    report = validated(y, p, sample_weight=w)
+    risk = report.risk_
+    used = np.ones(len(y), bool) if w is None else w > 0
+    assert risk["events"] == y[used].sum()
+    assert risk["prevalence"].estimate == pytest.approx(np.average(y, weights=w))
+    ratio = np.average(y, weights=w) / np.average(p, weights=w)
+    assert risk["observed over expected"].estimate == pytest.approx(ratio)
+    auc = roc_auc_score(y, p, sample_weight=w)
+    assert risk["c-statistic"].estimate == pytest.approx(auc)
+    for name in ("prevalence", "observed over expected", "c-statistic", "calibration slope"):
+        assert risk[name].low < risk[name].estimate < risk[name].high
+    if w is None:
+        slope = clinical.calibration_slope(y, p)
+        assert risk["calibration slope"].low == pytest.approx(slope.low)
+    error = metrics.expected_calibration_error(y, p, sample_weight=w)
+    assert report.measures_["ECE"].estimate == pytest.approx(error)
+
+
+def test_the_interval_of_the_c_statistic_has_the_variance_of_delong():
+    y, p = cohort()
+    events, others = p[y == 1], p[y == 0]
+    wins = (events[:, None] > others) + 0.5 * (events[:, None] == others)
+    auc = wins.mean()
+    variance = wins.mean(axis=1).var(ddof=1) / len(events)
+    variance += wins.mean(axis=0).var(ddof=1) / len(others)
+    reach = norm.ppf(0.975) * np.sqrt(variance) / (auc * (1 - auc))
+    found = validated(y, p).risk_["c-statistic"]
+    # A correction for skewness moves both ends by less than a tenth of the width.
+    assert_allclose(
+        logit([found.low, found.high]), logit(auc) + np.array([-reach, reach]), atol=0.2 * reach
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 4])
+def test_intervals_of_a_risk_have_their_coverage(size):
+    truth_y, truth_p = cohort(200_000, seed=9)
+    truth = {
+        "observed over expected": truth_y.mean() / truth_p.mean(),
+        "c-statistic": roc_auc_score(truth_y, truth_p),
+        "prevalence": truth_y.mean(),
+    }
+    covered = dict.fromkeys(truth, 0)
+    for seed in range(200):
+        y, p = cohort(150, seed=100 + seed)
+        groups = np.repeat(np.arange(150), size) if size > 1 else None
+        risk = figures_of(np.repeat(y, size), np.repeat(p, size), groups)
+        for name, value in truth.items():
+            covered[name] += risk[name].low <= value <= risk[name].high
+    assert all(182 <= count <= 199 for count in covered.values()), covered
+
+
+def figures_of(y, p, groups):
+    """Figures without the page, and without the figures that take long."""
+    from skcalib.report._numbers import c_statistic, observed_over_expected, proportion_interval
+
+    hit, w = y.astype(float), np.ones(len(y))
+    return {
+        "observed over expected": observed_over_expected(p, hit, w, groups),
+        "c-statistic": c_statistic(p, hit, w, groups),
+        "prevalence": proportion_interval(hit, w, groups),
+    }
+
+
+@pytest.mark.slow
+def test_the_event_follows_pos_label_and_labels():
+    y, p = cohort(300)
+    names = np.where(y == 1, "died", "alive")
+    want = validated(y, p).risk_
+    both = np.stack([1 - p, p], axis=1)
+    for given in (
+        validated(names, p, pos_label="died"),
+        validated(names, p, labels=["alive", "died"]),
+        validated(names, both),
+        validated(names, both[:, ::-1], labels=["died", "alive"], pos_label="died"),
+        validated(1 - y, both[:, ::-1], pos_label=0),
+        validated(y.astype(bool), p),
+    ):
+        for name in ("events", "observed over expected", "calibration slope", "c-statistic"):
+            assert given.risk_[name] == pytest.approx(want[name]) or (
+                given.risk_[name].estimate == pytest.approx(want[name].estimate)
+            ), name
+    with pytest.raises(ValueError, match="pos_label"):
+        validated(names, p)
+
+
+@pytest.mark.slow
+def test_a_report_of_groups_counts_groups():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=900)
+    y = (rng.uniform(size=900) < expit(z)).astype(int)
+    groups = np.arange(900) // 10  # 90 groups
+    by_group = validated(y, expit(z), groups=groups)
+    assert by_group.verdict_[-1].endswith("but 90 groups reveal only large errors.")
+    by_row = validated(y, expit(z))
+    assert by_row.verdict_[-1].endswith("which does not prove its absence.")
+    assert "900 held-out rows in 90 groups" in Page(by_group.to_html()).all("header")[0]["text"]
+    # Four equal rows of a group count once.
+    once, fourfold = validated(y[:200], expit(z[:200])), np.repeat(np.arange(200), 4)
+    grouped = validated(y[fourfold], expit(z[fourfold]), groups=fourfold)
+    for name in ("observed over expected", "c-statistic", "calibration slope", "prevalence"):
+        a, b = once.risk_[name], grouped.risk_[name]
+        assert (b.high - b.low) / (a.high - a.low) == pytest.approx(1, abs=0.1), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scale", "shift", "words"),
+    [
+        (1, 1.0, "Risks are too high on average"),
+        (1, -1.0, "Risks are too low on average"),
+        (2, 0, "Risks are too extreme"),
+        (0.4, 0, "Risks are not extreme enough"),
+        (1, 0, "No error of the mean risk was detected"),
+        (1, 0, "No error of the spread of the risks was detected"),
+    ],
+)
+def test_the_verdict_names_the_error_of_the_risks(scale, shift, words):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=2000)
+    y = (rng.uniform(size=2000) < expit(z)).astype(int)
+    assert any(words in sentence for sentence in validated(y, expit(scale * z + shift)).verdict_)
+
+
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+def test_rows_without_an_event_have_no_figures_of_events():
+    report = validated(np.zeros(50, int), np.full(50, 0.1), labels=[0, 1])
+    assert report.risk_["c-statistic"] is report.risk_["observed over expected"] is None
+    assert report.risk_["events"] == 0
+    assert "none" in Page(report.to_html()).section("risk")
+    assert "too narrow" not in report.verdict_[0]
+    y = np.array([0, 1] * 30)
+    perfect = validated(y, np.where(y == 1, 0.9, 0.2))
+    assert perfect.risk_["c-statistic"].estimate == 1
+    assert np.isnan(perfect.risk_["c-statistic"].low)
+
+
+def test_the_page_is_of_a_model():
+    y, p = cohort()
+    centre = np.random.default_rng(0).choice(["north", "south"], len(y))
+    report = validated(y, p, features=centre, name="<Score>", metadata={"Hospital": "A & B"})
+    page = Page(report.to_html())
+    assert page.all("h1")[0]["text"] == "Validation report: <Score>"
+    assert page.headings() == [
+        "Verdict", "Validation of the risk", "Measures", "Reliability diagrams", "Decisions",
+        "Segments", "Model and data", "Code", "Glossary",
+    ]  # fmt: skip
+    text = " ".join(page.section(anchor) for anchor in ("verdict", "measures", "risk", "segments"))
+    assert not re.search(r"\b(before|after|unchanged|change)\b", text)
+    assert str(y.sum()) in page.section("risk")
+    assert "A & B" in page.section("data")
+    assert "threshold divides the rows into two bins" in page.section("glossary")
+    assert len(page.all("img")) == 2
+    assert report.segments_.segment[0]
+    assert repr(report) == f"<ValidationReport of <Score> on {len(y)} rows>"
+    assert "verdict" in report._repr_html_()
+
+
+@pytest.mark.slow
+def test_several_classes_have_no_risk():
+    Z, y = make_logits(400, 3, temperature=2.0, random_state=0)
+    report = validated(y, softmax(Z, axis=1))
+    assert report.risk_ is None
+    assert report.by_class_["n_samples"].sum() == 400
+    assert len(report.verdict_) == 1
+    headings = Page(report.to_html()).headings()
+    assert "Classes" in headings
+    assert "Validation of the risk" not in headings
+    assert report.test_ == metrics.calibration_test(
+        y, softmax(Z, axis=1), n_resamples=499, random_state=report.evaluation.seed
+    )
+
+
+@pytest.mark.slow
+def test_code_repeats_a_validation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    y, p = cohort(200)
+    names = np.where(y == 1, "died", "alive")
+    report = validated(names, p, pos_label="died", n_bins=10, name="Mine")
+    scope = {"y_test": names, "p_test": p}
+    exec(report.code_, scope)
+    assert scope["report"].measures_["log loss"] == report.measures_["log loss"]
+    assert (scope["report"].name, scope["report"].evaluation.n_bins) == ("Mine", 10)
+    assert (tmp_path / "report.html").stat().st_size > 30_000
+
+
+def test_invalid_arguments_are_refused():
+    y, p = cohort(50)
+    for params in (
+        {"kind": "classwise"}, {"figure": "a"}, {"n_bins": 0}, {"groups": [1]}, {"pos_label": 7},
+        {"features": [1, 2]}, {"sample_weight": -p},
+    ):  # fmt: skip
+        with pytest.raises(
+            ValueError, match=r"kind|figure|n_bins|groups|pos_label|features|weight"
+        ):
+            validation_report(y, p, **params)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        validation_report(y, 2 * p + 1)
