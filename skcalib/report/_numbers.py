@@ -150,7 +150,18 @@ class Evaluation:
             )
             for title, values in self.row_values.items()
         }
-        return means | {title: error_interval(self, *kind) for title, kind in self.errors.items()}
+        others = {title: kind for title, kind in self.errors.items() if title != "ECE"}
+        return (
+            means
+            | {"ECE": self.ece}
+            | {title: error_interval(self, *kind) for title, kind in others.items()}
+        )
+
+    @cached_property
+    @ignored(ColumnOrderWarning)
+    def ece(self) -> IntervalEstimate:
+        """Calibration error of the verdict, which needs no other."""
+        return error_interval(self, *self.errors["ECE"])
 
     @cached_property
     @ignored(ColumnOrderWarning)

@@ -92,7 +92,7 @@ def picture(draw: Callable[[Any], Any], size: tuple[float, float], alt: str) -> 
 
 def reliability(title: str, rows: Evaluation) -> Html:
     """Return a reliability diagram with the ECE in the title: for risks a curve, else bars."""
-    ece = written(rows.measures["ECE"].estimate)
+    ece = written(rows.ece.estimate)
     is_curve = rows.kind == "binary" and rows.hits.mean() >= RARE
     look: dict[str, Any] = {"style": "smooth", "band": "confidence"} if is_curve else {}
 

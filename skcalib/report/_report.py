@@ -223,9 +223,7 @@ class CalibrationReport(_Report):
     def verdict_(self) -> list[str]:
         """Sentences on the effect of calibration, and on the remaining error."""
         before, after = self._pair(lambda rows: rows)
-        loss = self.measures_["log loss"]
-        effect = _verdict.effect(self.name, before, after, loss)
-        return [effect, _verdict.remaining(after, before)]
+        return [_verdict.effect(self.name, before, after), _verdict.remaining(after, before)]
 
 
 class ValidationReport(_Report):

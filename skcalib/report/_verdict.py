@@ -7,7 +7,7 @@ import numpy as np
 from skcalib._output import written
 from skcalib.metrics import IntervalEstimate
 
-from ._numbers import Change, Evaluation
+from ._numbers import Evaluation, mean_estimate
 
 # With fewer rows, intervals and tests detect large errors only.
 FEW_ROWS = 100
@@ -16,19 +16,20 @@ FEW_ROWS = 100
 FEW_SURPRISES = 10
 
 
-def effect(name: str, before: Evaluation, after: Evaluation, loss: Change) -> str:
+def effect(name: str, before: Evaluation, after: Evaluation) -> str:
     """Return the sentence on the change of the log loss."""
     if np.array_equal(before.P, after.P):
         return f"{name} leaves all probabilities unchanged."
-    difference = loss.difference
+    first, second = (rows.row_values["log loss"] for rows in (before, after))
+    means = [float(np.average(losses, weights=after.weights)) for losses in (first, second)]
+    change, low, high, _ = mean_estimate(second - first, after.weights, after.groups)
     numbers = (
-        f"from {written(loss.before.estimate)} to {written(loss.after.estimate)} (change "
-        f"{signed(difference.estimate)}, 95% interval {signed(difference.low)} to "
-        f"{signed(difference.high)})"
+        f"from {written(means[0])} to {written(means[1])} (change {signed(change)}, 95% interval "
+        f"{signed(low)} to {signed(high)})"
     )
-    if difference.high < 0:
+    if high < 0:
         text = f"{name} improves the probabilities: the log loss falls {numbers}"
-    elif difference.low > 0:
+    elif low > 0:
         text = f"{name} makes the probabilities worse: the log loss rises {numbers}"
     else:
         text = f"{name} has no clear effect: the log loss goes {numbers}"
@@ -57,11 +58,11 @@ def risks(rows: Evaluation) -> list[str]:
 
 def remaining(rows: Evaluation, before: Evaluation | None = None) -> str:
     """Return the sentence on the calibration error, after calibration if there was a before."""
-    ece, p = rows.measures["ECE"], as_pvalue(rows.test.pvalue)
+    ece, p = rows.ece, as_pvalue(rows.test.pvalue)
     when, still, left, earlier = "The", "", "", ""
     if before is not None:
         when, still, left = "After calibration the", "still ", "remaining "
-        earlier = f"; before calibration {written(before.measures['ECE'].estimate)}"
+        earlier = f"; before calibration {written(before.ece.estimate)}"
     start = (
         f"{when} ECE is {written(ece.estimate)} (95% interval of the true error "
         f"{written(ece.low)} to {written(ece.high)}{earlier})"
