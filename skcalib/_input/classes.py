@@ -29,9 +29,9 @@ from .column_order import (
 )
 from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
 
-# Limits for comparing columns with labels: more rows add nothing, and assigning more classes takes
-# a second.
-COMPARED_ROWS, COMPARED_CLASSES = 20_000, 2000
+# Columns are compared with the labels of this many rows, or this many rows per class, and for at
+# most this many classes: more rows add nothing, and the assignment of more classes takes a second.
+COMPARED_ROWS, COMPARED_PER_CLASS, COMPARED_CLASSES = 10_000, 20, 2000
 
 # Absent classes are reported if their uncalibrated probabilities sum to this number.
 MIN_EXPECTED = 5.0
@@ -327,7 +327,7 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
     classes = rows.classes
     y = top = np.zeros(0, np.intp)
     if rows.is_local and len(classes) <= COMPARED_CLASSES:
-        step = -(-rows.n_rows // COMPARED_ROWS)
+        step = -(-rows.n_rows // max(COMPARED_ROWS, COMPARED_PER_CLASS * len(classes)))
         compared = rows.take(slice(None, None, step)) if step > 1 else rows
         y, top = compared.y, largest_columns(compared.X)
     message, certainty = "", "may"

@@ -88,15 +88,23 @@ def check_no_dates(x: Any, name: str) -> None:
         raise ValueError(f"{name} must hold numbers, got {wrong[0]}. Leave out its columns.")
 
 
-def check_finite(Z: Floats) -> bool:
-    """Return whether some class is masked, or raise a ValueError if logits are invalid.
+def check_finite(Z: Floats, *, allow_tiny: bool = True) -> bool:
+    """Return whether some class is masked, or raise a ValueError for invalid logits.
 
-    NaN, +inf, logits whose differences overflow, rows with -inf only, and log-odds of -inf are
-    invalid.
+    Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, log-odds
+    of -inf, and unless ``allow_tiny`` logits so close to zero that their ratios underflow.
     """
     xp = arrays.namespace(Z)
-    largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
-    if xp.max(Z) <= largest and xp.min(Z) >= -largest:  # false for NaN
+    limits = xp.finfo(Z.dtype)
+    largest = min(LARGEST, float(limits.max) / 4)
+    size = max(float(xp.max(Z)), -float(xp.min(Z)))
+    smallest = 100 * float(limits.smallest_normal)
+    if 0 < size < smallest and not allow_tiny:
+        raise ValueError(
+            f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"
+            f", got {size:.1g}. Multiply X by the same large number."
+        )
+    if size <= largest:  # false for NaN
         return False
     Z = on_host(Z)
     masked, nan = np.isneginf(Z), np.isnan(Z)
@@ -118,18 +126,6 @@ def check_finite(Z: Floats) -> bool:
             f"-inf. {CLIP_FIRST}"
         )
     return True
-
-
-def check_not_tiny(Z: Floats) -> None:
-    """Raise a ValueError if all logits are so close to zero that their ratios underflow."""
-    xp, limits = arrays.namespace(Z), arrays.namespace(Z).finfo(Z.dtype)
-    smallest = 100 * float(limits.smallest_normal)
-    largest = max(float(xp.max(Z)), -float(xp.min(Z)))
-    if 0 < largest < smallest:
-        raise ValueError(
-            f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"
-            f", got {largest:.1g}. Multiply X by the same large number."
-        )
 
 
 def are_probabilities(P: Floats) -> bool:

@@ -35,7 +35,6 @@ from .logits import (
     as_floats,
     check_finite,
     check_no_dates,
-    check_not_tiny,
     check_probabilities,
     check_total_weight,
     check_weights,
@@ -47,6 +46,8 @@ from .logits import (
     with_nan,
     with_weight_only,
 )
+
+check_fit_logits = partial(check_finite, allow_tiny=False)
 
 
 def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Rows]:
@@ -80,7 +81,7 @@ def labelled_rows(
     sample_weight: Any = None,
     *,
     n_scores: int = 1,
-    check: Callable[[Floats], bool] = check_finite,
+    check: Callable[[Floats], bool] = check_fit_logits,
 ) -> tuple[Rows, RowStatistics]:
     """Check logits, labels and weights; return rows with class indices, and statistics.
 
@@ -243,7 +244,7 @@ def check_rows(
     *,
     proba: bool = False,
     estimator: str | None = None,
-    check: Callable[[Floats], bool] = check_finite,
+    check: Callable[[Floats], bool] = check_fit_logits,
 ) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
     """Check logits, labels and weights; return rows with positive weight and statistics.
 
@@ -274,7 +275,6 @@ def check_rows(
         check_probabilities(X, labels)
     else:
         masked, kinds = check(X), kinds_of_probabilities(X)
-        check_not_tiny(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)

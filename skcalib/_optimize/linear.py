@@ -181,11 +181,11 @@ class LinearLoss:
         tol: float,
         max_iter: int,
         start: Floats | None = None,
-        moments: Floats | None = None,
+        blocks: Blocks | None = None,
     ) -> optimize.OptimizeResult:
         """Minimize the objective until the gradient norm is at most ``tol``.
 
-        The search begins at ``start`` (p,), or at the identity. ``moments`` determine the first
+        The search begins at ``start`` (p,), or at the identity. ``blocks`` are the first
         preconditioner; by default they are computed. ``success`` is false if ``max_iter``
         iterations do not suffice, if no minimum exists, or if rounding leaves no step that lowers
         the objective. ``x`` are then the best parameters.
@@ -207,7 +207,7 @@ class LinearLoss:
             method=preconditioned_lbfgs,
             options={
                 "preconditioner": lambda theta: self.blocks(self.moments(theta)).solve,
-                "precondition": None if moments is None else self.blocks(moments).solve,
+                "precondition": None if blocks is None else blocks.solve,
                 "gtol": tol,
                 "maxiter": max_iter,
                 "lowest": lowest,

@@ -1,10 +1,10 @@
 """How every fit minimizes: the method of scipy.optimize for each problem, and L-BFGS.
 
-All fits call :mod:`scipy.optimize`. All problems are convex except the loss with saturated rows:
+Most fits call :mod:`scipy.optimize`. All problems are convex except the loss with saturated rows:
 
-- *Temperature scaling*, one parameter: ``root_scalar`` finds the zero of the slope by Halley's
-  method, or by Brent's method between bounds (:mod:`skcalib._optimize.temperature`). If saturated
-  rows determine the zero, a grid precedes the search, since the loss of the mixture is not convex.
+- *Temperature scaling*, one parameter: Halley's method finds the zero of the slope, or ``brentq``
+  between bounds (:mod:`skcalib._optimize.temperature`). If saturated rows determine the zero, a
+  grid precedes the search, since the loss of the mixture is not convex.
 - *Vector and matrix maps*: ``minimize`` with :func:`preconditioned_lbfgs` as its ``method``, and
   the preconditioners of :mod:`skcalib._optimize.maps`.
 - *Sigmoids and splines, K problems with few parameters each*: ``minimize`` with ``newton``, which

@@ -37,6 +37,7 @@ class Fit(NamedTuple):
     loss: LinearLoss
     theta: Floats  #: parameters (p,) close to the minimum
     moments: Floats  #: from :meth:`LinearLoss.moments` at theta
+    blocks: Blocks  #: from these moments
     estimate: float  #: mean leave-one-out log loss
     total: float  #: summed leave-one-out log loss minus the log prior at alpha
     n_iter: int
@@ -71,19 +72,19 @@ def _fit(
 ) -> Fit:
     """Fit with one strength, starting from the fit ``near`` with another strength."""
     loss = loss.penalized_with(rule(alpha))
-    start = moments = None
+    start = blocks = None
     if near is not None:  # one Newton step for the changed ridge, without a pass
-        moments = near.moments
+        blocks = loss.blocks(near.moments)
         gradient = 2 * (loss.ridge - near.loss.ridge) * (near.theta - loss.identity)
-        start = near.theta - loss.blocks(moments).solve(gradient)
+        start = near.theta - blocks.solve(gradient)
     # A gradient norm of 1e-3 is enough to compare strengths.
-    solution = loss.minimize(max(tol, 1e-3), max_iter, start, moments)
+    solution = loss.minimize(max(tol, 1e-3), max_iter, start, blocks)
     moments = loss.moments(solution.x)
     blocks = loss.blocks(moments)
     theta = solution.x - blocks.solve(solution.jac)
     estimate = leave_one_out_loss(loss, theta, blocks)
     total = loss.rows.weight * estimate - float(log_prior(alpha))
-    return Fit(alpha, loss, theta, moments, estimate, total, solution.nit)
+    return Fit(alpha, loss, theta, moments, blocks, estimate, total, solution.nit)
 
 
 def log_prior(alphas: Any) -> Floats:

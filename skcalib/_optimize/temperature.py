@@ -1,8 +1,8 @@
 r"""Inverse temperatures: the factor ``b`` that minimizes the log loss of ``softmax(b Z)``.
 
 The loss is convex in ``b``. A row contributes ``E_p[z] - z_y`` to its derivative, which increases
-with ``b``. :func:`scipy.optimize.root_scalar` finds the root in ``log b``, by Halley's method, or
-by Brent's method between two bounds if Halley's method does not converge.
+with ``b``. Halley's method finds the root in ``log b``, or Brent's method between two bounds if
+Halley's method does not converge.
 
 *Bounds.* Let g be the mean of the largest logit minus the label's logit, d the mean of the largest
 logit minus the average logit, and H the mean of log K. The loss is H at ``b = 0``, with slope
@@ -42,6 +42,8 @@ SMALLEST_SCALE = 1e-6
 
 # Clip scores so that products are finite. exp(LOWEST_SCORE) is zero in single precision.
 LOWEST_SCORE, LARGEST_SCORE = -80.0, 1e30
+
+HALLEY_STEPS = 10
 
 NO_MINIMUM = {
     "separable": (
@@ -138,16 +140,19 @@ def _find_root(
         second = max(second, abs(first) / 10, np.finfo(float).tiny)  # short steps on flat parts
         return first, second, second + third
 
-    # Halley's method converges cubically: after a step of 1e-4 the error is negligible.
-    root = optimize.root_scalar(
-        slope, x0=math.log(start), fprime=True, fprime2=True, method="halley", xtol=1e-4, maxiter=10
-    )
-    if not root.converged:
-        if bounds is None or slope(math.log(bounds[0]))[0] >= 0:
-            return None
-        logs, sign = np.log(bounds), lambda u: slope(u)[0]
-        root = optimize.root_scalar(sign, bracket=logs, method="brentq", xtol=1e-11)
-    return math.exp(root.root)
+    log_b = math.log(start)
+    for _ in range(HALLEY_STEPS):
+        first, second, third = slope(log_b)
+        step = first / second
+        bend = step * third / second / 2
+        step /= 1 - bend if abs(bend) < 1 else 1
+        log_b -= step
+        if abs(step) <= 1e-4:  # cubic convergence: the error is negligible
+            return math.exp(log_b)
+    if bounds is None or slope(math.log(bounds[0]))[0] >= 0:
+        return None
+    logs, sign = np.log(bounds), lambda u: slope(u)[0]
+    return math.exp(optimize.brentq(sign, *logs, xtol=1e-11))
 
 
 def _fit_mixture(rows: Rows, smoothing: float, plain: InverseTemperature) -> InverseTemperature:

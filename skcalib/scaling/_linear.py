@@ -104,15 +104,15 @@ class _LinearScaling(BaseCalibrator):
         """
         rule = partial(self._regularization, loss.n_classes, loss.rows.weight)
         alpha = 1.0 if strengths[0] == "auto" else strengths[0]
-        tol, start, moments = self.tol, None, None
+        tol, start, blocks = self.tol, None, None
         fits: list[Fit] = []
         if "loo" in strengths:
             best, fits = choose_strength(loss, rule, tol, self.max_iter)
-            alpha, start, moments = best.alpha, best.theta, best.moments
+            alpha, start, blocks = best.alpha, best.theta, best.blocks
             # On few rows be exact, so that a weight of 2 equals the row twice to seven digits.
             tol = min(tol, 1e-9) if loss.is_small else tol
         loss = loss.penalized_with(rule(alpha))
-        solution = loss.minimize(tol, self.max_iter, start, moments)
+        solution = loss.minimize(tol, self.max_iter, start, blocks)
         solution.success = bool(np.linalg.norm(solution.jac) <= self.tol)
         if not (solution.success and loss.ridge.all()):
             _warn_unless_optimal(solution, loss, self.tol, self.max_iter)

@@ -74,8 +74,8 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
 
     Notes
     -----
-    The log loss is convex in :math:`1 / T`; :func:`scipy.optimize.root_scalar` finds the zero of
-    its slope. T scales with the logits: :math:`T(c z) = c\, T(z)`.
+    The log loss is convex in :math:`1 / T`; Halley's method finds the zero of its slope. T scales
+    with the logits: :math:`T(c z) = c\, T(z)`.
 
     A few rows with a wrong label and logits of thousands may determine T. ``fit`` concludes this if
     one confidence for all predictions has a lower log loss. With smoothing, T then minimises the

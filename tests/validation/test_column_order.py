@@ -130,9 +130,9 @@ FORMS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("names", [["low", "mid", "high"], ["a", "c", "b"]])
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_ordered_categories_are_in_the_order_of_the_columns(form, names):
     if form is ENUM:
         polars = pytest.importorskip("polars")
