@@ -5,7 +5,6 @@ import dataclasses
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn.metrics
 from public import LABELS, PROBABILITIES, Known, calls
@@ -17,6 +16,11 @@ from skcalib.metrics import (
     get_scorer_names,
     score_decomposition,
 )
+
+try:
+    import polars as pl
+except ImportError:  # an optional library
+    pl = None
 
 P = PROBABILITIES[:, 1]
 # The event comes first in the alphabet.
@@ -31,7 +35,6 @@ TEXT = {
     "Series": pd.Series(OUTCOME, index=range(7, 7 + len(P))),
     "strings of pandas": pd.Series(OUTCOME, dtype="string"),
     "categories": pd.Series(pd.Categorical(OUTCOME)),
-    "polars": pl.Series(OUTCOME),
     "digits": LABELS.astype(str),
 }
 NAMED = {
@@ -41,8 +44,10 @@ NAMED = {
     "objects": LABELS.astype(object),
     "nullable": pd.Series(LABELS, dtype="Int64"),
     "ordered categories": pd.Series(pd.Categorical(OUTCOME, ORDER, ordered=True)),
-    "enumeration of polars": pl.Series(OUTCOME, dtype=pl.Enum(ORDER)),
 }
+if pl is not None:
+    TEXT["polars"] = pl.Series(OUTCOME)
+    NAMED["enumeration of polars"] = pl.Series(OUTCOME, dtype=pl.Enum(ORDER))
 
 ONE_COLUMN = calls(
     "y_true",
@@ -59,6 +64,8 @@ def _closed():
 
 def numbers(result):
     """All numbers in a result, without labels and pictures."""
+    if hasattr(result, "measures_"):  # a report
+        return numbers([result.measures_, result.risk_])
     if dataclasses.is_dataclass(result):
         names = [field.name for field in dataclasses.fields(result)]
         return numbers([getattr(result, name) for name in names if name != "label"])

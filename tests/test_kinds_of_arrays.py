@@ -5,9 +5,13 @@ from tempfile import TemporaryFile
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N
+
+try:
+    import polars as pl
+except ImportError:  # an optional library
+    pl = None
 
 WEIGHTS = np.linspace(0.5, 1.5, N)
 
@@ -31,7 +35,6 @@ def mapped(a):
 
 
 KINDS = {
-    "polars": in_polars,
     "mapped": mapped,
     "booleans": lambda a: a.astype(bool) if a.dtype.kind == "i" else a,
     "half": lambda a: a.astype(np.float16) if a is WEIGHTS else a,
@@ -47,6 +50,8 @@ KINDS = {
     "big-endian": lambda a: a.astype(a.dtype.newbyteorder(">")),
     "small": lambda a: a.astype(np.float32 if a.dtype.kind == "f" else np.int8),
 }
+if pl is not None:
+    KINDS["polars"] = in_polars
 
 MEASURES = [
     path

@@ -33,7 +33,10 @@ RESULTS = {
 def test_every_public_function_can_be_called_with_the_example(call):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        call()
+        try:
+            call()
+        except ImportError as error:
+            pytest.skip(str(error))  # an optional library
 
 
 @pytest.mark.parametrize("door", doors())

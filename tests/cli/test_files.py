@@ -174,7 +174,7 @@ def test_several_parquet_files_are_read_by_dask(parts, path):
     assert rows.note == ""
     each = list(read_parts(path, columns))
     assert [len(part.X) for part in each] == [20, 20, 20]
-    assert each[1].kept["id"].tolist()[:2] == ["000", "001"]
+    assert each[1].copied["id"].tolist()[:2] == ["000", "001"]
 
 
 @dask_warns

@@ -312,7 +312,7 @@ def test_differences_of_scores_have_the_interval_of_paired_rows(name, n_resample
 
 
 @pytest.mark.filterwarnings("ignore:Intervals need 10")
-@pytest.mark.parametrize("n_groups", [30, 200])
+@pytest.mark.parametrize("n_groups", [30, pytest.param(200, marks=SLOW)])
 def test_the_kind_of_a_function_depends_on_no_seed_and_no_rows(n_groups):
     """A log loss of few events has the interval of a mean, for each seed."""
     rng = np.random.default_rng(0)

@@ -533,7 +533,7 @@ class Invalid(GaussianNB):
     ("candidate", "why"),
     [
         (Failing(), "too few rows"),
-        (Invalid(), r"must give finite probabilities .* shape \(60, 3\) .* 180 values .*Invalid"),
+        (Invalid(), r"must return finite probabilities .* shape \(60, 3\) .* 180 values .*Invalid"),
         (Invalid(RuntimeError("not today")), "not today"),
     ],
     ids=repr,
