@@ -78,17 +78,17 @@ class CalibrationMonitor(Versioned):
     n_bets_ : int
         Number of bets: groups, and rows in batches without groups.
 
-    Warns
-    -----
-    UserWarning
-        Once if fewer than a tenth of the groups in a batch are new; batches with fewer than ten
-        groups are counted together. Once if the memory of a million groups is full.
-
     Raises
     ------
     ValueError
         If an argument is invalid, if ``labels`` has duplicates, or if ``kind="binary"`` is used
         with more than two labels.
+
+    Warns
+    -----
+    UserWarning
+        Once if fewer than a tenth of the groups in a batch are new; batches with fewer than ten
+        groups are counted together. Once if the memory of a million groups is full.
 
     Notes
     -----
