@@ -191,6 +191,11 @@ def with_known(kind, **params):
     return kind(**{name: params[name] for name in params if name in kind().get_params()})
 
 
+def order_of(kind, names):
+    """The order of ordered classes of text, for calibrators that need it."""
+    return {"order": names} if kind is skcalib.OrdinalCalibration else {}
+
+
 def features_of(Z, y, w=None, scale=1.0):
     """Rows of scaled logits as features of a linear map."""
     return Rows(both_columns(scale * Z), y, w)

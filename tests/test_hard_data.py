@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling
-from skcalib._warnings import ColumnOrderWarning
+from skcalib._warnings import AbsentClassesWarning, ColumnOrderWarning
 from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.slow
@@ -63,6 +63,7 @@ def fitted(form, X, y, w):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", ColumnOrderWarning)
+        warnings.simplefilter("ignore", AbsentClassesWarning)
         warnings.filterwarnings("ignore", ".*The slope of . of . sigmoids is negative", UserWarning)
         warnings.filterwarnings("ignore", "The training rows of each of . folds must", UserWarning)
         return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from families import FORMS, predicting, quick
+from families import FORMS, order_of, predicting, quick
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
@@ -22,7 +22,7 @@ def test_transform_and_probabilities_agree(form, n_columns):
     Z, y = make_logits(150, max(n_columns, 2), temperature=1.5, random_state=0)
     Z = Z[:, 1:] - Z[:, :1] if n_columns == 1 else Z
     names = np.array(["c", "a", "b"])[: max(n_columns, 2)]
-    c = clone(form).set_params(classes=names).fit(Z, names[y])
+    c = clone(form).set_params(classes=names, **order_of(type(form), names)).fit(Z, names[y])
     new = np.concatenate([Z, 30 * Z[:50], 1e3 * Z[:5]])
     calibrated = columns(c.transform(new))
     # In double precision, where differences of logits are as exact as the logits.

@@ -98,7 +98,7 @@ def check_finite(Z: Floats, *, allow_tiny: bool = True) -> bool:
     limits = xp.finfo(Z.dtype)
     largest = min(LARGEST, float(limits.max) / 4)
     size = max(float(xp.max(Z)), -float(xp.min(Z)))
-    smallest = 100 * float(limits.smallest_normal)
+    smallest = 10 * float(limits.smallest_normal)
     if 0 < size < smallest and not allow_tiny:
         raise ValueError(
             f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"

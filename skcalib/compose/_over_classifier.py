@@ -14,7 +14,6 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples
 
 from skcalib._inner.checks import check_classifier, may_have
 from skcalib._input.arrays import as_numpy, is_tensor
@@ -250,7 +249,9 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         # Pickles from versions without several labels per row lack multilabel_.
         multilabel = getattr(self, "multilabel_", False)
         response = Response(self.response_method_, self.min_proba_, multilabel)
-        if not _num_samples(X):  # classifiers of scikit-learn refuse them
+        if not (
+            X.shape[0] if hasattr(X, "shape") else len(X)
+        ):  # classifiers of scikit-learn refuse them
             n_classes = len(self.classes_)
             is_margin = response.method == "decision_function" and n_classes == 2 and not multilabel
             return np.empty((0, 1 if is_margin else n_classes))

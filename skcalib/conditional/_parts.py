@@ -36,7 +36,7 @@ STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 GAINS_OF_ROWS, GAINS_OF_GROUPS = (0.0, 1.5), (1.5, 3.0)
 
 # With fewer rows boosted trees overfit.
-MIN_ROWS_FOR_TREES = 500
+MIN_ROWS_FOR_TREES = 600
 
 
 class HeldOut(NamedTuple):

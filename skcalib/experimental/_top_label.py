@@ -241,7 +241,8 @@ def _event_rows(tops: Rows) -> tuple[Rows, Indices]:
     The columns of ``tops`` (n, 2) are margins and top labels. Rows with a single possible class
     are left out. If there are no other rows, one row remains.
     """
-    margin, top = tops.X[:, 0], tops.X[:, 1].astype(np.intp)
+    X = tops.X[:]  # of many rows, X is computed when it is indexed
+    margin, top = X[:, 0], X[:, 1].astype(np.intp)
     is_uncertain = np.isfinite(margin)
     if not is_uncertain.any():
         one = Rows(np.zeros((1, 1), tops.dtype), np.array([1]), classes=WRONG_OR_RIGHT)

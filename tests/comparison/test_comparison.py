@@ -296,6 +296,7 @@ def test_kinds_of_calibration_errors():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
 def test_rows_that_lack_classes(rows):
     logits, y = rows
     names = np.array(["a", "b", "c"])

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from families import CALIBRATORS, Unfittable, Weighable, of_case, quick
+from families import CALIBRATORS, Unfittable, Weighable, of_case, order_of, quick
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import logsumexp, softmax
@@ -517,7 +517,8 @@ def test_frozen_classifier_that_knows_more_classes(kind):
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES))
     for missing in (0, 2):
         rows = y != missing
-        c = CalibratedClassifier(frozen, kind()).fit(X[rows], NAMES[rows])
+        c = CalibratedClassifier(frozen, kind(**order_of(kind, ["a", "b", "c"])))
+        c = c.fit(X[rows], NAMES[rows])
         assert c.classes_.tolist() == ["a", "b", "c"]
         assert c.predict_proba(X).shape == (len(y), 3)
 

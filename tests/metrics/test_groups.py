@@ -415,6 +415,7 @@ def test_differences_of_groups_cover():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Intervals need 10")
 @pytest.mark.parametrize("n_groups", [20, 50])
 def test_skewed_scores_and_differences_of_few_groups_cover(n_groups):
     """Differences without a correction cover 85 and 91 %."""

@@ -52,6 +52,7 @@ STRUCTURES = [
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_tests_keep_their_level(simulation, structure):
     structure = simulation.Structure(**structure)

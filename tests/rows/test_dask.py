@@ -119,7 +119,7 @@ def test_single_precision_stays_so(kind):
 def test_outputs_are_lazy_and_have_the_chunks_of_the_input(kind):
     Z, y, _ = problem(4, n=400)
     names = np.array(["ant", "bee", "cat", "dog"])
-    calibrator = families.with_known(kind, order=names).fit(Z, names[y])
+    calibrator = kind(**families.order_of(kind, names)).fit(Z, names[y])
     for lengths in [(150, 150, 100), *(LENGTHS if kind is TemperatureScaling else [])]:
         rows = Z[: sum(lengths)]
         (X,) = chunked(rows, chunk=lengths)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, quick
+from families import CALIBRATORS, order_of, quick
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import softmax
@@ -120,6 +120,9 @@ OTHER_VALUES = {
     "calibrators": [[skcalib.TemperatureScaling()]],
     "cv": [2],
     "ordered": [True],
+    "order": [[0, 2, 1]],
+    "after": [None],
+    "before": [None],
     "combine": ["best"],
     "n_jobs": [1],
     "random_state": [1],
@@ -272,11 +275,11 @@ def test_columns_named_by_labels_in_another_order_are_refused(kind):
         r"^Columns of X must be in the order of the classes, got columns 'bee', 'ant', 'cat' "
         r"for classes 'ant', 'bee', 'cat'\. .* X\[classes\], .* with classes=\.$"
     )
-    calibrator = kind()
+    calibrator = kind(**order_of(kind, NAMES))
     with pytest.raises(ValueError, match=message):
         calibrator.fit(X, y)
     assert not hasattr(calibrator, "classes_")
-    in_order, named = X[sorted_names], kind(classes=NAMES)
+    in_order, named = X[sorted_names], kind(classes=NAMES, **order_of(kind, NAMES))
     for c, frame, array in ((named, X, Z3), (calibrator, in_order, Z3[:, [1, 0, 2]])):
         without_names = clone(c).fit(array, y)
         assert_array_equal(c.fit(frame, y).predict(frame), without_names.predict(array))
