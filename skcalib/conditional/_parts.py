@@ -32,8 +32,10 @@ PARTS = ("without features", "effects", "effects on temperature scaling", "trees
 STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 
 # A weaker strength, and features at all, must lower the out-of-fold log loss by more than this
-# number of standard errors. With few groups the standard error is itself uncertain.
-GAINS_OF_ROWS, GAINS_OF_GROUPS = (0.0, 1.5), (1.5, 3.0)
+# number of standard errors. Many levels gain more by chance than a few levels, and with few groups
+# the standard error is itself uncertain.
+FEW_LEVELS = 10
+GAINS_OF_FEW_LEVELS, GAINS_OF_LEVELS, GAINS_OF_GROUPS = (0.0, 1.5), (0.0, 2.5), (1.5, 3.0)
 
 # With fewer rows boosted trees overfit.
 MIN_ROWS_FOR_TREES = 600
@@ -63,10 +65,11 @@ class HeldOut(NamedTuple):
             deviations = np.bincount(group, deviations)
         return float(mean), float(np.linalg.norm(deviations))
 
-    @property
-    def min_gains(self) -> tuple[float, float]:
-        """Smallest gains by a weaker strength and by features, in standard errors."""
-        return GAINS_OF_ROWS if self.groups is None else GAINS_OF_GROUPS
+    def min_gains(self, n_levels: int) -> tuple[float, float]:
+        """Return the smallest gains by a weaker strength and by features, in standard errors."""
+        if self.groups is not None:
+            return GAINS_OF_GROUPS
+        return GAINS_OF_FEW_LEVELS if n_levels <= FEW_LEVELS else GAINS_OF_LEVELS
 
 
 class Weighed(NamedTuple):
@@ -152,7 +155,7 @@ def weigh(
     weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), samples.w, prior)
     weights = without_negligible(weights)
     gain, error = samples.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
-    if gain <= samples.min_gains[1] * error:
+    if gain <= samples.min_gains(int(columns.first[-1]))[1] * error:
         weights, gain = np.eye(len(weights))[0], 0.0
     without_features = -samples.mean(Q[:, 0])[0]
     return Weighed(list(selected), weights, without_features, without_features - gain)
@@ -184,7 +187,7 @@ def select_effects(
             log_p = arrays.log_softmax(effect_scores(effects, L[test], levels[test]))
             Q[test] = arrays.of_labels(log_p, samples.y[test])
         gain, error = (1.0, 0.0) if best_Q is None else samples.mean(Q - best_Q)
-        if gain > samples.min_gains[0] * error:
+        if gain > samples.min_gains(int(columns.first[-1]))[0] * error:
             selected, best_Q = (strength, tables), Q
     return selected
 

@@ -68,6 +68,8 @@ def test_tests_keep_their_level(simulation, structure):
 def test_intervals_cover(simulation, structure):
     structure, names = simulation.Structure(**structure), ["ECE", "MCE", "debiased", "two-bin"]
     names += ["log loss", "net benefit", "bin"] * (structure.dependence != "negation")
+    if structure.risks == "certain":  # nothing is valid for so few events, and a warning says so
+        names.remove("log loss")
     for name, factor in product(names, (1, 1.5)):
         if factor == 1 or name in {"ECE", "debiased", "log loss"}:
             covered = simulation.coverage(name, structure, 40, factor)[0]
