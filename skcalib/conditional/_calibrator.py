@@ -124,7 +124,8 @@ class ConditionalCalibrator(AutoCalibrator):
     selects how strongly effects are shrunk. Trees, for up to 20 classes, use log-probabilities,
     numbers, and the intercepts of categories. Features count only if they lower the out-of-fold log
     loss by more than 1.5 standard errors, by 2.5 with more than ten levels in all, or with
-    ``groups`` by 3 standard errors that treat groups as dependent. A row in several test sets counts once, in the first test set.
+    ``groups`` by 3 standard errors that treat groups as dependent. A row in several test sets
+    counts once, in the first test set.
 
     References
     ----------
