@@ -97,14 +97,15 @@ def check_finite(Z: Floats, *, allow_tiny: bool = True) -> bool:
     xp = arrays.namespace(Z)
     limits = xp.finfo(Z.dtype)
     largest = min(LARGEST, float(limits.max) / 4)
-    size = max(float(xp.max(Z)), -float(xp.min(Z)))
+    low, high = xp.min(Z), xp.max(Z)
     smallest = 10 * float(limits.smallest_normal)
-    if 0 < size < smallest and not allow_tiny:
+    size = 0.0 if allow_tiny else max(float(high), -float(low))
+    if 0 < size < smallest:
         raise ValueError(
             f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"
             f", got {size:.1g}. Multiply X by the same large number."
         )
-    if size <= largest:  # false for NaN
+    if low >= -largest and high <= largest:  # false for NaN
         return False
     Z = on_host(Z)
     masked, nan = np.isneginf(Z), np.isnan(Z)

@@ -249,9 +249,8 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         # Pickles from versions without several labels per row lack multilabel_.
         multilabel = getattr(self, "multilabel_", False)
         response = Response(self.response_method_, self.min_proba_, multilabel)
-        if not (
-            X.shape[0] if hasattr(X, "shape") else len(X)
-        ):  # classifiers of scikit-learn refuse them
+        shape = getattr(X, "shape", None) or [len(X) if hasattr(X, "__len__") else 1]
+        if not shape[0]:  # classifiers of scikit-learn refuse no rows
             n_classes = len(self.classes_)
             is_margin = response.method == "decision_function" and n_classes == 2 and not multilabel
             return np.empty((0, 1 if is_margin else n_classes))

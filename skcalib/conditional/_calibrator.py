@@ -446,7 +446,7 @@ class ConditionalCalibrator(AutoCalibrator):
                 "or pass features= to fit as well."
             )
         Z = base.predictions(self, X, lambda calibrator, Z: Z, on_device=False)
-        if not len(Z):
+        if not Z.shape[0]:
             return base.predictions(self, X, output)
         F = self._parts.columns.numbers(features, Z.shape[0])
         outputs = map_blocks(lambda Z, F: finish(Z, self._given_features(Z, F)), on_host(Z), F)

@@ -159,7 +159,7 @@ class OrdinalCalibration(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         # Files without column_order_ are older than the parameter order.
-        columns = np.array(getattr(self, "column_order_", range(len(self.classes_))))
+        columns = np.array(getattr(self, "column_order_", range(max(Z.shape[1], 2))))
         U = arrays.double(_in_order(columns, Z))
         xp = arrays.namespace(U)
         U = (U - xp.max(U, axis=1, keepdims=True)) / self.temperature_

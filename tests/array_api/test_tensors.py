@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from families import CALIBRATORS, fitted_state
+from families import CALIBRATORS, fitted_state, order_of
 from scipy.special import softmax
 from sklearn import config_context
 
@@ -119,7 +119,7 @@ def test_probabilities_in_place_of_logits_are_warned_of(kind, factor, lib):
 def test_predicted_text_is_in_numpy_arrays(kind, lib):
     Z, y, w = data("weights", "float64", masked=kind._takes_masked)
     X, names = lib.array(Z), np.array(["a", "b", "c", "d"])
-    fitted = kind().fit(X, names[y].tolist(), w.tolist())
+    fitted = kind(**order_of(kind, names)).fit(X, names[y].tolist(), w.tolist())
     want = fitted_to(kind, "weights", "float64").predict_proba(Z)
     np.testing.assert_allclose(lib.numpy(fitted.predict_proba(X)), want, rtol=0, atol=1e-9)
     predicted = fitted.predict(X)
