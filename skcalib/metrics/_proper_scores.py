@@ -136,8 +136,9 @@ def score_decomposition(
     y_true, y_proba
         As for :func:`reliability_curve`.
     score : {"log_loss", "brier_score", "ranked_probability_score"}, default="log_loss"
-        The proper scoring rule, with or without ``neg_``. The Brier score is the mean of :math:`(p -
-        y)^2`. As in scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for the log loss.
+        The proper scoring rule, with or without ``neg_``. The Brier score is the mean of
+        :math:`(p - y)^2`. As in scikit-learn, probabilities are clipped to ``[eps, 1 - eps]`` for
+        the log loss.
         The components of :func:`ranked_probability_score`, for ordered classes, are sums of the
         components of Brier scores of cumulative events.
     kind, sample_weight, labels, pos_label, order
