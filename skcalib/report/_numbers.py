@@ -241,7 +241,7 @@ def error_difference(
     """Return a calibration error after calibration minus the error before."""
     params, has_interval = error_params(after, measure, kind)
     if has_interval:
-        return metrics.calibration_difference(after.y, after.P, before.P, **params)
+        return metrics.calibration_difference(after.y, before.P, after.P, **params)
     first, second = (error_interval(rows, measure, kind).estimate for rows in (before, after))
     return CalibrationDifference(second - first, math.nan, math.nan, math.nan)
 
