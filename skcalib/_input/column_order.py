@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from skcalib._rows import Array, Floats, Indices
+from skcalib._typing import Array, Floats, Indices
 
 # How far below chance classes must agree with their columns, and how far above chance with other
 # columns, in standard deviations. The first is smaller, since among 100 classes chance is low.
