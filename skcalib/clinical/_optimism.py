@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._inner.checks import may_have, weight_params
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import ordered_categories
+from skcalib._input.estimators import may_have, weight_params
 from skcalib._input.features import taken
 from skcalib._input.indicators import of_outputs
 from skcalib._input.labels import as_labels, shown

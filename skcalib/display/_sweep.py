@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import check_measure

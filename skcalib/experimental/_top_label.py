@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._inner.checks import check_calibrator, check_order
-from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups
+from skcalib._fits import fit_to_rows, log_probabilities
+from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._input.labels import warn_of_groups
 from skcalib._input.parameters import check_real
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows
