@@ -14,7 +14,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._input.labels import SEVERAL_LABELS, shown
-from skcalib._rows import Array, Floats, on_host
+from skcalib._rows import on_host
+from skcalib._typing import Array, Floats
 from skcalib.base import BaseCalibrator
 
 # Calibrators that replace the methods of scikit-learn's CalibratedClassifierCV.

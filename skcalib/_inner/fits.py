@@ -13,7 +13,8 @@ from sklearn.pipeline import Pipeline
 from skcalib import base
 from skcalib._input.labels import encode, shown
 from skcalib._input.logits import refuse_masked
-from skcalib._rows import Array, Floats, Rows, both_columns, namespace, on_host
+from skcalib._rows import Rows, both_columns, namespace, on_host
+from skcalib._typing import Array, Floats
 from skcalib._warnings import Messages, give
 from skcalib.base import BaseCalibrator
 

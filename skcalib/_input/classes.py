@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
+from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import (
     AbsentClassesWarning,
     ColumnOrderWarning,

@@ -10,7 +10,7 @@ from os.path import commonprefix
 
 import numpy as np
 
-from skcalib._rows import Array, Floats, Indices
+from skcalib._typing import Array, Floats, Indices
 
 # Thresholds in standard deviations. Exchanged classes must agree this far below chance with their
 # own columns, and this far above chance with the other columns. The first is smaller, since among

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, column_or_1d
 
-from skcalib._rows import Array, Bools, Indices
+from skcalib._typing import Array, Bools, Indices
 from skcalib._warnings import warn
 
 from .arrays import as_numpy

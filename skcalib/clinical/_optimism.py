@@ -20,7 +20,8 @@ from skcalib._input.indicators import of_outputs
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, on_host
+from skcalib._rows import on_host
+from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
 from skcalib.metrics._groups import draw_rows, group_numbers

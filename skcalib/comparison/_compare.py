@@ -26,13 +26,13 @@ from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
 from skcalib._input.rows import check_rows, checked_rows
-from skcalib._rows import Array, ArrayLike, Rows
+from skcalib._rows import Rows
 from skcalib._splits import Split, checked_splits
+from skcalib._typing import Array, ArrayLike, Kind
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.metrics._groups import group_numbers
-from skcalib.metrics._input import Kind
 from skcalib.metrics._named_scorers import (
     LOG_LOSS,
     NamedScorer,

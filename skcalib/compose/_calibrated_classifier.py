@@ -19,7 +19,8 @@ from skcalib._input.classes import ordered_categories
 from skcalib._input.features import named_columns, taken
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Array, ArrayLike, Floats, on_host
+from skcalib._rows import on_host
+from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator

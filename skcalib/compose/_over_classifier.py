@@ -22,7 +22,8 @@ from skcalib._input.indicators import as_indicator, has_columns, of_outputs, tak
 from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
-from skcalib._rows import Array, Floats, on_host
+from skcalib._rows import on_host
+from skcalib._typing import Array, Floats
 from skcalib._version import Versioned
 
 ResponseMethod = Literal["auto", "decision_function", "predict_logits", "predict_proba"]

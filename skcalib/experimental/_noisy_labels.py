@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._inner.checks import check_calibrator, check_order, makes_folds
 from skcalib._inner.fits import fit_to_rows, log_probabilities
 from skcalib._input.classes import check_column_names
-from skcalib._rows import Floats, Rows
+from skcalib._rows import Rows
 from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
+from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import TemperatureScaling

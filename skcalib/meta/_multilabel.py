@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
@@ -36,7 +35,8 @@ from skcalib._input.logits import (
 )
 from skcalib._input.parameters import check_flag
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Array, Floats, Rows, on_host
+from skcalib._rows import Rows, on_host
+from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.base import accuracy

@@ -19,7 +19,8 @@ from skcalib._input.logits import check_finite, check_weights, with_weight_only
 from skcalib._input.parameters import check_real
 from skcalib._input.rows import logits_for
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
+from skcalib._typing import Array, ArrayLike, Floats, Indices
 from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.selection._candidates import by_name
 

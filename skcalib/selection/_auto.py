@@ -17,9 +17,10 @@ from skcalib._input.groups import in_groups
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
 from skcalib._optimize.mixture import mixture, mixture_from_log_odds
-from skcalib._rows import ArrayLike, Floats, Rows, arrays, namespace
+from skcalib._rows import Rows, arrays, namespace
 from skcalib._scores.columns import margins
 from skcalib._splits import Split, forward_splits, given_splits, random_splits
+from skcalib._typing import ArrayLike, Floats
 from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
