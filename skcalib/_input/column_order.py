@@ -25,9 +25,9 @@ FEW_CLASSES, FEW_ROWS = 4, 5
 
 def without_shared_ends(names: list[str]) -> list[str]:
     """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
-    start = len(commonprefix(names))
+    start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
     names = [name[start:] for name in names]
-    end = len(commonprefix([name[::-1] for name in names]))
+    end = len(commonprefix([name[::-1] for name in names]))  # noqa: RUF071
     return [name[: len(name) - end] for name in names]
 
 
