@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._inner.fits import blockwise
+from skcalib._fits import blockwise
 from skcalib.base import BaseCalibrator, calibrated_logits
 from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator

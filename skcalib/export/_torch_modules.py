@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skcalib._inner.fits import output_of
+from skcalib._fits import output_of
 from skcalib.base import BaseCalibrator, calibrated_logits
 
 Used = Callable[[BaseCalibrator], set[str]]

@@ -15,7 +15,8 @@ from skcalib._input.logits import LARGEST, check_weights
 from skcalib._input.parameters import check_real
 from skcalib._input.rows import check_not_swapped
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import Array, ArrayLike, Floats, Rows
+from skcalib._rows import Rows
+from skcalib._typing import Array, ArrayLike, Floats
 from skcalib.metrics._curve import clopper_pearson
 from skcalib.metrics._groups import (
     degrees_of_freedom,

@@ -14,10 +14,9 @@ from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import as_numpy
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._rows import ArrayLike, Floats, Indices
-from skcalib._scores.bins import Strategy
+from skcalib._input.scores import OF_EACH, columns_of, scored_rows
+from skcalib._typing import ArrayLike, Floats, Indices, Kind, NBins, Strategy
 
-from ._curve import NBins
 from ._groups import (
     Random,
     degrees_of_freedom,
@@ -28,7 +27,6 @@ from ._groups import (
     sums_by_group,
     warn_of_few_events,
 )
-from ._input import OF_EACH, Kind, columns_of, scored_rows
 from ._inversion import interval_of_bins, interval_of_function, null_draws, null_p_value, p_value
 from ._resampling import (
     CALLED,
