@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import Array, Floats, Rows
+from skcalib._rows import Rows
+from skcalib._typing import Array, Floats
 from skcalib._warnings import warn
 
 from .arrays import check_in_memory

@@ -23,8 +23,8 @@ import numpy as np
 
 from skcalib._optimize.linear import LinearLoss, Map, softmax_and_losses, top_zero_scores
 from skcalib._optimize.maps import Blocks, Regularization
-from skcalib._rows import Floats, Indices
 from skcalib._rows.arrays import weighted_sum
+from skcalib._typing import Floats, Indices
 
 # Without a row, a block retains at least this share of its curvature: the row may dominate it.
 SMALLEST_REST = 0.1

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from skcalib._input.parameters import check_real
-from skcalib._rows import ArrayLike, Floats
+from skcalib._typing import ArrayLike, Floats
 
 
 def censoring_weights(time: ArrayLike, event: ArrayLike, horizon: float) -> Floats:

@@ -10,8 +10,8 @@ import numpy as np
 from skcalib._input.parameters import check_flag
 from skcalib._output import drawing
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike
 from skcalib._rows.ranking import distinct_scores
+from skcalib._typing import ArrayLike
 from skcalib.display._curve_display import REFERENCE, CurveDisplay, Line
 from skcalib.metrics._groups import group_numbers
 

@@ -12,15 +12,16 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._inner.checks import may_have, weight_params
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import ordered_categories
+from skcalib._input.estimators import may_have, weight_params
 from skcalib._input.features import taken
 from skcalib._input.indicators import of_outputs
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, on_host
+from skcalib._rows import on_host
+from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
 from skcalib.metrics._groups import draw_rows, group_numbers

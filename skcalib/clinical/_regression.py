@@ -13,18 +13,19 @@ from scipy.special import chdtri, expit, logit, stdtrit
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_real
+from skcalib._input.scores import columns_of
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows
+from skcalib._rows import Rows
+from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_distances
+from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib.metrics._groups import (
     degrees_of_freedom,
     group_numbers,
     sums_by_group,
     warn_of_few_events,
 )
-from skcalib.metrics._input import columns_of
 from skcalib.metrics._proper_scores import bounded
 from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skcalib._input.parameters import check_option
 from skcalib._output import drawing, written
 from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
-from skcalib._rows import Floats
+from skcalib._typing import Floats
 from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skcalib._output.drawing import MARKERS, foreground, label_once
-from skcalib._rows import Floats
 from skcalib._scores.kernel import SmoothCurve
+from skcalib._typing import Floats
 from skcalib.metrics import ReliabilityCurve
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._output import drawing
-from skcalib._rows import Floats, Indices, Ranked
-from skcalib._scores.columns import Scored
+from skcalib._rows import Ranked
+from skcalib._rows.columns import Scored
+from skcalib._typing import Floats, Indices
 from skcalib.metrics._resampling import bootstrap_band
 
 from ._artists import draw_band, draw_line

@@ -9,15 +9,16 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
-from skcalib._rows import Bools, Floats, Indices, Ranked
+from skcalib._rows import Ranked
+from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores import kernel
-from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.kernel import SmoothCurve, normalized_weights, smooth_curve
+from skcalib._typing import Bools, Floats, Indices, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
-from skcalib.metrics._curve import NBins, with_groups
+from skcalib.metrics._curve import with_groups
 from skcalib.metrics._groups import uniform_numbers
 from skcalib.metrics._resampling import bootstrap_band
 

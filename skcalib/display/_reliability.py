@@ -10,14 +10,14 @@ import numpy as np
 
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.parameters import check_integer, check_option, check_real
+from skcalib._input.scores import OF_EACH, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike, Indices
-from skcalib._scores.columns import Scored
+from skcalib._rows.columns import Scored
+from skcalib._typing import ArrayLike, Indices, Kind, NBins
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import NBins, concatenated
+from skcalib.metrics._curve import concatenated
 from skcalib.metrics._groups import group_numbers
-from skcalib.metrics._input import OF_EACH, Kind, columns_of
 
 from . import _artists, _curves, _panels
 

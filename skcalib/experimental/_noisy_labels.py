@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._inner.checks import check_calibrator, check_order, makes_folds
-from skcalib._inner.fits import fit_to_rows, log_probabilities
+from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.classes import check_column_names
-from skcalib._rows import Floats, Rows
+from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._rows import Rows
 from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
+from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import TemperatureScaling
@@ -174,6 +176,14 @@ class NoisyLabelCalibration(BaseCalibrator):
         return in_columns_of(
             Z, log_probabilities(self.calibrator_, _subtract_maxima(Z), self.classes_)
         )
+
+
+def makes_folds(calibrator: Any) -> bool:
+    """Return whether ``fit``, or the ``fit`` of a pipeline step, divides rows among folds."""
+    if isinstance(calibrator, Pipeline):
+        return any(makes_folds(step) for _, step in calibrator.steps)
+    ignores_groups = getattr(type(calibrator), "fit", None) is BaseCalibrator.fit
+    return not ignores_groups and has_fit_parameter(calibrator, "groups")
 
 
 def _subtract_maxima(Z: Floats) -> Floats:

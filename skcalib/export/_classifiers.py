@@ -19,8 +19,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._rows import Bools, Floats, Indices
 from skcalib._rows.arrays import astype, concat, double, softmax
+from skcalib._typing import Bools, Floats, Indices
 
 from ._graph import Traced
 

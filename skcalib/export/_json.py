@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._rows import Array
+from skcalib._typing import Array
 from skcalib._version import __version__, warn_of_version
 from skcalib.base import BaseCalibrator
 from skcalib.monitor import CalibrationMonitor

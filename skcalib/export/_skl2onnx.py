@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._inner.checks import check_takes_logits
-from skcalib._inner.fits import with_unknown_classes
+from skcalib._input.classes import with_unknown_classes
+from skcalib._input.estimators import check_takes_logits
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Array
 from skcalib._rows.arrays import astype, at_least, double, namespace, take
+from skcalib._typing import Array
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator

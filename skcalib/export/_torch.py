@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skcalib._inner.fits import blockwise
+from skcalib._fits import blockwise
 from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uniform

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skcalib._inner.fits import output_of
+from skcalib._fits import output_of
 from skcalib.base import BaseCalibrator, calibrated_logits
 
 # Fitted attributes that become parameters. Formulas need others, such as knots, as NumPy arrays.

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from skcalib._input.arrays import as_numpy, check_in_memory
 from skcalib._input.logits import LARGEST, ROUNDING, as_floats
 from skcalib._input.parameters import check_option
-from skcalib._rows import ArrayLike, Floats
+from skcalib._typing import ArrayLike, Floats
 from skcalib._version import Versioned
 
 # Smallest total probability of options that were not returned: the rounding error of 1 in float32.

@@ -9,7 +9,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from skcalib._input.groups import check_groups
 from skcalib._input.logits import check_weights
-from skcalib._rows import Bools, Floats, Indices
+from skcalib._typing import Bools, Floats, Indices
 from skcalib._warnings import warn
 
 # Fewer groups do not show how much groups vary.

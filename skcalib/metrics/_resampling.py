@@ -15,10 +15,12 @@ from sklearn.utils import check_random_state
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_option
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Ranked, Rows
+from skcalib._input.scores import check_draws_labels, columns_of, resolved
+from skcalib._rows import Ranked, Rows
+from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.bins import BinSums, Strategy, bin_index, closed
-from skcalib._scores.columns import Scored
+from skcalib._scores.bins import BinSums, bin_index, closed
+from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind, NBins, Strategy
 from skcalib._warnings import ColumnOrderWarning
 
 from ._calibration_error import (
@@ -26,9 +28,8 @@ from ._calibration_error import (
     averaged_two_bin_calibration_error,
     smooth_calibration_error,
 )
-from ._curve import NBins, ReliabilityCurve, curve_from_sums, edges_of
+from ._curve import ReliabilityCurve, curve_from_sums, edges_of
 from ._groups import Random, draw_rows, group_numbers, uniform_numbers
-from ._input import Kind, check_draws_labels, columns_of, resolved
 from ._names import MEASURES, measure_name, name_of_function, suggestion
 from ._ranked_probability import ranked_probability_score
 

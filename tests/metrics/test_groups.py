@@ -407,7 +407,7 @@ def test_differences_of_groups_cover():
     for seed in range(60):
         y, p = sample(60, seed)
         found = calibration_difference(
-            y[SIX], np.full(360, 0.5), p[SIX], groups=SIX, measure=log_loss, n_resamples=99,
+            y[SIX], p[SIX], np.full(360, 0.5), groups=SIX, measure=log_loss, n_resamples=99,
             random_state=seed, labels=[0, 1],
         )  # fmt: skip
         covered += found.low <= true <= found.high
@@ -429,7 +429,7 @@ def test_skewed_scores_and_differences_of_few_groups_cover(n_groups):
     for _ in range(n_draws):
         p = rng.uniform(size=n_groups)[groups]
         y, q = (rng.uniform(size=n_groups)[groups] < p).astype(int), expit(1.5 * logit(p))
-        difference = calibration_difference(y, q, p, **given)
+        difference = calibration_difference(y, p, q, **given)
         single = calibration_error_interval(y, q, **given)
         covered += difference.low <= true <= difference.high, single.low <= loss <= single.high
     assert (covered >= binom.ppf(1e-3, n_draws, 0.935)).all()
