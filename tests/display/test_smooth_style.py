@@ -106,13 +106,29 @@ def test_area_between_curve_and_diagonal_is_the_error(y, p, w):
     curve = smooth_curve(scored(y, p, w))
     error = smooth_calibration_error(y, p, sample_weight=w, **BINARY)
     assert curve.error == pytest.approx(error, abs=1e-9)
-    assert curve.bandwidth == max(curve.error, NARROWEST)
+    weight = np.ones(len(y)) if w is None else w
+    spread = np.sqrt(np.cov(p, aweights=weight, ddof=0))
+    floor = max(0.7 * spread * (weight.sum() ** 2 / (weight @ weight)) ** -0.2, NARROWEST)
+    assert curve.bandwidth == pytest.approx(max(curve.error, floor))
     assert np.mean(curve.density) == pytest.approx(1)
-    if error > NARROWEST:
+    if error > floor:
         assert area(curve) == pytest.approx(error, abs=1e-6)
     else:
         # A wider kernel can only cancel more of the residuals.
         assert area(curve) <= error + 1e-6
+
+
+def test_the_curve_of_a_calibrated_model_does_not_wave():
+    """With the smECE as the bandwidth its way up and down around the diagonal is 1.2."""
+    rng, ways = np.random.default_rng(0), []
+    for _ in range(10):
+        p = rng.beta(0.3, 0.3, size=5000)
+        display = ReliabilityDisplay.from_predictions(
+            rng.uniform(size=5000) < p, p, style="smooth", confidence_level=None
+        )
+        x, y = display.line_.get_data()
+        ways.append(np.nansum(np.abs(np.diff(y - x))))
+    assert np.mean(ways) < 0.3
 
 
 @pytest.mark.parametrize("weighted", [False, True])

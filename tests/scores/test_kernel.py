@@ -1,17 +1,19 @@
 """Smooth curves of rows on a grid of scores."""
 
 import numpy as np
+import pytest
 
 from skcalib._rows.columns import Scored
-from skcalib._scores.kernel import N_CELLS, NARROWEST, on_grid, smooth_curve
+from skcalib._scores.kernel import N_CELLS, on_grid, smooth_curve
 
 
 def test_curve_far_from_all_scores_is_the_diagonal_without_rows():
     p = np.append(np.linspace(0.19, 0.21, 1000), np.linspace(0.79, 0.81, 1000))
     curve = smooth_curve(Scored(None, p, p, None))  # the event is its own probability
-    assert curve.bandwidth == NARROWEST
+    width = curve.bandwidth
+    assert width == pytest.approx(0.7 * p.std() * 2000**-0.2)
     distance = np.abs(curve.score[:, None] - [0.19, 0.21, 0.79, 0.81]).min(axis=1)
-    far, near = distance > 7 * NARROWEST, distance < 5 * NARROWEST
+    far, near = distance > 7 * width, distance < 5 * width
     assert (curve.density[far] == 0).all()
     assert (curve.n_rows[far] == 0).all()
     np.testing.assert_array_equal(curve.value[far], curve.score[far])
