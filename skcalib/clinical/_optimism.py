@@ -16,6 +16,7 @@ from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import ordered_categories
 from skcalib._input.estimators import may_have, weight_params
 from skcalib._input.features import taken
+from skcalib._input.groups import group_numbers
 from skcalib._input.indicators import of_outputs
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
@@ -24,7 +25,7 @@ from skcalib._rows import on_host
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
-from skcalib.metrics._groups import draw_rows, group_numbers
+from skcalib.metrics._groups import draw_rows
 from skcalib.metrics._named_scorers import NamedScorer, Sample, measured, measures_of, named
 
 from ._regression import calibration_intercept, calibration_slope, integrated_calibration_index

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers, warn_of_few_events
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_real
 from skcalib._input.scores import columns_of
@@ -20,12 +21,7 @@ from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.kernel import smooth_distances
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
-from skcalib.metrics._groups import (
-    degrees_of_freedom,
-    group_numbers,
-    sums_by_group,
-    warn_of_few_events,
-)
+from skcalib.metrics._groups import degrees_of_freedom, sums_by_group
 from skcalib.metrics._proper_scores import bounded
 from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
 

@@ -22,7 +22,7 @@ from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_mem
 from skcalib._input.classes import check_column_names, with_unknown_classes
 from skcalib._input.estimators import check_calibrator, check_order, features_argument
 from skcalib._input.features import named_columns, taken
-from skcalib._input.groups import check_groups
+from skcalib._input.groups import check_groups, group_numbers
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
@@ -33,7 +33,6 @@ from skcalib._typing import Array, ArrayLike, Kind
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
-from skcalib.metrics._groups import group_numbers
 from skcalib.metrics._named_scorers import (
     LOG_LOSS,
     NamedScorer,

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
+from skcalib._output.curves import bootstrap_band
 from skcalib._rows import Ranked
 from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
@@ -20,7 +21,6 @@ from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposi
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import with_groups
 from skcalib.metrics._groups import uniform_numbers
-from skcalib.metrics._resampling import bootstrap_band
 
 # Events with a smaller base rate get quantile bins and logit axes.
 RARE = 0.02

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.groups import warn_of_few_groups
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import LARGEST, check_weights
 from skcalib._input.parameters import check_real
@@ -18,12 +19,7 @@ from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib.metrics._curve import clopper_pearson
-from skcalib.metrics._groups import (
-    degrees_of_freedom,
-    inflation,
-    sums_by_group,
-    warn_of_few_groups,
-)
+from skcalib.metrics._groups import degrees_of_freedom, inflation, sums_by_group
 
 # Arrays (n,): scores and weights, for labelled rows the labels between 0 and 1, and groups.
 RatedRows = Sequence[Any]
