@@ -217,7 +217,10 @@ def optimism_corrected(
 
 
 def _drawn(present: Bools, random: np.random.RandomState, groups: Indices | None = None) -> Indices:
-    """A bootstrap sample of rows (n, n_classes), or of groups, with rows of every class."""
+    """Draw a bootstrap sample of rows or of groups that contains every class.
+
+    ``present`` (n, n_classes) marks the class of each row.
+    """
     for _ in range(TRIES):
         rows = random.randint(len(present), size=len(present))
         if groups is not None:
@@ -261,7 +264,7 @@ def _values(
 
 
 def _or_message(f: Callable[[Indices], Floats], rows: Indices) -> Floats | str:
-    """The values of a sample, or why there are none."""
+    """Compute the values of a sample, or return the message of the error."""
     try:
         return f(rows)
     except ValueError as error:
@@ -269,9 +272,9 @@ def _or_message(f: Callable[[Indices], Floats], rows: Indices) -> Floats | str:
 
 
 def _valid_values(results: list[Floats | str]) -> Floats:
-    """Values (n, 2, n_measures) of the samples that have some."""
-    values = [each for each in results if not isinstance(each, str)]
-    messages = [each for each in results if isinstance(each, str)]
+    """Select the values (n, 2, n_measures) of the samples without an error."""
+    values = [result for result in results if not isinstance(result, str)]
+    messages = [result for result in results if isinstance(result, str)]
     if not messages:
         return np.array(values)
     lacking = f"{len(messages)} of {len(results)} bootstrap samples have no values: {messages[0]}"

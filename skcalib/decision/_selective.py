@@ -258,7 +258,7 @@ def selective_threshold(
     risk : float, default=0.05
         The promised share of errors among accepted rows, between 0 and 1.
     confidence_level : float, default=0.95
-        Probability with which the promise holds, between 0 and 1.
+        Probability that the promise holds, between 0 and 1.
     kind, labels, pos_label
         As for :func:`risk_coverage_curve`.
     groups : array-like of shape (n_samples,), default=None

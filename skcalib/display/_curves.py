@@ -34,7 +34,7 @@ STEP, MARGIN = 32, 64
 # Smooth curves end where the kernel reaches fewer effective rows.
 MIN_EFFECTIVE_ROWS = 3
 
-# Number of scores at which a band is computed.
+# Number of scores of a band.
 POINTS = 200
 
 
@@ -52,7 +52,7 @@ def with_weight(rows: Scored) -> Scored:
 
 
 def _binary_arguments(rows: Scored) -> dict[str, Any]:
-    """Return the arguments with which measures compare events and scores."""
+    """Return arguments for measures that compare events with scores."""
     weight = {"sample_weight": rows.weight, "labels": [False, True]}
     return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
 

@@ -18,7 +18,7 @@ from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, r
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import TemperatureScaling
 
-# Precision to which rows of a matrix sum to one, and condition number above which it is singular.
+# Tolerance for the sums of rows of a matrix, and largest condition number of a regular matrix.
 ROW_SUM_ERROR, SINGULAR = 1e-3, 1e6
 
 # With fewer rows per entry of the matrix, only one share of wrong labels is estimated. With more
@@ -35,7 +35,7 @@ FIRST_NOISE = 0.2
 # converged if the last change is at most LARGEST_CHANGE, the error of the inner fits.
 TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
-# Extrapolations without progress after which the fit ends, before and after convergence.
+# The fit ends after this number of extrapolations without progress, before and after convergence.
 PATIENCE, PATIENCE_AFTER = 10, 3
 
 # Copies of rows with a smaller share would not change the fit, and are dropped.

@@ -105,7 +105,7 @@ class Evaluation:
         return {"groups": self.groups, "random_state": self.seed}
 
     def draws(self, n_entries: int) -> dict[str, Any]:
-        """Keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
+        """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
         n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))
         return {**self.random_params, "n_resamples": n_resamples}
 
