@@ -26,8 +26,9 @@ from scipy import optimize
 from skcalib._optimize.maps import Blocks, MatrixMap, Regularization, VectorMap
 from skcalib._optimize.minimize import preconditioned_lbfgs
 from skcalib._optimize.temperature import log_mixture
-from skcalib._rows import Floats, Indices, Rows
+from skcalib._rows import Rows
 from skcalib._rows.arrays import weighted_sum
+from skcalib._typing import Floats, Indices
 
 # Log-probabilities are clipped here: lower ones are zero in double precision, and no row may
 # outweigh all others. A lower feature marks masked classes.

@@ -27,8 +27,8 @@ import numpy as np
 
 from skcalib._optimize.linear import LinearLoss, Map, softmax_and_losses, top_zero_scores
 from skcalib._optimize.maps import Blocks, Regularization
-from skcalib._rows import Floats, Indices
 from skcalib._rows.arrays import weighted_sum
+from skcalib._typing import Floats, Indices
 
 # Up to this number of classes, leverages use the whole Hessian.
 FEW_CLASSES = 5

@@ -15,7 +15,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from .arrays import Array
+from skcalib._typing import Array
+
 from .parallel import share
 
 # Functions ``f(X, y, w)`` of a block, and operations that merge two results.
