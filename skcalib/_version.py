@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
-from skcalib._rows import on_host
+from skcalib._input.arrays import on_host
 
 from ._warnings import warn
 
