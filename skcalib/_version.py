@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
-from skcalib._input.arrays import on_host
+from skcalib._rows.arrays import on_host
 
 from ._warnings import warn
 
