@@ -92,8 +92,11 @@ def kernel_height(scores: Floats, bandwidth: float) -> Floats:
 
 
 def _from_spectrum(spectrum: NDArray[np.float64], bandwidth: float) -> Floats:
-    frequencies = np.pi * np.arange(spectrum.shape[-1])
-    return np.asarray(idct(spectrum * np.exp(-0.5 * (bandwidth * frequencies) ** 2)))
+    # The factors of all further frequencies are below 1e-18.
+    n_cells, n_low = spectrum.shape[-1], int(9.2 / (np.pi * bandwidth)) + 1
+    low = spectrum[..., :n_low]
+    frequencies = np.pi * np.arange(low.shape[-1])
+    return np.asarray(idct(low * np.exp(-0.5 * (bandwidth * frequencies) ** 2), n=n_cells))
 
 
 class SmoothCurve(NamedTuple):
@@ -147,7 +150,12 @@ def smooth_distances(rows: Scored) -> Floats:
     above, density = smoothed(np.array([above, density]), bandwidth)
     t, reached = midpoints(n_cells), density > 1e-9 * density.max()
     value = t + np.divide(above, density, out=np.zeros_like(t), where=reached)
-    return np.abs(np.interp(rows.score, t, np.clip(value, 0, 1)) - rows.score)
+    value = np.clip(value, 0, 1)
+    # Interpolate between midpoints, which needs no search on a grid.
+    position = np.clip(rows.score * n_cells - 0.5, 0, n_cells - 1)
+    below = np.minimum(position, n_cells - 2).astype(np.intp)
+    curve = value[below] + (position - below) * (value[below + 1] - value[below])
+    return np.abs(curve - rows.score)
 
 
 def normalized_weights(rows: Scored) -> Floats:
