@@ -170,7 +170,7 @@ def error_ends(measure: Any, y: Any, P: Any, g: Any, how: dict, seed: int, **par
 def difference_ends(measure: Any, y: Any, P: Any, g: Any, how: dict, seed: int) -> Any:
     """Interval of the difference of sharpened probabilities from the probabilities."""
     how = {"groups": g, "n_resamples": 99, "random_state": seed, "measure": measure, **how}
-    found = metrics.calibration_difference(y, sharpened(P), P, **how)
+    found = metrics.calibration_difference(y, P, sharpened(P), **how)
     return found.low, found.high
 
 

@@ -23,7 +23,7 @@ from results import simple_table
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from skcalib._scores.columns import Scored
+from skcalib._rows.columns import Scored
 from skcalib.display._curves import SmoothCurve, consistency_band, pieces, smooth_curve
 
 Random = np.random.Generator

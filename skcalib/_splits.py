@@ -18,7 +18,8 @@ from sklearn.utils import check_random_state, column_or_1d
 from skcalib._input.groups import warn_of_equal_rows
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
-from skcalib._rows import Array, Bools, Floats, Indices, Rows, both_columns
+from skcalib._rows import Rows, both_columns
+from skcalib._typing import Array, Bools, Floats, Indices
 from skcalib._warnings import warn
 
 # From MANY_ROWS on, folds are folds of FEWER_ROWS.

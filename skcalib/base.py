@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
@@ -28,7 +27,8 @@ from skcalib._input.rows import (
     check_fitted,
     check_new_logits,
 )
-from skcalib._rows import Array, Floats, Rows, arrays, map_blocks, on_host
+from skcalib._rows import Rows, arrays, map_blocks, on_host
+from skcalib._typing import Array, ArrayLike, Floats
 
 from ._version import Versioned
 

@@ -7,7 +7,8 @@ from numpy.typing import DTypeLike
 from scipy.special import softmax
 from sklearn.utils import Bunch, check_random_state
 
-from skcalib._rows import Array, ArrayLike, Floats, map_blocks
+from skcalib._rows import map_blocks
+from skcalib._typing import Array, ArrayLike, Floats
 
 from ._input.parameters import check_integer, check_real
 

@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from skcalib._input.labels import is_text, shown
 from skcalib._input.logits import kinds_of_probabilities
 from skcalib._output import replacing
-from skcalib._rows import Array
+from skcalib._typing import Array
 from skcalib._warnings import warn
 from skcalib.comparison import compare_calibrators
 from skcalib.datasets import load_digits_logits

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib._input.labels import shown
-from skcalib._rows import Array
+from skcalib._typing import Array
 
 ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".tsv", ".parquet")
 

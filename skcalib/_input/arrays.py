@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from skcalib._rows.arrays import Array, is_foreign, library_of, like, namespace, on_host
+from skcalib._rows.arrays import is_foreign, library_of, like, namespace, on_host
+from skcalib._typing import Array
 
 
 def is_dask(x: Any) -> bool:

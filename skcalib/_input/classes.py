@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
+from skcalib._typing import Array, ArrayLike, Floats, Indices
 from skcalib._warnings import (
     AbsentClassesWarning,
     ColumnOrderWarning,
@@ -23,7 +24,7 @@ from .arrays import column_names
 from .column_order import (
     agreement_below_chance,
     largest_columns,
-    numeric_order,
+    natural_order,
     suspect_columns,
     without_shared_ends,
 )
@@ -330,12 +331,8 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         step = -(-rows.n_rows // max(COMPARED_ROWS, COMPARED_PER_CLASS * len(classes)))
         compared = rows.take(slice(None, None, step)) if step > 1 else rows
         y, top = compared.y, largest_columns(compared.X)
-    message, certainty = "", "may"
-    if not named:
-        message = _ignored_label(classes) or _other_order(classes, y, top, rows.order)
-    columns = None if message else suspect_columns(y, top, len(classes))
-    if columns is not None:
-        certainty = "probably"
+    message = "" if named else _other_order(classes, y, top, rows.order)
+    if not message and (columns := suspect_columns(y, top, len(classes))) is not None:
         moved = np.flatnonzero(columns != np.arange(len(classes)))
         k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
         present, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
@@ -345,64 +342,49 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             "be exchanged."
         )
     elif not message and (shares := agreement_below_chance(y, top, len(classes))):
-        certainty = "probably"
         message = (
             f"the column of the label is the largest in {shares[0]:.1%} of the rows, and would be "
             f"in {shares[1]:.1%} by chance."
         )
     if message:
         warn(
-            f"Columns of {name} {certainty} belong to other classes: {message} Reorder the "
-            f"columns, or name the labels in their order with {param}=.",
+            f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
+            f"name the labels in their order with {param}=.",
             ColumnOrderWarning,
             "columns",
         )
-
-
-def _ignored_label(classes: Labels) -> str:
-    """Return a message if one integer label is no column number: it may mark rows to ignore.
-
-    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
-    such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
-    """
-    if classes.dtype.kind not in "iu":
-        return ""
-    n, values = len(classes), classes.tolist()
-    outside = [label for label in values if not 0 <= label < n]
-    if len(outside) != 1 or max(values) - min(values) == n - 1 or (n == 2 and outside != [-100]):
-        return ""
-    (absent,) = set(range(n)) - set(values)
-    return (
-        f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
-        f"{outside[0]} marks rows without a class, leave these rows out."
-    )
 
 
 def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
     """Return a message if rows do not agree best with the column order, else "".
 
     Class indices ``y`` and largest columns ``top`` are (n,). Another plausible order is the sorted
-    order, for text the order by numbers, or ``order``, with which the rows must agree better.
+    order, for text the natural order, or ``order``, with which the rows must agree better.
     """
     names = classes.tolist()
-    other, is_order = sorted(names), False
+    other, agrees = sorted(names), np.count_nonzero(y == top)
     if other == names and all(isinstance(name, str) for name in names):
-        other = numeric_order(names)
+        other = natural_order(names)
     if other == names and order is not None:
         other = [label for label in exact(order, "order").tolist() if label in names]
-        is_order = True
+        agrees += 1
     if other == names or len(other) != len(names):
         return ""
     ranks = np.array([other.index(name) for name in names])
-    agree, agree_other = np.count_nonzero(y == top), np.count_nonzero(ranks[y] == top)
-    if agree > agree_other - is_order:
+    if agrees > np.count_nonzero(ranks[y] == top):
         return ""
-    message = (
-        f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]"
-    )
-    if not len(y):  # Dask
-        return f"{message}."
-    return (
-        f"{message}; {agree} of {len(y)} rows agree with the first order, {agree_other} with the "
-        "second."
-    )
+    return f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]."
+
+
+def with_unknown_classes(P: Floats, fitted_classes: Array, classes: Array) -> Floats:
+    """Return probabilities (m, K) for ``classes`` (K,), 0 for classes that were not fitted.
+
+    ``P`` (m, ...) has one column for each of ``fitted_classes``.
+    """
+    if np.array_equal(fitted_classes, classes):
+        return P
+    if not isinstance(P, np.ndarray):
+        return P @ (np.asarray(fitted_classes)[:, None] == classes).astype(np.float64)
+    out = np.zeros((len(P), len(classes)), P.dtype)
+    out[:, encode(fitted_classes, classes)] = P
+    return out

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._rows import Array, Rows
+from skcalib._rows import Rows
 from skcalib._rows.dask import DaskRows, calls, compute, persisted
+from skcalib._typing import Array
 
 from .arrays import is_dask
 

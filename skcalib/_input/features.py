@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import Array, Indices
+from skcalib._typing import Array, Indices
 
 from .arrays import as_numpy, column_names
 from .labels import shown

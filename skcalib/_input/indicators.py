@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import get_tags
 
-from skcalib._rows import Array, Bools, on_host
+from skcalib._rows import on_host
+from skcalib._typing import Array, Bools
 
 from .arrays import (
     as_numpy,

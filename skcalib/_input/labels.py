@@ -7,6 +7,7 @@ with floats.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,8 +15,8 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, column_or_1d
 
-from skcalib._rows import Array, Bools, Indices
-from skcalib._warnings import warn
+from skcalib._typing import Array, Bools, Indices
+from skcalib._warnings import Messages, give, warn
 
 from .arrays import as_numpy
 
@@ -201,3 +202,14 @@ def is_text(labels: Labels) -> bool:
     if labels.dtype.kind != "O":
         return labels.dtype.kind in "US"
     return any(isinstance(label, str | bytes) for label in labels.tolist())
+
+
+def warn_of_groups(
+    kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
+) -> None:
+    """Give each recorded warning once, and name the groups of rows that caused it."""
+    named = (
+        (names[k] if isinstance(k, int) else k, messages)
+        for k, messages in messages_by_group.items()
+    )
+    give(named, lambda counts: f"{kind} {shown(counts)}")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from skcalib._rows import Array, ArrayLike, Floats, arrays, on_host
+from skcalib._rows import arrays, on_host
+from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
 from .arrays import as_numpy

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skcalib._rows import Rows
+from skcalib._typing import ArrayLike
 
 from .arrays import as_array, check_in_memory
 from .classes import (

@@ -18,7 +18,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._input.dask import checked_chunks
-from skcalib._rows import Array, Floats, Rows, arrays, on_host
+from skcalib._rows import Rows, arrays, on_host
+from skcalib._typing import Array, Floats
 
 from .arrays import as_array, as_kind_of, as_numpy, check_needs_no_gradients, is_dask, is_tensor
 from .classes import (

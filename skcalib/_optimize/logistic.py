@@ -19,8 +19,9 @@ from scipy import optimize
 from scipy.special import logit
 
 from skcalib._optimize.newton import cached_parts, newton
-from skcalib._rows import Bools, Floats, Indices, Rows
+from skcalib._rows import Rows
 from skcalib._rows.arrays import is_event, weighted_sum
+from skcalib._typing import Bools, Floats, Indices
 
 # Newton's method stops when a step lowers the mean loss of a class by less than this, times the
 # variance of the target.

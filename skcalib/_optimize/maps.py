@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from skcalib._rows import Floats
+from skcalib._typing import Floats
 
 
 class Regularization(NamedTuple):

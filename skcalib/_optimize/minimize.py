@@ -59,7 +59,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from skcalib._rows import Floats
+from skcalib._typing import Floats
 
 Function = Callable[..., Any]
 

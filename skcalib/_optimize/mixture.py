@@ -22,8 +22,9 @@ from functools import partial
 import numpy as np
 from scipy import optimize, special
 
-from skcalib._rows import Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
 from skcalib._rows.rows import BlockFunction
+from skcalib._typing import Floats, Indices
 
 MAX_ITERATIONS = 100
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats
+from skcalib._typing import Floats
 
 # Curvatures are clipped at this share of the curvatures at the start, and correlations at 1 minus
 # this share: otherwise equations would be singular.

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit, log_expit
 
-from skcalib._rows import Floats, Indices, Rows, both_columns
+from skcalib._rows import Rows, both_columns
+from skcalib._typing import Floats, Indices
 
 # Scaled logits are clipped at this distance from the largest: exp would underflow.
 LOWEST_LOGIT = -700.0

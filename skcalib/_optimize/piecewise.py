@@ -22,7 +22,8 @@ from scipy import optimize
 
 from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import cached_parts, newton
-from skcalib._rows import Floats, Indices, Rows, arrays, on_host
+from skcalib._rows import Rows, arrays, on_host
+from skcalib._typing import Floats, Indices
 
 # Largest number of passes over the rows.
 MAX_PASSES = 100

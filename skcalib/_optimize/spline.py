@@ -34,8 +34,9 @@ from scipy.special import expit, log_expit
 
 from skcalib._optimize.logistic import fit_sigmoids
 from skcalib._optimize.strength import SMALLEST_REST
-from skcalib._rows import Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
 from skcalib._rows.arrays import is_event
+from skcalib._typing import Floats, Indices
 
 # Number of cells between the smallest and the largest score of a class.
 N_SCORE_CELLS = 512

@@ -34,7 +34,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, Rows, arrays, thin
+from skcalib._rows import Rows, arrays, thin
+from skcalib._typing import Floats, Indices
 from skcalib._warnings import NoMinimumWarning, warn
 
 # Smallest factor times the mean range of a row's logits: there all classes are equally probable.

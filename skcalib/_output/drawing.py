@@ -16,10 +16,13 @@ from scipy.special import expit, softmax
 from skcalib._input.indicators import of_outputs
 from skcalib._input.parameters import check_option
 from skcalib._rows import on_host
+from skcalib._typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import FillBetweenPolyCollection
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
 ScoreMethod = Literal["auto", "predict_proba", "decision_function"]
@@ -187,6 +190,20 @@ def line_properties(color: Any, line_kw: Any, *, for_bars: bool = False) -> dict
 
     look = {} if color is None else {"color": color}
     return look | normalize_kwargs(line_kw, Patch if for_bars else Line2D)
+
+
+def draw_line(ax: Axes, x: Floats, y: Floats, label: str, look: dict[str, Any]) -> Line2D:
+    """Draw a curve through ``x`` and ``y`` (n,) with line properties ``look``."""
+    (line,) = ax.plot(x, y, label=label, **({"linewidth": 1.6} | look))
+    return line
+
+
+def draw_band(
+    ax: Axes, ends: tuple[Floats, Floats, Floats], line: Line2D, label: str
+) -> FillBetweenPolyCollection:
+    """Draw a band between ``ends``, (x, low, high) as arrays (n,), in the line's colour."""
+    colour, label = line.get_color(), label_once(ax, label)
+    return ax.fill_between(*ends, color=colour, alpha=0.18, linewidth=0, zorder=0.5, label=label)
 
 
 def foreground(ax: Axes, alpha: float = 1.0) -> Any:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
-
-from .arrays import Array, Bools, Floats, Indices, both_columns, namespace, on_host
+from .arrays import both_columns, namespace, on_host
 from .parallel import with_one_blas_thread, with_one_openmp_thread
 from .ranking import Ranked
 from .rows import Rows, map_blocks, thin
 
 __all__ = [
-    "Array", "ArrayLike", "Bools", "Floats", "Indices", "Ranked", "Rows",
-    "both_columns", "map_blocks", "namespace", "on_host", "thin", "with_one_blas_thread",
-    "with_one_openmp_thread",
+    "Ranked", "Rows", "both_columns", "map_blocks", "namespace", "on_host", "thin",
+    "with_one_blas_thread", "with_one_openmp_thread",
 ]  # fmt: skip

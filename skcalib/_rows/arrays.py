@@ -14,15 +14,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import _array_api
 from sklearn.utils._array_api import get_namespace
 
-Array = NDArray[Any]
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.intp]
+from skcalib._typing import Array, Floats
 
 # Smallest share of the uniform distribution, so that no probability is exactly 0.
 TINY = float(np.finfo(np.float64).tiny)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
+from skcalib._typing import Array
+
 from .parallel import with_one_blas_thread
 from .rows import BlockFunction, Reduction, Rows, block_slices, sum_blocks
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .arrays import Bools, Floats, Indices
+from skcalib._typing import Bools, Floats, Indices
 
 
 class Ranked(NamedTuple):

@@ -8,17 +8,15 @@ edge by no more than rounding in float32 equal the edge.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._rows import Floats, Ranked
+from skcalib._rows import Ranked
 from skcalib._rows.arrays import bincount, searchsorted
 from skcalib._rows.ranking import rounding
-
-# Bins of equal width, or of equal weight.
-Strategy = Literal["uniform", "quantile"]
+from skcalib._typing import Floats, Strategy
 
 # Up to this many inner edges, counting is faster than a search. Twice the number must fit an int8.
 FEW_EDGES = 62

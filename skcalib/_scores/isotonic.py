@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from skcalib._rows import Floats, Indices, Ranked, arrays
+from skcalib._rows import Ranked, arrays
 from skcalib._rows.ranking import rounding
+from skcalib._typing import Floats, Indices
 
 
 class IsotonicBlocks(NamedTuple):

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
-from skcalib._rows import Floats, Indices
 from skcalib._rows.arrays import bincount
-
-from .columns import Scored
+from skcalib._rows.columns import Scored
+from skcalib._typing import Floats, Indices
 
 # Number of cells of the grid of scores.
 N_CELLS = 1 << 14

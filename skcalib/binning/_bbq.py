@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln
 
-from skcalib._rows import ArrayLike, Floats, Ranked
+from skcalib._rows import Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
+from skcalib._typing import ArrayLike, Floats
 
 from ._per_class import _PerClass
 

@@ -8,10 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from skcalib._input.parameters import check_option, check_real
-from skcalib._rows import ArrayLike, Floats, Indices, Ranked, Rows, arrays
+from skcalib._rows import Ranked, Rows, arrays
+from skcalib._rows.columns import ScoreColumns
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
+from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib.base import IncreasingMap, predictions
 
 from ._per_class import _PerClass
@@ -268,7 +270,7 @@ class VennAbersCalibration(_PerClass):
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             chosen = pairs[start : start + PAIRS_AT_A_TIME]
             events = partial(columns.pair_events, pairs=chosen)
-            scores = columns.ScoreColumns(chosen.tolist(), events, rows)
+            scores = ScoreColumns(chosen.tolist(), events, rows)
             fits += scores.ranked(self._fit_class)
         return {**{name: [fit[name] for fit in fits] for name in fits[0]}, "pairs_": pairs}
 

@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.arrays import check_needs_no_gradients
-from skcalib._rows import Bools, Floats, Indices, Ranked, Rows, arrays
+from skcalib._rows import Ranked, Rows, arrays
+from skcalib._rows.columns import ScoreColumns
 from skcalib._scores.bins import bin_index
-from skcalib._scores.columns import (
-    ScoreColumns,
-    joined_probabilities,
-    margins,
-    n_maps,
-    probabilities,
-)
+from skcalib._scores.columns import joined_probabilities, margins, n_maps, probabilities
+from skcalib._typing import Bools, Floats, Indices
 from skcalib.base import BaseCalibrator
 
 # A class that is masked in all rows is fitted to this single row, a miss, so that it has a map.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._input.groups import group_numbers
 from skcalib._input.parameters import check_flag
 from skcalib._output import drawing
+from skcalib._output.curves import REFERENCE, CurveDisplay, Line
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike
 from skcalib._rows.ranking import distinct_scores
-from skcalib.display._curve_display import REFERENCE, CurveDisplay, Line
-from skcalib.metrics._groups import group_numbers
+from skcalib._typing import ArrayLike
 
 from ._net_benefit import benefits_of, checked_thresholds
 from ._regression import risks_of

@@ -11,20 +11,17 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers, warn_of_few_events
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_real
+from skcalib._input.scores import columns_of
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._rows import ArrayLike, Bools, Floats, Indices, Rows
+from skcalib._rows import Rows
+from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.columns import Scored
 from skcalib._scores.kernel import smooth_distances
-from skcalib.metrics._groups import (
-    degrees_of_freedom,
-    group_numbers,
-    sums_by_group,
-    warn_of_few_events,
-)
-from skcalib.metrics._input import columns_of
+from skcalib._typing import ArrayLike, Bools, Floats, Indices
+from skcalib.metrics._groups import degrees_of_freedom, sums_by_group
 from skcalib.metrics._proper_scores import bounded
 from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
 
@@ -33,7 +30,10 @@ SINGULAR = 1e-9
 
 
 def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
-    """Risks and events of rows of two classes, in memory, for weights, labels and pos_label."""
+    """Check labels and probabilities of two classes, and return risks and events.
+
+    ``params`` are weights, labels and the label of the event.
+    """
     check_in_memory((y_true, y_proba, params[0]))
     rows = check_measure(y_true, y_proba, *params)
     if len(rows.classes) != 2:
@@ -54,7 +54,7 @@ def calibration_slope(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> IntervalEstimate:
-    r"""Calibration slope of a risk model: coefficient of the log-odds in a logistic regression.
+    r"""Compute the calibration slope: coefficient of the log-odds in a logistic regression.
 
     The slope b of the logistic recalibration [1]_
 
@@ -151,7 +151,7 @@ def calibration_intercept(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> IntervalEstimate:
-    r"""Calibration intercept of a risk model, with the slope fixed at 1: calibration in the large.
+    r"""Compute the calibration intercept, with a slope of 1: calibration in the large.
 
     The intercept a of
 
@@ -212,13 +212,13 @@ def _jackknife_interval(
     groups: Indices,
     level: float,
 ) -> IntervalEstimate:
-    """Interval of the first logistic coefficient, from the estimates without each group.
+    """Compute the interval of the first logistic coefficient by leaving out one group at a time.
 
     The columns of the design are orthogonal with the weights of the rows in the information.
     """
 
     def sums(values: Floats) -> Floats:
-        """Sums of each group: (n_groups, d)."""
+        """Sum over each group: (n_groups, d)."""
         return np.stack([sums_by_group(column, groups) for column in values.T], axis=1)
 
     # With these units, the information of all rows is the identity matrix.
@@ -248,7 +248,7 @@ def _jackknife_interval(
 
 
 def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
-    """Log-odds, events and weights of rows of both classes."""
+    """Return log-odds, events and weights, or raise a ValueError for a single class."""
     event, w = rows.event, rows.weight
     if event.all() or not event.any():
         raise ValueError(
@@ -259,7 +259,7 @@ def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
 
 
 def _loss(z: Floats, event: Bools, w: Floats) -> float:
-    """Sum of the log losses of log-odds."""
+    """Sum the log losses of log-odds."""
     return float(np.sum(w * np.logaddexp(0, np.where(event, -z, z))))
 
 
@@ -273,7 +273,7 @@ def _shift(z: Floats, event: Bools, w: Floats) -> float:
 def _interval(
     loss: Callable[[float], float], estimate: float, error: float, level: float
 ) -> IntervalEstimate:
-    """Where a loss with this minimum is above it by half of the quantile of chi-squared."""
+    """Find the two points where the loss exceeds its minimum by half a chi-squared quantile."""
     most = loss(estimate) + chdtri(1, 1 - level) / 2
     ends = []
     for step in (-error, error):
@@ -298,7 +298,7 @@ def integrated_calibration_index(
     n_resamples: int = 999,
     random_state: int | np.random.RandomState | None = None,
 ) -> float | IntervalEstimate:
-    r"""Integrated calibration index (ICI), or E50, E90 and Emax: distances from a smooth curve.
+    r"""Compute the integrated calibration index (ICI), or E50, E90 and Emax.
 
     With a smooth calibration curve f of the events over the risks [1]_,
 

@@ -17,22 +17,22 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
-from skcalib._inner import checks, fits
+from skcalib._fits import fit_calibrator
 from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory, is_dask
-from skcalib._input.classes import check_column_names
+from skcalib._input.classes import check_column_names, with_unknown_classes
+from skcalib._input.estimators import check_calibrator, check_order, features_argument
 from skcalib._input.features import named_columns, taken
-from skcalib._input.groups import check_groups
+from skcalib._input.groups import check_groups, group_numbers
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
 from skcalib._input.rows import check_rows, checked_rows
-from skcalib._rows import Array, ArrayLike, Rows
+from skcalib._rows import Rows
 from skcalib._splits import Split, checked_splits
+from skcalib._typing import Array, ArrayLike, Kind
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
-from skcalib.metrics._groups import group_numbers
-from skcalib.metrics._input import Kind
 from skcalib.metrics._named_scorers import (
     LOG_LOSS,
     NamedScorer,
@@ -262,8 +262,8 @@ def _members(
         )
     members = {UNCALIBRATED: Uncalibrated(), **named}
     for member in members.values():
-        checks.check_calibrator(member, w)
-        checks.check_order(member, classes)
+        check_calibrator(member, w)
+        check_order(member, classes)
     return members
 
 
@@ -303,15 +303,15 @@ def _outcome(
     """
     start = time.perf_counter()
     with recorded(ProbabilitiesWarning) as messages:
-        arguments = checks.features_argument(calibrator, train.features)
-        fitted = fits.fit_calibrator(
+        arguments = features_argument(calibrator, train.features)
+        fitted = fit_calibrator(
             calibrator, *train[:3], classes, groups=groups, order=order, **arguments
         )
         seconds = time.perf_counter() - start
         fitted_classes = np.asarray(getattr(fitted, "classes_", classes))
-        arguments = checks.features_argument(fitted, test.features)
+        arguments = features_argument(fitted, test.features)
         P = fitted.predict_proba(test.Z, **arguments)
-        P = fits.with_unknown_classes(P, fitted_classes, classes)
+        P = with_unknown_classes(P, fitted_classes, classes)
         scores = measured(P, test, classes, measures)
         left_out = [measured(P[index], test.part(index), classes, measures) for index in parts]
     return Outcome(scores, fitted, seconds, messages, left_out)

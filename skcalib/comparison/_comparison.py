@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skcalib._input.parameters import check_option
 from skcalib._output import drawing, written
 from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
-from skcalib._rows import Floats
+from skcalib._typing import Floats
 from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
 
 if TYPE_CHECKING:
@@ -166,6 +166,9 @@ class CalibratorComparison:
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a data frame.
 
+        ``to_frame()["log loss"].to_latex(float_format="%.3f")`` writes one measure as a table for
+        LaTeX. pandas needs Jinja2 for this.
+
         Returns
         -------
         pandas.DataFrame
@@ -289,8 +292,9 @@ class CalibratorComparison:
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         label = measure
         if has_bars:
-            label += f"\n(bars: ± 2 standard errors of the difference from {self.reference})"
-        drawing.draw_as_written(ax.set_xlabel(label), *ax.get_yticklabels())
+            label += f"\n(bars: ± 2 standard errors of\nthe difference from {self.reference})"
+        # The names leave little width below the axes: the label ends with the axes.
+        drawing.draw_as_written(ax.set_xlabel(label, loc="right"), *ax.get_yticklabels())
         return ax
 
 

@@ -19,8 +19,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from skcalib._input.labels import encode, shown
-from skcalib._rows import Array, Bools, Floats, Indices, both_columns
+from skcalib._rows import both_columns
 from skcalib._splits import Split, made_splits, presence
+from skcalib._typing import Array, Bools, Floats, Indices
 from skcalib._warnings import warn
 
 from ._over_classifier import (

@@ -17,7 +17,7 @@ import numpy as np
 from skcalib._input.arrays import column_names
 from skcalib._input.features import named_columns, numbered
 from skcalib._input.labels import are_missing, encode, shown
-from skcalib._rows import Array, Bools, Floats, Indices
+from skcalib._typing import Array, Bools, Floats, Indices
 
 # Smallest weight of a category with a level, and number of intervals for a column of numbers.
 MIN_WEIGHT, N_INTERVALS = 5.0, 10

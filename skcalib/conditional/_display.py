@@ -9,8 +9,7 @@ import numpy as np
 from skcalib._input.parameters import check_integer
 from skcalib._output import drawing
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike
-from skcalib.metrics._input import Kind
+from skcalib._typing import ArrayLike, Kind
 
 from ._segments import MulticalibrationResult, multicalibration_error
 

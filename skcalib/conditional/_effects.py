@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize, sparse
 
-from skcalib._rows import Array, Floats, Indices
+from skcalib._typing import Array, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 
 # Largest slope of the mean log loss at the end of the search, number of iterations, and number of

@@ -14,10 +14,11 @@ from skcalib._input.labels import shown
 from skcalib._input.logits import FLOATS, check_weights
 from skcalib._input.measures import check_measure, check_probability_rows
 from skcalib._input.parameters import check_real
-from skcalib._rows import Array, ArrayLike, Floats, Indices, map_blocks
+from skcalib._input.scores import columns_of
+from skcalib._rows import map_blocks
 from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib.metrics._input import columns_of
+from skcalib._typing import Array, ArrayLike, Floats, Indices
 
 # Two expected costs with a smaller difference are equal up to rounding. The difference is relative
 # to the expected sizes of the costs: relative to the largest cost, all decisions would be equal if

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skcalib._input.groups import group_numbers
+from skcalib._input.scores import check_kind, scored_rows
 from skcalib._output import drawing
+from skcalib._output.curves import CurveDisplay, Line
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike, Floats
 from skcalib._rows.ranking import distinct_scores
-from skcalib.display._curve_display import CurveDisplay, Line
-from skcalib.metrics._groups import group_numbers
-from skcalib.metrics._input import check_kind, scored_rows
+from skcalib._typing import ArrayLike, Floats
 
 from ._selective import Accepted, risk_curve
 

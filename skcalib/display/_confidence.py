@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.scores import check_kind, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike
+from skcalib._typing import ArrayLike, Kind, NBins
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import NBins
-from skcalib.metrics._input import Kind, check_kind, columns_of
 
 from ._curves import bin_rows, with_weight
 from ._panels import event_name

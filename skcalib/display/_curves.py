@@ -9,17 +9,18 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
-from skcalib._rows import Bools, Floats, Indices, Ranked
+from skcalib._output.curves import bootstrap_band
+from skcalib._rows import Ranked
+from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores import kernel
-from skcalib._scores.columns import Scored
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.kernel import SmoothCurve, normalized_weights, smooth_curve
+from skcalib._typing import Bools, Floats, Indices, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 from skcalib.metrics._calibration_error import FORMULAS
-from skcalib.metrics._curve import NBins, with_groups
+from skcalib.metrics._curve import with_groups
 from skcalib.metrics._groups import uniform_numbers
-from skcalib.metrics._resampling import bootstrap_band
 
 # Events with a smaller base rate get quantile bins and logit axes.
 RARE = 0.02
@@ -33,7 +34,7 @@ STEP, MARGIN = 32, 64
 # Smooth curves end where the kernel reaches fewer effective rows.
 MIN_EFFECTIVE_ROWS = 3
 
-# Number of scores at which a band is computed.
+# Number of scores of a band.
 POINTS = 200
 
 
@@ -51,7 +52,7 @@ def with_weight(rows: Scored) -> Scored:
 
 
 def _binary_arguments(rows: Scored) -> dict[str, Any]:
-    """Return the arguments with which measures compare events and scores."""
+    """Return arguments for measures that compare events with scores."""
     weight = {"sample_weight": rows.weight, "labels": [False, True]}
     return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
 

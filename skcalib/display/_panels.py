@@ -8,11 +8,11 @@ import numpy as np
 
 from skcalib._input.labels import shown
 from skcalib._input.parameters import check_integer
+from skcalib._input.scores import OF_EACH
 from skcalib._output.drawing import new_figure
 from skcalib._rows import on_host
-from skcalib._scores.columns import Scored
+from skcalib._rows.columns import Scored
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._input import OF_EACH
 
 from ._curves import bin_error
 

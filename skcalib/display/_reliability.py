@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers
 from skcalib._input.parameters import check_integer, check_option, check_real
+from skcalib._input.scores import OF_EACH, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._output.drawing import ScoreMethod
-from skcalib._rows import ArrayLike, Indices
-from skcalib._scores.columns import Scored
+from skcalib._rows.columns import Scored
+from skcalib._typing import ArrayLike, Indices, Kind, NBins
 from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import NBins, concatenated
-from skcalib.metrics._groups import group_numbers
-from skcalib.metrics._input import OF_EACH, Kind, columns_of
+from skcalib.metrics._curve import concatenated
 
 from . import _artists, _curves, _panels
 
@@ -550,11 +550,11 @@ random_state, color, line_kw
         if options.style == "corp":
             loss = f"calibration loss {briefly(_curves.miscalibration(rows))}"
             x, y = _curves.isotonic_curve(rows)
-            line = _artists.draw_line(ax, x, y, self._label(name, loss), look)
+            line = drawing.draw_line(ax, x, y, self._label(name, loss), look)
         else:
             smooth = _curves.drawn_curve(rows)
             label = self._label(name, f"smECE {briefly(smooth.error)}")
-            line = _artists.draw_line(ax, smooth.score, np.clip(smooth.value, 0, 1), label, look)
+            line = drawing.draw_line(ax, smooth.score, np.clip(smooth.value, 0, 1), label, look)
             if "linewidth" not in look:
                 self.strokes_ = _artists.draw_strokes(ax, smooth, line)
         if options.level is not None:
@@ -565,7 +565,7 @@ random_state, color, line_kw
             )
             band = "band if calibrated" if is_consistency else "confidence band"
             label = f"{100 * options.level:g} % {band}"
-            self.band_ = _artists.draw_band(ax, ends, line, label)
+            self.band_ = drawing.draw_band(ax, ends, line, label)
         return line
 
     def _draw_parts(self, ax: Axes, options: Options) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._inner.checks import check_calibrator, check_order, makes_folds
-from skcalib._inner.fits import fit_to_rows, log_probabilities
+from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.classes import check_column_names
-from skcalib._rows import Floats, Rows
+from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._rows import Rows
 from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
+from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import TemperatureScaling
 
-# Precision to which rows of a matrix sum to one, and condition number above which it is singular.
+# Tolerance for the sums of rows of a matrix, and largest condition number of a regular matrix.
 ROW_SUM_ERROR, SINGULAR = 1e-3, 1e6
 
 # With fewer rows per entry of the matrix, only one share of wrong labels is estimated. With more
@@ -33,7 +35,7 @@ FIRST_NOISE = 0.2
 # converged if the last change is at most LARGEST_CHANGE, the error of the inner fits.
 TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
-# Extrapolations without progress after which the fit ends, before and after convergence.
+# The fit ends after this number of extrapolations without progress, before and after convergence.
 PATIENCE, PATIENCE_AFTER = 10, 3
 
 # Copies of rows with a smaller share would not change the fit, and are dropped.
@@ -174,6 +176,14 @@ class NoisyLabelCalibration(BaseCalibrator):
         return in_columns_of(
             Z, log_probabilities(self.calibrator_, _subtract_maxima(Z), self.classes_)
         )
+
+
+def makes_folds(calibrator: Any) -> bool:
+    """Return whether ``fit``, or the ``fit`` of a pipeline step, divides rows among folds."""
+    if isinstance(calibrator, Pipeline):
+        return any(makes_folds(step) for _, step in calibrator.steps)
+    ignores_groups = getattr(type(calibrator), "fit", None) is BaseCalibrator.fit
+    return not ignores_groups and has_fit_parameter(calibrator, "groups")
 
 
 def _subtract_maxima(Z: Floats) -> Floats:

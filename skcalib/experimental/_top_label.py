@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from skcalib._inner.checks import check_calibrator, check_order
-from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups
+from skcalib._fits import fit_to_rows, log_probabilities
+from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._input.labels import warn_of_groups
 from skcalib._input.parameters import check_real
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Floats, Indices, Rows
+from skcalib._rows import Rows
 from skcalib._rows.arrays import (
     TINY,
     astype,
@@ -24,6 +24,7 @@ from skcalib._rows.arrays import (
     take,
 )
 from skcalib._scores.columns import top_and_rest
+from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import PlattScaling

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skcalib._rows import Floats, Indices
+from skcalib._typing import Floats, Indices
 
 # Operator versions by domain, and the file format: runtimes since 2023 read them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._inner.fits import output_of
+from skcalib._fits import output_of
 from skcalib._input.labels import shown
-from skcalib._rows import Array
 from skcalib._rows.arrays import finite_unless_masked
+from skcalib._typing import Array
 from skcalib._version import __version__
 from skcalib.base import Output, calibrated_logits, most_probable, probabilities
 from skcalib.meta import MultiLabelCalibrator

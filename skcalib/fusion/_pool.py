@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from skcalib._rows import Array, Bools, Floats, Indices, arrays
+from skcalib._rows import arrays
+from skcalib._typing import Array, Bools, Floats, Indices
 
 # Strengths of the ridge penalty that are compared.
 ALPHAS = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._inner.fits import fit_calibrator, log_probabilities
+from skcalib._fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
 from skcalib._input.classes import check_column_names
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
 from skcalib._input.parameters import check_integer
-from skcalib._rows import Array, Bools, Floats, Rows
+from skcalib._rows import Rows
+from skcalib._typing import Array, Bools, Floats
 from skcalib._warnings import warn
 from skcalib.scaling import MatrixScaling, SplineCalibration, VectorScaling
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from skcalib._input.arrays import as_numpy, check_in_memory
 from skcalib._input.logits import LARGEST, ROUNDING, as_floats
 from skcalib._input.parameters import check_option
-from skcalib._rows import ArrayLike, Floats
+from skcalib._typing import ArrayLike, Floats
 from skcalib._version import Versioned
 
 # Smallest total probability of options that were not returned: the rounding error of 1 in float32.
@@ -101,7 +101,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     array([[0.7, 0.2, 0.1],
            [0.3, 0.3, 0.4]])
 
-    Probabilities of a model whose logits are not available:
+    Probabilities of a model without logits:
 
     >>> ScoreTransformer("probability").transform([[0.0], [0.2], [0.5], [1.0]]).ravel().round(1)
     array([-36. ,  -1.4,   0. ,  36. ])

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from skcalib._inner.checks import check_classifier, may_have, weight_params
-from skcalib._inner.fits import with_unknown_classes
+from skcalib._input.classes import with_unknown_classes
+from skcalib._input.estimators import check_classifier, may_have, weight_params
 from skcalib._input.parameters import fitted_smoothing
 from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, map_blocks, with_one_openmp_thread
+from skcalib._rows import Rows, map_blocks, with_one_openmp_thread
 from skcalib._rows.arrays import (
     astype,
     at_least,
@@ -26,6 +26,7 @@ from skcalib._rows.arrays import (
     namespace,
     smallest_normal,
 )
+from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib.base import BaseCalibrator
 
 # Below this number of features, starting OpenMP threads costs more than they save.

@@ -15,8 +15,9 @@ from scipy.optimize import minimize
 
 from skcalib._optimize.mixture import MixtureLoss
 from skcalib._optimize.newton import cached_parts
-from skcalib._rows import Bools, Floats, Rows
+from skcalib._rows import Rows
 from skcalib._rows.arrays import double, log_softmax
+from skcalib._typing import Bools, Floats
 
 # Larger arrays of probability ratios are not stored: each pass computes them again.
 MAX_STORED = 1 << 24

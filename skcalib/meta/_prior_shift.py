@@ -7,18 +7,18 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._inner.fits import UntilFit
+from skcalib._fits import UntilFit
 from skcalib._input.arrays import as_array
 from skcalib._input.classes import in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown
 from skcalib._input.logits import are_probabilities
 from skcalib._input.rows import check_fitted, check_new_rows
-from skcalib._rows import Array, Bools, Floats, Rows
+from skcalib._rows import Rows
 from skcalib._rows.arrays import astype, like, softmax, weighted_sum
+from skcalib._typing import Array, ArrayLike, Bools, Floats
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.meta._label_shift import Estimate, most_likely_priors

@@ -9,12 +9,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from skcalib._input.arrays import check_in_memory
-from skcalib._rows import ArrayLike, Bools, Floats, Indices
-from skcalib._scores.bins import Strategy
+from skcalib._input.scores import Average, columns_of
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
+from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind, NBins, Strategy
 
-from ._curve import NBins, curves_of
-from ._input import Average, Kind, columns_of
+from ._curve import curves_of
 
 # Error of bins with arrays ``gap``, ``share``, ``accuracy`` and ``n_effective``, of any shape. The
 # bins are their last axis.

@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._rows import Array, ArrayLike, Floats, Indices
-from skcalib._scores.bins import (
-    BinSums,
-    Strategy,
-    bin_index,
-    bin_sums,
-    closed,
-    quantile_edges,
-    uniform_edges,
-)
-from skcalib._scores.columns import ScoreColumns, Scored
+from skcalib._input.scores import OF_EACH, columns_of
+from skcalib._rows.columns import ScoreColumns, Scored
+from skcalib._scores.bins import BinSums, bin_index, bin_sums, closed, quantile_edges, uniform_edges
+from skcalib._typing import Array, ArrayLike, Floats, Indices, Kind, NBins, Strategy
 
-from ._groups import group_numbers, inflation
-from ._input import OF_EACH, Kind, columns_of
-
-# Number of bins, the rule for their number, or their edges.
-NBins = int | Literal["cube_root"] | ArrayLike
+from ._groups import inflation
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import numpy as np
 
 from skcalib._output import drawing
 from skcalib._output.drawing import MARKERS, ScoreMethod
-from skcalib._rows import ArrayLike, Floats
+from skcalib._typing import ArrayLike, Floats, Kind
 
-from ._input import Kind
 from ._proper_scores import Score, ScoreDecomposition, score_decomposition, score_name
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from skcalib._rows import Floats
-from skcalib._scores.columns import Scored
+from skcalib._rows.columns import Scored
+from skcalib._typing import Floats
 
 from ._calibration_error import HOMOGENEOUS, Formula
 from ._curve import clopper_pearson, effective_rows, with_groups

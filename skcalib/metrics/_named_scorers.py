@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.features import taken
 from skcalib._input.measures import check_measure
-from skcalib._rows import Array, Floats, Indices
+from skcalib._input.scores import check_kind
+from skcalib._typing import Array, Floats, Indices, Kind
 
-from ._input import Kind, check_kind
 from ._names import measure_name
 from ._proper_scores import mean_over_rows
 from ._ranked_probability import ranked_probability_score

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._rows import ArrayLike
+from skcalib._typing import ArrayLike, Kind
 
 from . import _calibration_error
 from ._calibration_error import (
@@ -18,7 +18,6 @@ from ._calibration_error import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from ._input import Kind
 from ._proper_scores import Score, mean_brier_score, mean_log_loss, score_decomposition
 from ._ranked_probability import ranked_probability_score
 

@@ -16,10 +16,10 @@ from scipy.special import xlogy
 
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_option
-from skcalib._rows import Array, ArrayLike, Floats, Indices, Ranked
+from skcalib._input.scores import OF_EACH, columns_of
+from skcalib._rows import Ranked
 from skcalib._scores.isotonic import isotonic_blocks
-
-from ._input import OF_EACH, Kind, columns_of
+from skcalib._typing import Array, ArrayLike, Floats, Indices, Kind
 
 Score = Literal["log_loss", "brier_score", "ranked_probability_score"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skcalib._input.parameters import check_flag
-from skcalib._rows import ArrayLike, Bools, Floats
-
-from ._input import columns_of
+from skcalib._input.scores import columns_of
+from skcalib._typing import ArrayLike, Bools, Floats
 
 
 def ranked_probability_score(

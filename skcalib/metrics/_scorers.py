@@ -15,7 +15,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from skcalib._input.arrays import if_in_memory
 from skcalib._input.indicators import of_outputs
 from skcalib._input.labels import as_labels, in_one_type, not_among, shown
-from skcalib._rows import Array, ArrayLike, Floats, Rows, on_host
+from skcalib._rows import Rows, on_host
+from skcalib._typing import Array, ArrayLike, Floats
 
 from ._names import MEASURES, measure_name, suggestion
 

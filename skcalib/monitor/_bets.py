@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._rows import Floats
 from skcalib._scores.bins import BinSums
+from skcalib._typing import Floats
 
 Capital = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._rows import Array, Bools
+from skcalib._typing import Array, Bools
 
 Hashes = NDArray[np.uint64]
 

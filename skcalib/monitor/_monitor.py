@@ -14,14 +14,15 @@ from skcalib._input.groups import check_groups
 from skcalib._input.labels import exact
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
-from skcalib._rows import Array, ArrayLike, Floats, on_host
+from skcalib._input.scores import check_kind, columns_of, resolved
+from skcalib._rows import on_host
 from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
+from skcalib._typing import Array, ArrayLike, Floats, Kind
 from skcalib._version import Versioned
 from skcalib._warnings import ColumnOrderWarning, warn
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import concatenated, curve_from_sums
-from skcalib.metrics._input import Kind, check_kind, columns_of, resolved
 
 from ._bets import Bets, Capital, bet_on, bet_weights, bin_sides, e_value
 from ._memory import Hashes, NewGroups, new_groups

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._rows import Floats, Indices
+from skcalib._typing import Floats, Indices
 
 # Precision of slopes and intercepts before the first row: a standard deviation of 0.3.
 PRECISION = 10.0

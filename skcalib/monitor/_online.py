@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._inner.fits import UntilFit, log_probabilities
+from skcalib._fits import UntilFit, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import check_column_names
 from skcalib._input.labels import as_labels, encode, exact, not_among, shown
@@ -19,7 +19,8 @@ from skcalib._input.logits import check_finite, check_weights, with_weight_only
 from skcalib._input.parameters import check_real
 from skcalib._input.rows import logits_for
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Array, ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
+from skcalib._typing import Array, ArrayLike, Floats, Indices
 from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.selection._candidates import by_name
 

@@ -16,7 +16,9 @@ from sklearn.utils import check_random_state, column_or_1d
 from skcalib import clinical, metrics
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
-from skcalib._rows import Array, Floats, Indices, on_host
+from skcalib._input.scores import resolved
+from skcalib._rows import on_host
+from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
 from skcalib.conditional._columns import fitted_columns
@@ -27,7 +29,6 @@ from skcalib.metrics._groups import (
     skewed_interval,
     sums_by_group,
 )  # fmt: skip
-from skcalib.metrics._input import Kind, resolved
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
 LEVEL = 0.95
@@ -104,7 +105,7 @@ class Evaluation:
         return {"groups": self.groups, "random_state": self.seed}
 
     def draws(self, n_entries: int) -> dict[str, Any]:
-        """Keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
+        """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
         n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))
         return {**self.random_params, "n_resamples": n_resamples}
 
@@ -241,7 +242,7 @@ def error_difference(
     """Return a calibration error after calibration minus the error before."""
     params, has_interval = error_params(after, measure, kind)
     if has_interval:
-        return metrics.calibration_difference(after.y, after.P, before.P, **params)
+        return metrics.calibration_difference(after.y, before.P, after.P, **params)
     first, second = (error_interval(rows, measure, kind).estimate for rows in (before, after))
     return CalibrationDifference(second - first, math.nan, math.nan, math.nan)
 

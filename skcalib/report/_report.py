@@ -16,20 +16,21 @@ from scipy.special import softmax
 from sklearn.utils import check_array
 
 from skcalib import metrics
-from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import position
+from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.logits import as_floats
 from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
+from skcalib._input.scores import check_kind
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows import Array, ArrayLike, Floats, both_columns, on_host
+from skcalib._rows import both_columns, on_host
+from skcalib._typing import Array, ArrayLike, Floats, Kind
 from skcalib._warnings import give, recorded
 from skcalib.comparison import CalibratorComparison
 from skcalib.conditional import MulticalibrationResult
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
-from skcalib.metrics._input import Kind, check_kind
 
 from . import _verdict
 from ._code import arguments_code, report_code, validation_code

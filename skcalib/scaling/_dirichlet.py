@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from skcalib._optimize.maps import MatrixMap, Regularization
-from skcalib._rows import ArrayLike, Rows
+from skcalib._rows import Rows
+from skcalib._typing import ArrayLike
 
 from ._linear import _LinearScaling
 

@@ -13,7 +13,8 @@ from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, LinearLoss, log_features
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.strength import Fit, choose_strength
-from skcalib._rows import ArrayLike, Floats, Rows, arrays, with_one_blas_thread
+from skcalib._rows import Rows, arrays, with_one_blas_thread
+from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 

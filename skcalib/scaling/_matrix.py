@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from skcalib._optimize.maps import MatrixMap
-from skcalib._rows import ArrayLike
+from skcalib._typing import ArrayLike
 
 from ._linear import _LinearScaling
 

@@ -19,8 +19,9 @@ from skcalib._optimize.temperature import (
     mixed_logits,
     warn_of_no_minimum,
 )
-from skcalib._rows import ArrayLike, Bools, Floats, Rows, arrays, thin
+from skcalib._rows import Rows, arrays, thin
 from skcalib._scores.columns import joined, margins
+from skcalib._typing import ArrayLike, Bools, Floats
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 

@@ -12,7 +12,8 @@ from skcalib._input.parameters import check_integer, check_real, fitted_smoothin
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays, thin, with_one_blas_thread
+from skcalib._rows import Rows, arrays, thin, with_one_blas_thread
+from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 

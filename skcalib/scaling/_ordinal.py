@@ -11,7 +11,8 @@ from skcalib._input.classes import columns_in_order
 from skcalib._input.parameters import check_integer, check_real, fitted_smoothing
 from skcalib._optimize.ordinal import LOWEST_LOGIT, fit_ordinal
 from skcalib._optimize.temperature import fit_inverse_temperature
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
+from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
 

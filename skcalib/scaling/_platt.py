@@ -11,8 +11,9 @@ from skcalib._input.parameters import check_flag
 from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
 from skcalib._optimize.newton import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
-from skcalib._rows import ArrayLike, Floats, Indices, Rows, arrays
+from skcalib._rows import Rows, arrays
 from skcalib._scores.columns import joined, margins
+from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import ReversedOrderWarning, warn
 from skcalib.base import BaseCalibrator, IncreasingMap
 

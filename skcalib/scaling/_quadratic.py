@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._optimize.logistic import Prior
-from skcalib._rows import Floats, Rows, arrays
+from skcalib._rows import Rows, arrays
+from skcalib._typing import Floats
 
 from ._one_vs_rest import FARTHEST, _OneVsRestScaling, finite_range, fit_maps
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skcalib._rows import Floats, Rows
+from skcalib._rows import Rows
+from skcalib._typing import Floats
 from skcalib.base import BaseCalibrator
 
 

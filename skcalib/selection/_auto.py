@@ -9,17 +9,18 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from skcalib._inner.checks import check_calibrator, check_order
-from skcalib._inner.fits import log_probabilities, output_of
+from skcalib._fits import log_probabilities, output_of
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import columns_in_order
+from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import in_groups
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
 from skcalib._optimize.mixture import mixture, mixture_from_log_odds
-from skcalib._rows import ArrayLike, Floats, Rows, arrays, namespace
+from skcalib._rows import Rows, arrays, namespace
 from skcalib._scores.columns import margins
 from skcalib._splits import Split, forward_splits, given_splits, random_splits
+from skcalib._typing import ArrayLike, Floats
 from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
 
 from ._candidates import SIMPLE, by_name, default_candidates, taking_masked

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from skcalib._input.logits import refuse_masked
-from skcalib._rows import Floats, Rows, namespace
+from skcalib._rows import Rows, namespace
+from skcalib._typing import Floats
 from skcalib._warnings import warn
 from skcalib.base import BaseCalibrator
 from skcalib.binning import VennAbersCalibration

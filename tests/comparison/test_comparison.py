@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -223,13 +224,27 @@ def test_plot(found):
     assert [t.get_text() for t in ax.get_yticklabels()] == found.names
     dots = ax.containers[0].lines[0]
     assert_allclose(dots.get_xdata(), found.mean("log loss"))
-    assert "2 standard errors of the difference" in ax.get_xlabel()
+    assert "2 standard errors of the difference" in " ".join(ax.get_xlabel().split())
     (bars,) = ax.containers[0].lines[2]
     ends = np.array([segment[:, 0] for segment in bars.get_segments()])
     error = found.to_frame()["log loss", "difference error"]
     assert_allclose(np.diff(ends, axis=1).ravel(), 4 * error)
     _, other = plt.subplots()
     assert found.plot(other, measure="accuracy") is other
+
+
+@pytest.mark.parametrize("width", [None, 3.3])
+def test_no_text_is_cut_off(found, width):
+    import matplotlib.pyplot as plt
+
+    ax = None if width is None else plt.figure(figsize=(width, 3), layout="constrained").subplots()
+    compared = replace(found, names=["EnsembleTemperatureScaling", *found.names[1:]])
+    ax = compared.plot(ax)
+    ax.figure.draw_without_rendering()
+    for text in (ax.xaxis.label, *ax.get_yticklabels()):
+        box = text.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= ax.figure.bbox.width
+        assert 0 <= box.y0 < box.y1 <= ax.figure.bbox.height
 
 
 @pytest.mark.slow

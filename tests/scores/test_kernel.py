@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skcalib._scores.columns import Scored
+from skcalib._rows.columns import Scored
 from skcalib._scores.kernel import N_CELLS, NARROWEST, on_grid, smooth_curve
 
 

@@ -1,4 +1,4 @@
-"""Checked rows of labels and probabilities, and their scores and events for each kind."""
+"""The door for measures by kind: check labels and probabilities, and return scores and events."""
 
 from __future__ import annotations
 
@@ -7,27 +7,23 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from skcalib._input.arrays import check_in_memory
-from skcalib._input.classes import (
-    columns_in_order,
-    position,
-)
-from skcalib._input.labels import SEVERAL_LABELS
-from skcalib._input.measures import check_measure
-from skcalib._input.parameters import check_option
-from skcalib._rows import Floats, Indices, Rows
-from skcalib._scores.columns import ScoreColumns, Scored
+from skcalib._rows import Rows
+from skcalib._rows.columns import ScoreColumns, Scored
+from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind
 
-Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel", "cumulative"]
+from .arrays import check_in_memory
+from .classes import columns_in_order, position
+from .labels import SEVERAL_LABELS
+from .measures import check_measure
+from .parameters import check_option
 
 # Kinds with several scores in a row.
 OF_EACH = ("classwise", "multilabel", "cumulative")
 
 Average = Literal["macro", "micro"] | None
 
-Events = tuple[Floats, NDArray[np.bool_]]
+Events = tuple[Floats, Bools]
 
 
 def columns_of(

@@ -1,0 +1,24 @@
+"""Names of types in signatures."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Array", "ArrayLike", "Bools", "Floats", "Indices", "Kind", "NBins", "Strategy"]
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.floating[Any]]
+Indices = NDArray[np.intp]
+
+# What a measure compares: a score and its event.
+Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel", "cumulative"]
+
+# Number of bins, scikit-learn's rule, or edges.
+NBins = int | Literal["cube_root"] | ArrayLike
+
+# Bins of equal width, or of equal weight.
+Strategy = Literal["uniform", "quantile"]
