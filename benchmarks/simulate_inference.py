@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, expit, logit, ndtr, softmax, xlogy
 
-from skcalib import clinical, judge, metrics
+from skcalib import clinical, compare_calibrators, judge, metrics
+from skcalib.base import BaseCalibrator
 
 FILE = Path(__file__).parent / "results" / "inference.csv"
 
@@ -174,6 +175,29 @@ def difference_ends(measure: Any, y: Any, P: Any, g: Any, how: dict, seed: int) 
     return found.low, found.high
 
 
+class Sharper(BaseCalibrator):
+    """Logits times a factor."""
+
+    def _fit(self, rows: Any) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def _calibrate(self, Z: Any) -> Any:
+        return 1.5 * Z
+
+
+def comparison_ends(y: Any, P: Any, g: Any, how: dict, seed: int) -> Any:  # noqa: ARG001
+    """Interval of the difference of sharpened probabilities on a test set."""
+    P = np.stack([1 - P, P], axis=1) if P.ndim == 1 else P
+    Z = np.log(np.maximum(P, 1e-300))
+    found = compare_calibrators(
+        Z, y, calibrators={"sharper": Sharper()}, test=(Z, y, None, None, g),
+        scoring="neg_log_loss", **how,
+    )  # fmt: skip
+    low, high = found.interval("log loss")
+    k = found.names.index("sharper")
+    return low[k], high[k]
+
+
 def clinical_ends(function: Any, y: Any, P: Any, g: Any, how: dict, seed: int) -> Any:  # noqa: ARG001
     """Interval of the slope or the intercept."""
     found = function(y, np.clip(P, 1e-9, 1 - 1e-9), groups=g, **how)
@@ -228,6 +252,7 @@ INTERVALS: dict[str, Callable[..., tuple[float, float]]] = {
     "bin": bin_ends,
     "mean": mean_ends,
     "difference": partial(difference_ends, log_loss_of),
+    "comparison": comparison_ends,
 }
 
 
@@ -244,7 +269,7 @@ def applies(name: str, structure: Structure) -> bool:
     if name in TWO_CLASSES and structure.classes != "2":
         return False
     labels = structure.classes.endswith("labels")
-    if name in {"log loss", "difference"} and labels:
+    if name in {"log loss", "difference", "comparison"} and labels:
         return False
     return not (name in SLOW and (rows > 1500 or labels))
 
@@ -273,7 +298,7 @@ def _truth(name: str, structure: Structure, factor: float) -> float:
     P = true if factor == 1 else sharpened(true, factor)
     if name == "mean":
         return float(true.mean())
-    if name == "difference":
+    if name in {"difference", "comparison"}:
         return expected_log_loss(true, sharpened(P)) - expected_log_loss(true, P)
     if name == "net benefit":
         return float(np.mean(np.where(P >= 0.2, true - (1 - true) / 4, 0.0)))
