@@ -55,7 +55,7 @@ def bootstrap_band(
     return low, high
 
 
-class CurveDisplay(drawing.Display):
+class CurveDisplay(drawing.ModelDisplay):
     """One line per model with a bootstrap band.
 
     Derived classes define the line in ``_line``, and set limits in ``_arrange``.
