@@ -44,14 +44,25 @@ def on_grid(scores: Floats, values: Floats, n_cells: int = N_CELLS) -> Floats:
 
     Linear binning divides each value between the two midpoints next to its score.
     """
-    n_columns = scores.shape[1]
-    position = np.clip(scores.astype(np.float64, copy=False) * n_cells - 0.5, 0, n_cells - 1)
-    below = np.minimum(position, n_cells - 2).astype(np.intp)
-    upper = values * (position - below)
+    n_columns, (below, share) = scores.shape[1], _cells_below(scores, n_cells)
+    upper = values * share
     cell = below + n_cells * np.arange(n_columns)
     size = n_cells * n_columns
     sums = bincount(cell, values - upper, size) + bincount(cell + 1, upper, size)
     return sums.reshape(n_columns, n_cells)
+
+
+def interpolated(scores: Floats, values: Floats) -> Floats:
+    """Interpolate values on the midpoints (n_cells,) linearly at scores (n,)."""
+    below, share = _cells_below(scores, len(values))
+    return values[below] + share * (values[below + 1] - values[below])
+
+
+def _cells_below(scores: Floats, n_cells: int) -> tuple[Indices, Floats]:
+    """Return the midpoint below each score, and the share of the midpoint above it."""
+    position = np.clip(scores.astype(np.float64, copy=False) * n_cells - 0.5, 0, n_cells - 1)
+    below = np.minimum(position, n_cells - 2).astype(np.intp)
+    return below, position - below
 
 
 def residuals_on_grid(scores: Floats, events: Any, weights: Floats | None) -> Floats:
@@ -81,17 +92,25 @@ def smooth_error(residuals: Floats) -> float:
     return float(brentq(excess, finest, 2.0, xtol=1e-12))
 
 
-def kernel_height(scores: Floats, bandwidth: float) -> Floats:
-    """Return the height (n,) of each score's kernel at the score, the largest weight of a row."""
-    images = 2.0 * np.arange(-4, 5)[:, None]
-    distances = np.concatenate([images + np.zeros_like(scores), images + 2 * scores])
-    heights = np.exp(-0.5 * (distances / bandwidth) ** 2).sum(axis=0)
-    return heights / (bandwidth * np.sqrt(2 * np.pi))
+def kernel_height(bandwidth: float, n_cells: int) -> Floats:
+    """Return the height (n_cells,) of each midpoint's kernel there, the largest weight of a row."""
+    factors, spectrum = _factors(bandwidth)[1:], np.zeros(n_cells)
+    spectrum[0] = 2 * (1 + factors.sum())
+    spectrum[2 : 2 + 2 * len(factors) : 2] = factors
+    return np.asarray(n_cells * idct(spectrum))
 
 
 def _from_spectrum(spectrum: NDArray[np.float64], bandwidth: float) -> Floats:
-    frequencies = np.pi * np.arange(spectrum.shape[-1])
-    return np.asarray(idct(spectrum * np.exp(-0.5 * (bandwidth * frequencies) ** 2)))
+    factors = _factors(bandwidth)
+    low = spectrum[..., : len(factors)]
+    return np.asarray(idct(low * factors[: low.shape[-1]], n=spectrum.shape[-1]))
+
+
+def _factors(bandwidth: float) -> Floats:
+    """Return the factors of low frequencies. Those of all further frequencies are below 1e-18."""
+    return np.asarray(
+        np.exp(-0.5 * (bandwidth * np.pi * np.arange(9.2 / (np.pi * bandwidth))) ** 2)
+    )
 
 
 class SmoothCurve(NamedTuple):
@@ -125,7 +144,7 @@ class SmoothCurve(NamedTuple):
         density = np.where(reached, density, 0.0)
         value, n_rows = t.copy(), np.zeros_like(t)
         value[reached] += above[reached] / density[reached]
-        height = kernel_height(t[reached], bandwidth)
+        height = kernel_height(bandwidth, n_cells)[reached]
         n_rows[reached] = density[reached] ** 2 / (squares[reached] * height)
         return cls(t, value, density, n_rows, bandwidth, error)
 

@@ -18,7 +18,7 @@ from skcalib._input.parameters import check_real
 from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.kernel import SmoothCurve
+from skcalib._scores.kernel import SmoothCurve, interpolated
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import ReversedOrderWarning, ignored
 from skcalib.metrics import IntervalEstimate, calibration_error_interval
@@ -369,8 +369,7 @@ def integrated_calibration_index(
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     # A coarse grid suffices for distances, since the bandwidth is at least 0.01.
     curve = SmoothCurve.of(rows.score, rows.event, rows.weight, n_cells=1 << 11)
-    on_curve = np.interp(rows.score, curve.score, np.clip(curve.value, 0, 1))
-    distance = np.abs(on_curve - rows.score)
+    distance = np.abs(interpolated(rows.score, np.clip(curve.value, 0, 1)) - rows.score)
     if quantile is None:
         return float(np.average(distance, weights=rows.weight))
     by_distance = distinct_scores(distance, None, rows.weight)
