@@ -31,7 +31,8 @@ MAX_PASSES = 100
 
 def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
     """Yield the terms at the scores ``L`` without their slopes, each in the shape of ``L``."""
-    for low, high in pairwise([-np.inf, *arrays.on_host(knots).tolist(), np.inf]):
+    ends = [float(knots[k]) for k in range(knots.shape[0])]
+    for low, high in pairwise([-np.inf, *ends, np.inf]):
         yield arrays.namespace(L).clip(L, low, high)
 
 

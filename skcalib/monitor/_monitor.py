@@ -282,9 +282,8 @@ class CalibrationMonitor(Versioned):
             np.zeros(len(weight), int) if curve.label is None else encode(curve.label, self.labels)
         )
         bins = np.searchsorted(self._edges, curve.lower)
-        values = curve.n_samples, weight, weight**2 / curve.n_effective
-        values += weight * curve.accuracy, weight * curve.confidence
-        sums[label, :, bins] = np.transpose(values)
+        squares, means = weight**2 / curve.n_effective, np.array([curve.accuracy, curve.confidence])
+        sums[label, :, bins] = np.stack([curve.n_samples, weight, squares, *weight * means], axis=1)
         return sums
 
     def reset(self) -> Self:

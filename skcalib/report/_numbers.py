@@ -253,7 +253,8 @@ def mean_estimate(
     """Return a weighted mean, its 95% interval, and the p-value of 0; NaN for a single group."""
     mean = float(np.average(values, weights=w))
     units = np.arange(len(w)) if groups is None else groups
-    sizes, residuals = (np.bincount(units, v) for v in (w, w / w.sum() * (values - mean)))
+    terms = (w, w / w.sum() * (values - mean))
+    sizes, residuals = (np.bincount(units, term).astype(float) for term in terms)
     n = np.count_nonzero(sizes)
     if n < 2:
         return mean, math.nan, math.nan, math.nan
