@@ -62,7 +62,7 @@ def differences(draws: int) -> None:
             first, second = (partial(rating, levels, value) for value in (mean, other))
             rng = np.random.default_rng(0)
             many = rng.normal(size=2_000_000)
-            truth = first(rng, many).mean() - second(rng, many).mean()
+            truth = second(rng, many).mean() - first(rng, many).mean()
             line = [str(levels or "continuous"), f"{truth:.2f}"]
             for n in LABELS:
                 covered, widths = 0, []

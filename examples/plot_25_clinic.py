@@ -85,7 +85,8 @@ for name, p in risks.items():
     ax = display.ax_
 
 # %%
-# This is the difference between both models at a threshold of 30 %. The patients are too few to
+# This is the net benefit of the recalibrated model at a threshold of 30 %, minus the net benefit of
+# the developed model. The patients are too few to
 # show a difference there: the interval contains zero.
 
 from functools import partial
@@ -94,7 +95,7 @@ from skcalib.clinical import net_benefit
 from skcalib.metrics import calibration_difference
 
 calibration_difference(
-    y, risks["recalibrated"], risks["developed"],
+    y, risks["developed"], risks["recalibrated"],
     measure=partial(net_benefit, threshold=0.3), random_state=0,
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import Rows, arrays
-from skcalib._typing import ArrayLike, Floats, Indices
+from skcalib._typing import Array, ArrayLike, Floats, Indices
 from skcalib._warnings import (
     AbsentClassesWarning,
     ColumnOrderWarning,
@@ -374,3 +374,17 @@ def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -
     if agrees > np.count_nonzero(ranks[y] == top):
         return ""
     return f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]."
+
+
+def with_unknown_classes(P: Floats, fitted_classes: Array, classes: Array) -> Floats:
+    """Return probabilities (m, K) for ``classes`` (K,), 0 for classes that were not fitted.
+
+    ``P`` (m, ...) has one column for each of ``fitted_classes``.
+    """
+    if np.array_equal(fitted_classes, classes):
+        return P
+    if not isinstance(P, np.ndarray):
+        return P @ (np.asarray(fitted_classes)[:, None] == classes).astype(np.float64)
+    out = np.zeros((len(P), len(classes)), P.dtype)
+    out[:, encode(fitted_classes, classes)] = P
+    return out

@@ -5,6 +5,7 @@ Integer labels are exact up to 2^53: NumPy converts mixtures of large integers t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, column_or_1d
 
 from skcalib._typing import Array, Bools, Indices
-from skcalib._warnings import warn
+from skcalib._warnings import Messages, give, warn
 
 from .arrays import as_numpy
 
@@ -190,3 +191,14 @@ def is_text(labels: Labels) -> bool:
     if labels.dtype.kind != "O":
         return labels.dtype.kind in "US"
     return any(isinstance(label, str | bytes) for label in labels.tolist())
+
+
+def warn_of_groups(
+    kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
+) -> None:
+    """Give each recorded warning once, and name the groups of rows that caused it."""
+    named = (
+        (names[k] if isinstance(k, int) else k, messages)
+        for k, messages in messages_by_group.items()
+    )
+    give(named, lambda counts: f"{kind} {shown(counts)}")

@@ -13,9 +13,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._inner import checks, fits
+from skcalib._fits import fit_calibrator
 from skcalib._input.arrays import as_kind_of, as_numpy
-from skcalib._input.classes import ordered_categories
+from skcalib._input.classes import ordered_categories, with_unknown_classes
+from skcalib._input.estimators import (
+    check_calibrator,
+    check_order,
+    features_argument,
+    takes_several_labels,
+)
 from skcalib._input.features import named_columns, taken
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
@@ -209,19 +215,19 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         if calibrator is None:
             calibrator = AutoCalibrator() if features is None else ConditionalCalibrator()
         calibrator = unless_passthrough(calibrator)
-        checks.check_calibrator(calibrator, w)
+        check_calibrator(calibrator, w)
         if self.method is not None:
             raise ValueError(f"method is not used, got {self.method!r}. Pass it as calibrator.")
         self._check_ensemble()
         arguments = self._checked_arguments("fit", X, y, {**params, **self._weights(w)}, w)
         if arguments.response.multilabel:
             classes = np.arange(arguments.y.shape[1])
-            if not checks.takes_several_labels(calibrator):
+            if not takes_several_labels(calibrator):
                 calibrator = MultiLabelCalibrator(self.calibrator, n_jobs=self.n_jobs)
         else:
             frozen = isinstance(self.estimator, FrozenEstimator)
             classes = fitted_classes(self.estimator) if frozen else np.unique(arguments.y)
-            checks.check_order(calibrator, classes)
+            check_order(calibrator, classes)
         if features is not None:
             self._check_features(calibrator, features, len(arguments.y))
         sets, response = self._calibration_sets(arguments, w)
@@ -279,9 +285,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             groups = rows
         classes = None if arguments.response.multilabel else fitted_classes(estimators[0])
         params = {} if features is None else {"features": taken(features, rows)}
-        return fits.fit_calibrator(
-            calibrator, Z, y, w, classes, groups=groups, order=order, **params
-        )
+        return fit_calibrator(calibrator, Z, y, w, classes, groups=groups, order=order, **params)
 
     def _weights(self, w: Floats | None) -> dict[str, Any]:
         """Return weights as an argument of the classifier's ``fit``, if it accepts them."""
@@ -368,7 +372,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         check_fitted(self)
         total: Any = 0
         params = {} if features is None else {"features": features}
-        if params and not checks.features_argument(self.calibrators_[0], features):
+        if params and not features_argument(self.calibrators_[0], features):
             raise ValueError(
                 f"features are for a calibrator that was fitted with features, got them for "
                 f"{self.calibrators_[0]!r}. Leave them out, or fit again with features."
@@ -378,7 +382,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             P = calibrator.predict_proba(self._logits(estimator, X), **params)
             classes = getattr(calibrator, "classes_", None)
             classes = fitted_classes(estimator) if classes is None else np.asarray(on_host(classes))
-            total = total + fits.with_unknown_classes(P, classes, self.classes_)
+            total = total + with_unknown_classes(P, classes, self.classes_)
         return total / len(self.estimators_)
 
     def predict_log_proba(self, X: Any, *, features: Any = None) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skcalib import base
-from skcalib._inner.fits import log_probabilities, with_fitted
+from skcalib._fits import log_probabilities, with_fitted
 from skcalib._input.arrays import as_kind_of, check_in_memory
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._inner.fits import with_unknown_classes
+from skcalib._input.classes import with_unknown_classes
 from skcalib._rows import arrays, with_one_openmp_thread
 from skcalib._typing import Array, Floats, Indices
 from skcalib.conditional._columns import MISSING, FeatureColumns

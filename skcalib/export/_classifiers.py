@@ -37,16 +37,13 @@ SINGLE = {
 SEARCHES = model_selection.GridSearchCV | model_selection.RandomizedSearchCV
 
 
-class Features(NamedTuple):
-    """Inputs to a classifier: one matrix or several columns."""
-
-    values: dict[str, Traced]  #: by name
-    options: dict[Any, Any]  #: for skl2onnx's converters, by estimator id
+# Inputs to a classifier by name: one matrix or several columns.
+Features = dict[str, Traced]
 
 
 def classifier_probabilities(classifier: Any, F: Any) -> Any:
     """Predict probabilities (n_rows, K) by a fitted classifier for traced features."""
-    return response(classifier, "predict_proba", Features({"X": F}, {}))
+    return response(classifier, "predict_proba", {"X": F})
 
 
 def response(classifier: Any, method: str, X: Features) -> Any:
@@ -58,7 +55,7 @@ def response(classifier: Any, method: str, X: Features) -> Any:
     if steps:
         F: Any = _by_skl2onnx(Pipeline(steps), X)[0]
     else:  # columns side by side, in NumPy's common type
-        F, *others = X.values.values()
+        F, *others = X.values()
         F = concat([F, *others], axis=1) if others else F
     if hasattr(last, method) and (trees := _trees(last)) is not None:
         return _tree_response(trees, method, F)
@@ -68,7 +65,7 @@ def response(classifier: Any, method: str, X: Features) -> Any:
         F = astype(F, np.float64)
     if sparse.issparse(getattr(last, "coef_", None)):  # skl2onnx takes dense coefficients only
         last = copy(last).densify()
-    return _converted_response(last, method, Features({"X": F}, X.options))
+    return _converted_response(last, method, {"X": F})
 
 
 def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
@@ -181,13 +178,12 @@ def _converted_response(classifier: Any, method: str, X: Features) -> Any:
         return _by_skl2onnx(classifier, X, options)[-1]
     model = _model_by_skl2onnx(classifier, X, {**options, "raw_scores": True})
     # Converters in other libraries may accept the option raw_scores, and ignore it.
-    if hasattr(classifier, "predict_proba"):
-        proba_model = _model_by_skl2onnx(classifier, X, options)
-        if proba_model.graph.node == model.graph.node:
-            raise TypeError(
-                f"The converter of {kind} ignores the option raw_scores, so the ONNX model would "
-                "take probabilities for margins. Calibrate with response_method='predict_proba'."
-            )
+    has_proba = hasattr(classifier, "predict_proba")
+    if has_proba and _model_by_skl2onnx(classifier, X, options).graph.node == model.graph.node:
+        raise TypeError(
+            f"The converter of {kind} ignores the option raw_scores, so the ONNX model would take "
+            "probabilities for margins. Calibrate with response_method='predict_proba'."
+        )
     margins = _outputs(model, X)[-1]
     # skl2onnx returns both classes' margins; skcalib uses the second.
     return margins[:, [-1]] if is_binary else margins
@@ -200,12 +196,12 @@ def _by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = 
 
 def _outputs(model: Any, X: Features) -> list[Traced]:
     """Add a model to the features' graph, and return its outputs."""
-    return next(iter(X.values.values())).graph.add_model(model, X.values)
+    return next(iter(X.values())).graph.add_model(model, X)
 
 
 def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None) -> Any:
     """Convert an estimator by skl2onnx to an ONNX model, with converter ``options``."""
-    kind, graph = type(estimator).__name__, next(iter(X.values.values())).graph
+    kind, graph = type(estimator).__name__, next(iter(X.values())).graph
     try:
         import skl2onnx
         from skl2onnx.common import data_types
@@ -215,13 +211,13 @@ def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | N
             "pip install skl2onnx."
         ) from missing
     types = []
-    for name, value in X.values.items():
+    for name, value in X.items():
         ((_, tensor_type),) = data_types.guess_data_type(value.example)
         types.append((name, type(tensor_type)([None, *value.shape[1:]])))  # any number of rows
-    every = X.options if options is None else {**X.options, id(estimator): options}
+    by_estimator: Any = options and {id(estimator): options}
     try:
         return skl2onnx.to_onnx(
-            estimator, initial_types=types, options=every, target_opset=graph.opsets
+            estimator, initial_types=types, options=by_estimator, target_opset=graph.opsets
         )
     except (AttributeError, NameError, RuntimeError, ValueError) as error:
         raise TypeError(

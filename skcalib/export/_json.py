@@ -24,6 +24,9 @@ from ._calibrators import check_metadata, fitted_chain, known_calibrators
 
 FORMAT, VERSION = "skcalib calibrator", 2
 
+# scikit-learn's estimators around calibrators, and the parameter that contains them.
+AROUND = {Pipeline: "steps", FrozenEstimator: "estimator"}
+
 # Attributes that are not fitted state: output containers, routing, versions, array kinds.
 NOT_STATE = {"_sklearn_output_config", "_metadata_request", "_skcalib_version", "_fitted_to"}
 
@@ -209,25 +212,17 @@ def from_json(text: str, *, return_metadata: bool = False) -> Any:
 
 def _encode(value: Any, where: str) -> Any:
     """Encode a value for JSON; messages call it ``where``."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or type(value) in SCALARS - {float}:
-        return value
-    if type(value) is float or isinstance(value, date | bytes):
-        return _encode_scalar(value, where)
     if isinstance(value, np.ndarray):
         return _encode_array(value, where)
     if isinstance(value, list | tuple):
         return [_encode(x, f"{where}[{k}]") for k, x in enumerate(value)]
     if isinstance(value, dict):
-        return _encode_mapping(value, where)
-    return _encode_estimator(value, where)
-
-
-def _encode_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
-    """Encode a dict as an object."""
-    if all(type(name) is str for name in value):
-        return {"entries": _encode_members(value, where)}
-    return {"pairs": [_encode(list(pair), where) for pair in value.items()]}
+        if all(type(name) is str for name in value):
+            return {"entries": _encode_members(value, where)}
+        return {"pairs": [_encode(list(pair), where) for pair in value.items()]}
+    if hasattr(value, "get_params"):
+        return _encode_estimator(value, where)
+    return _encode_scalar(value, where)
 
 
 def _encode_members(value: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -237,13 +232,11 @@ def _encode_members(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
     """Encode a calibrator as an object with its class, parameters and fitted attributes."""
     name = type(estimator).__name__
-    if type(estimator) is Pipeline:
-        steps = _encode_members({"steps": estimator.steps}, where)
-        return {"class": name, "parameters": steps}
-    if type(estimator) is FrozenEstimator:
-        inside = _encode_members({"estimator": estimator.estimator}, where)
-        return {"class": name, "parameters": inside}
     kind: Any = type(estimator)
+    if kind in AROUND:
+        member = AROUND[kind]
+        inside = _encode_members({member: getattr(estimator, member)}, where)
+        return {"class": name, "parameters": inside}
     if known_calibrators().get(name) is not kind:
         raise _refusal(estimator, where)
     state: dict[str, Any] = estimator.__getstate__()  # fitted tensors become NumPy arrays
@@ -276,7 +269,7 @@ def _encode_scalar(value: Any, where: str) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if type(value) is float and not isfinite(value):
         return {"float": repr(value)}
-    if type(value) in SCALARS:
+    if value is None or type(value) in SCALARS:
         return value
     if isinstance(value, bytes):
         return {"bytes": value.decode("latin-1")}
@@ -373,8 +366,7 @@ def _decode_scalar(raw: Any) -> Any:
 
 
 def _decode_estimator(raw: dict[str, Any]) -> Any:
-    name, classes = raw["class"], known_calibrators()
-    classes |= {"Pipeline": Pipeline, "FrozenEstimator": FrozenEstimator}
+    name, classes = raw["class"], known_calibrators() | {kind.__name__: kind for kind in AROUND}
     if type(name) is not str or name not in classes:
         raise ValueError(f"the class must be a calibrator of this skcalib, got {name!r:.60}")
     kind: Any = classes[name]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skcalib._inner.fits import output_of
+from skcalib._fits import output_of
 from skcalib._input.labels import shown
 from skcalib._rows.arrays import finite_unless_masked
 from skcalib._typing import Array

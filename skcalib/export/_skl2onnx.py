@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._inner.checks import check_takes_logits
-from skcalib._inner.fits import with_unknown_classes
+from skcalib._input.classes import with_unknown_classes
+from skcalib._input.estimators import check_takes_logits
 from skcalib._input.rows import check_fitted
 from skcalib._rows.arrays import astype, at_least, double, namespace, take
 from skcalib._typing import Array
@@ -159,7 +159,7 @@ def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
-    X = _operator_features(graph, operator, container)
+    X = _operator_features(graph, operator)
     total: Any = 0.0
     # There is one calibrator for all classifiers, or one for each classifier.
     for estimator, calibrator in zip(model.estimators_, cycle(model.calibrators_), strict=False):
@@ -180,7 +180,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
 
 def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
-    X = _operator_features(graph, operator, container)
+    X = _operator_features(graph, operator)
     _add(graph, [_logits(model, model.estimator_, X)], operator, container)
 
 
@@ -204,14 +204,9 @@ def _graph(scope: Any, container: Any) -> Graph:
     return Graph(classifier_probabilities, scope.get_unique_variable_name("skcalib") + "_", opsets)
 
 
-def _operator_features(graph: Graph, operator: Any, container: Any) -> Features:
-    """Return an operator's inputs, with options for converters."""
-    values = {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
-    # skl2onnx stores options by a step's name and by its id; keep the ids.
-    options = {
-        key: value for key, value in (container.options or {}).items() if not isinstance(key, str)
-    }
-    return Features(values, options)
+def _operator_features(graph: Graph, operator: Any) -> Features:
+    """Return an operator's inputs by name."""
+    return {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
 
 
 def _value(graph: Graph, variable: Any) -> Traced:

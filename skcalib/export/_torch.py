@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from skcalib._inner.fits import blockwise
-from skcalib.base import BaseCalibrator, calibrated_logits
+from skcalib._fits import blockwise
 from skcalib.binning._per_class import _PerClass
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._candidates import Uniform
@@ -61,7 +58,8 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
     -----
     Temperatures and fitted arrays are parameters without gradients, so that training a network
     before the module does not change them; ``module.requires_grad_()`` makes them trainable.
-    Smoothing, ensemble weights and knots are constants. Masked classes keep logits of -inf, and the
+    Smoothing, ensemble weights and knots are constants, and so are attributes that a derived class
+    adds. Masked classes keep logits of -inf, and the
     other logits have finite gradients. The module does not check its input: NaN remains NaN, and
     matrix scaling returns NaN for rows with masked classes.
 
@@ -90,7 +88,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         _check_is_smooth(member)
     from ._torch_modules import Module
 
-    return Module(chain, getattr(torch, dtype), _used)
+    return Module(chain, getattr(torch, dtype))
 
 
 def _check_is_smooth(calibrator: Any) -> None:
@@ -108,20 +106,3 @@ def _check_is_smooth(calibrator: Any) -> None:
                 "compute with tensors. Use to_onnx, which exports all calibrators of skcalib, or "
                 "another calibrator, such as OrderPreservingScaling."
             )
-
-
-def _used(calibrator: BaseCalibrator) -> set[str]:
-    """Return which fitted attributes calibrated logits depend on, by recording their use."""
-    names = set()
-
-    class Recorder(type(calibrator)):  # type: ignore[misc]
-        def __getattribute__(self, name: str) -> Any:
-            names.add(name)
-            return super().__getattribute__(name)
-
-    recorder = object.__new__(Recorder)
-    recorder.__dict__ |= vars(calibrator)
-    names.clear()
-    calibrated_logits(recorder, np.zeros((1, calibrator.n_features_in_)))
-    fitted = {name for name in vars(calibrator) if name.endswith("_")}
-    return names & fitted - {"classes_"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -10,22 +10,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skcalib._inner.fits import output_of
+from skcalib._fits import output_of
 from skcalib.base import BaseCalibrator, calibrated_logits
 
-Used = Callable[[BaseCalibrator], set[str]]
-
-# Fitted arrays that stay constants, because calibrators need them as NumPy arrays.
-NUMBERS = {"knots_", "values_", "weights_"}
+# Fitted attributes that become parameters. Formulas need others, such as knots, as NumPy arrays.
+PARAMETERS = (
+    "a_", "b_", "coef_", "intercept_", "limits_", "log_ratios_", "quadratic_", "slopes_",
+    "temperature_",
+)  # fmt: skip
 
 
 class Module(nn.Module):
     """Module that maps logits (..., n_columns) to calibrated logits (..., n_columns)."""
 
-    def __init__(self, chain: Sequence[BaseCalibrator], dtype: torch.dtype, used: Used) -> None:
+    def __init__(self, chain: Sequence[BaseCalibrator], dtype: torch.dtype) -> None:
         super().__init__()
         self.n_columns = chain[0].n_features_in_
-        self.members = nn.ModuleList([Fitted(member, dtype, used) for member in chain])
+        self.members = nn.ModuleList([Fitted(member, dtype) for member in chain])
 
     def forward(self, logits: Tensor) -> Tensor:
         """Calibrate logits (..., n_columns) in their dtype."""
@@ -42,29 +43,27 @@ class Module(nn.Module):
 
 
 class Fitted(nn.Module):
-    """Module with fitted arrays as parameters and inner calibrators as modules.
+    """Module with fitted arrays as parameters and inner calibrators as modules."""
 
-    ``used`` returns the names of the fitted attributes that a calibrator needs.
-    """
-
-    def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype, used: Used) -> None:
+    def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype) -> None:
         super().__init__()
         self._calibrator = copy(calibrator)  # with NumPy arrays
-        self.names: list[str] = []  # names of inner calibrators
-        self.inner = nn.ModuleList()
-        for name in sorted(used(self._calibrator)):
-            value = getattr(self._calibrator, name)
-            if name == "calibrators_":
-                self.names = list(value)
-                self.inner.extend(Fitted(part, dtype, used) for part in value.values())
-            elif name == "temperature_" or (isinstance(value, np.ndarray) and name not in NUMBERS):
+        parts = getattr(calibrator, "calibrators_", {})
+        self.names = list(parts)
+        self.inner = nn.ModuleList([Fitted(part, dtype) for part in parts.values()])
+        for name in PARAMETERS:
+            value = getattr(calibrator, name, None)
+            is_temperature = name == "temperature_" and isinstance(value, float)
+            # Linear maps of logits that are not normalized do not use the temperature.
+            if isinstance(value, np.ndarray) or (
+                is_temperature and getattr(calibrator, "normalize_", True)
+            ):
                 tensor = torch.as_tensor(np.array(value), dtype=dtype)
                 self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
 
     def calibrator(self) -> BaseCalibrator:
         """Return the calibrator with its arrays replaced by parameters."""
-        made: BaseCalibrator = object.__new__(type(self._calibrator))
-        made.__dict__ |= vars(self._calibrator)
+        made = copy(self._calibrator)
         made.__dict__ |= dict(self.named_parameters(recurse=False))
         inner: Any = self.inner
         if self.names:

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from skcalib._inner.checks import check_calibrator, check_order
-from skcalib._inner.fits import warn_of_groups
 from skcalib._input.arrays import as_kind_of, column_names
+from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import in_groups
+from skcalib._input.labels import warn_of_groups
 from skcalib._input.logits import warn_of_new_probabilities, warn_of_small_weights
 from skcalib._input.parameters import check_integer
 from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._inner.fits import fit_calibrator, log_probabilities
+from skcalib._fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
 from skcalib._input.classes import check_column_names
 from skcalib._input.labels import shown

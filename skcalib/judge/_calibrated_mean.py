@@ -7,23 +7,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtri, stdtrit
 
+from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.groups import warn_of_few_groups
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import LARGEST, check_weights
 from skcalib._input.parameters import check_real
 from skcalib._input.rows import check_not_swapped
-from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
+from skcalib._warnings import ReversedOrderWarning, ignored
 from skcalib.metrics._curve import clopper_pearson
-from skcalib.metrics._groups import (
-    degrees_of_freedom,
-    inflation,
-    sums_by_group,
-    warn_of_few_groups,
-)
+from skcalib.metrics._groups import degrees_of_freedom
+from skcalib.scaling import PlattScaling
 
 # Arrays (n,): scores and weights, for labelled rows the labels between 0 and 1, and groups.
 RatedRows = Sequence[Any]
@@ -203,7 +201,7 @@ def calibrated_mean_difference(
 ) -> CalibratedMean:
     r"""Estimate the difference between the means of two systems, with a paired interval.
 
-    For each row, :math:`d` is the label of the first system minus the label of the second.
+    For each row, :math:`d` is the label of the second system minus the label of the first.
     :math:`\lambda f` is the same difference between the calibrated scores of
     :func:`calibrated_mean`. The estimate is
 
@@ -222,9 +220,9 @@ def calibrated_mean_difference(
     Parameters
     ----------
     y, score_labelled, score_all
-        Labels and scores of the first system, as for :func:`calibrated_mean`.
+        Labels and scores of the first system, such as the old one, as for :func:`calibrated_mean`.
     other_y, other_score_labelled, other_score_all
-        Labels and scores of the second system for the same rows.
+        Labels and scores of the second system, such as the new one, for the same rows.
     bounds : (float, float), default=None
         Smallest and largest possible rating. By default labels are 0 and 1.
     groups, groups_all, sample_weight, sample_weight_all, confidence_level
@@ -233,7 +231,7 @@ def calibrated_mean_difference(
     Returns
     -------
     CalibratedMean
-        With the first mean minus the second as ``estimate``, ``low``, ``high`` and ``n_effective``.
+        With the second mean minus the first as ``estimate``, ``low``, ``high`` and ``n_effective``.
 
     Raises
     ------
@@ -246,9 +244,9 @@ def calibrated_mean_difference(
     >>> from skcalib.judge import calibrated_mean_difference
     >>> rng = np.random.default_rng(0)
     >>> ability = rng.normal(size=5000)
-    >>> first, second = ability + 0.5 > 0, ability + rng.normal(0, 0.5, 5000) > 0
-    >>> s, t = rng.normal(first, 0.5), rng.normal(second, 0.5)
-    >>> difference = calibrated_mean_difference(first[:300], s[:300], s, second[:300], t[:300], t)
+    >>> old, new = ability + rng.normal(0, 0.5, 5000) > 0, ability + 0.5 > 0
+    >>> s, t = rng.normal(old, 0.5), rng.normal(new, 0.5)
+    >>> difference = calibrated_mean_difference(old[:300], s[:300], s, new[:300], t[:300], t)
     >>> bool(0.1 < difference.low < 0.19 < difference.high < 0.3)
     True
     """
@@ -268,18 +266,18 @@ def calibrated_mean_difference(
     ]
     first, second = (_corrected(*system) for system in rows)
     (_, w, labels, row_groups), (_, w_all, all_groups) = rows[0]
-    deviation, control = first.deviation - second.deviation, first.control - second.control
+    deviation, control = second.deviation - first.deviation, second.control - first.control
     spread = w @ control**2
     slope = np.clip(w @ (control * deviation) / spread, 0, 1) if spread > 0 else 0.0
     # Differences that few labels do not show are assumed to be as large as those that they show.
-    differs = (gaps := labels - rows[1][0][2]) != 0
+    differs = (gaps := rows[1][0][2] - labels) != 0
     unseen = _unseen(confidence_level)
     unseen *= np.average(gaps[differs] ** 2, weights=w[differs]) if differs.any() else 1.0
-    residual, shift = deviation - slope * control, slope * (first.shift - second.shift)
+    residual, shift = deviation - slope * control, slope * (second.shift - first.shift)
     variance = _mean_variance(
         residual, shift, w, w_all, row_groups, all_groups, confidence_level, unseen
     )
-    estimate = first.rate - second.rate + slope * (first.correction - second.correction)
+    estimate = second.rate - first.rate + slope * (second.correction - first.correction)
     reach = ndtri((1 + confidence_level) / 2) * np.sqrt(variance)
     ends = np.clip([estimate - reach, estimate + reach], -1, 1) * (high - low)
     n_effective = _label_variance(deviation, w, unseen) / variance
@@ -484,8 +482,9 @@ def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple
     n_groups = int(numbers.max()) + 1
     if n_groups == len(w):
         return plain, 1.0
-    sizes, sums = sums_by_group(w, numbers), sums_by_group(w * residuals, numbers)
-    few = inflation(level, degrees_of_freedom(sizes))
+    sizes, sums = (np.bincount(numbers, v).astype(float) for v in (w, w * residuals))
+    tail = (1 + level) / 2
+    few = stdtrit(degrees_of_freedom(sizes), tail) / ndtri(tail)
     robust = few**2 * n_groups / max(n_groups - 1, 1) * float(sums @ sums)
     return max(plain, robust), float(sizes @ sizes / sizes.sum())
 
@@ -500,8 +499,8 @@ def _calibrated(labelled: RatedRows, rows: RatedRows) -> tuple[Floats, Floats]:
     shares, events = np.concatenate([w * (1 - y), w * y]), np.arange(2).repeat(len(y))
     counts = shares > 0
     M = np.tile(s - centre, 2)[counts, None]
-    weighted = Rows(M, events[counts], shares[counts])
-    sigmoids = RowSigmoids.of(weighted, lambda U: ([U], None), smooth=True)
-    slope, offset = fit_sigmoids(sigmoids, sigmoids.constant).x[0]
-    f, f_all = (expit(slope * (x - centre) + offset) for x in (s, rows[0]))
+    weighted = Rows(M, events[counts], shares[counts], classes=np.arange(2))
+    with ignored(ReversedOrderWarning):
+        model = fit_to_rows(PlattScaling(), weighted)
+    f, f_all = (expit(model.coef_ * (x - centre) + model.intercept_) for x in (s, rows[0]))
     return f, f_all

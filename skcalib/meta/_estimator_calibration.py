@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from skcalib._inner.checks import check_classifier, may_have, weight_params
-from skcalib._inner.fits import with_unknown_classes
+from skcalib._input.classes import with_unknown_classes
+from skcalib._input.estimators import check_classifier, may_have, weight_params
 from skcalib._input.parameters import fitted_smoothing
 from skcalib._optimize.linear import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits

@@ -13,9 +13,9 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from skcalib._inner.checks import check_calibrator, check_order
-from skcalib._inner.fits import fit_to_rows, log_probabilities, warn_of_groups, with_fitted
+from skcalib._fits import fit_to_rows, log_probabilities, with_fitted
 from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory
+from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import check_groups
 from skcalib._input.indicators import (
     as_columns,
@@ -23,7 +23,7 @@ from skcalib._input.indicators import (
     check_labels_of_columns,
     names_of_labels,
 )
-from skcalib._input.labels import shown
+from skcalib._input.labels import shown, warn_of_groups
 from skcalib._input.logits import (
     FEW_LOG_ODDS,
     FLOATS,

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._inner.fits import UntilFit
+from skcalib._fits import UntilFit
 from skcalib._input.arrays import as_array
 from skcalib._input.classes import in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown

@@ -7,49 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from skcalib._input.groups import check_groups
-from skcalib._input.logits import check_weights
 from skcalib._typing import Bools, Floats, Indices
-from skcalib._warnings import warn
-
-# Fewer groups do not show how much groups vary.
-FEW_GROUPS = 20
-
-# Fewer groups with an event do not show how much rare events vary.
-FEW_EVENTS = 10
 
 Random = np.random.RandomState
-
-
-def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | None:
-    """Number of the group of each row of positive weight; None if all groups have one row."""
-    if groups is None:
-        return None
-    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
-    w = check_weights(sample_weight, len(labels))
-    labels = labels if w is None else labels[w > 0]
-    numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    n_groups = int(numbers.max()) + 1
-    warn_of_few_groups(n_groups)
-    return None if n_groups == len(numbers) else numbers
-
-
-def warn_of_few_groups(n_groups: int) -> None:
-    """Warn if there are too few groups to estimate how much they vary."""
-    if n_groups < FEW_GROUPS:
-        warn(
-            f"Intervals and tests with groups hold for {FEW_GROUPS} groups and more, got "
-            f"{n_groups}: intervals may be too narrow. Collect rows of more groups."
-        )
-
-
-def warn_of_few_events(n_groups: int, n_all: int) -> None:
-    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary."""
-    if n_groups < FEW_EVENTS and n_all >= FEW_GROUPS:  # fewer groups have their own warning
-        warn(
-            f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
-            f"without it, got {n_groups}: the interval may be too narrow. Collect more events."
-        )
 
 
 def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:

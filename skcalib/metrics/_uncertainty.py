@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import as_numpy
+from skcalib._input.groups import group_numbers, warn_of_few_events
 from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._input.scores import OF_EACH, columns_of, scored_rows
 from skcalib._typing import ArrayLike, Floats, Indices, Kind, NBins, Strategy
@@ -21,11 +22,9 @@ from ._groups import (
     Random,
     degrees_of_freedom,
     draw_rows,
-    group_numbers,
     inflation,
     skewed_interval,
     sums_by_group,
-    warn_of_few_events,
 )
 from ._inversion import interval_of_bins, interval_of_function, null_draws, null_p_value, p_value
 from ._resampling import (
@@ -89,7 +88,7 @@ class CalibrationDifference:
     Attributes
     ----------
     estimate : float
-        Measure of the first model minus the measure of the second.
+        Measure of the second model minus the measure of the first.
     low, high : float
         Ends of the confidence interval of the true difference.
     pvalue : float
@@ -424,11 +423,13 @@ def calibration_difference(
     confidence_level: float = 0.95,
     random_state: int | np.random.RandomState | None = None,
 ) -> CalibrationDifference:
-    r"""Difference between the calibration errors of two models on the same rows, and its test.
+    r"""Compare the calibration errors of two models on the same rows, with a test and an interval.
 
-    The difference :math:`d` of the measures is compared with differences :math:`d^*` of bootstrap
-    samples of the rows or groups, which are the same for both models. The distribution of
-    :math:`d^* - d` estimates the distribution of :math:`d` around the true difference, so
+    The difference :math:`d` is the measure of the second model minus the measure of the first. If
+    it is negative, the second model has the smaller error. It is compared with differences
+    :math:`d^*` of bootstrap samples of the rows or groups, which are the same for both models. The
+    distribution of :math:`d^* - d` estimates the distribution of :math:`d` around the true
+    difference, so
 
     .. math:: p = \frac{1 + \#\{ |d^* - d| \ge |d| \}}{1 + n_\text{resamples}} ,
 
@@ -438,8 +439,8 @@ def calibration_difference(
     and the p-value of the t statistic of the jackknife, corrected for skewness [3]_. Calibration
     errors of bootstrap samples have too little variance near 0, so the ends are
     further out if the intervals :math:`[l, u]` of both errors :math:`e` are wide [2]_:
-    :math:`d - \sqrt{(e_1 - l_1)^2 + (u_2 - e_2)^2}` and
-    :math:`d + \sqrt{(u_1 - e_1)^2 + (e_2 - l_2)^2}`, except for the end next to 0 where the test
+    :math:`d - \sqrt{(e_2 - l_2)^2 + (u_1 - e_1)^2}` and
+    :math:`d + \sqrt{(u_2 - e_2)^2 + (e_1 - l_1)^2}`, except for the end next to 0 where the test
     rejects.
 
     The default measure is the square root of an unbiased estimate. The bias of a calibration error
@@ -451,9 +452,10 @@ def calibration_difference(
     Parameters
     ----------
     y_true, y_proba
-        As for :func:`reliability_curve`. Tensors are copied to the host.
+        As for :func:`reliability_curve`. ``y_proba`` are the probabilities of the first model, such
+        as before calibration. Tensors are copied to the host.
     other_proba : array-like of the shape of ``y_proba``
-        Probabilities of the second model.
+        Probabilities of the second model, such as after calibration.
     measure : str or callable, default="debiased_root_mean_squared_calibration_error"
         As for :func:`calibration_error_interval`. See above for the bias of other measures.
     n_bins, strategy, kind, sample_weight, labels, pos_label
@@ -470,7 +472,7 @@ def calibration_difference(
     Returns
     -------
     CalibrationDifference
-        With ``estimate``, the measure of the first model minus the measure of the second, ``low``,
+        With ``estimate``, the measure of the second model minus the measure of the first, ``low``,
         ``high`` and ``pvalue``.
 
     Raises
@@ -496,7 +498,10 @@ def calibration_difference(
     >>> before = softmax(digits.logits_test, axis=1)
     >>> scaling = TemperatureScaling().fit(digits.logits_calibration, digits.y_calibration)
     >>> after = scaling.predict_proba(digits.logits_test)
-    >>> calibration_difference(digits.y_test, before, after, random_state=0).pvalue < 0.01
+    >>> found = calibration_difference(digits.y_test, before, after, random_state=0)
+    >>> found.high < 0  # the error is lower after calibration
+    True
+    >>> found.pvalue < 0.01
     True
     """
     check_integer("n_resamples", n_resamples)
@@ -525,7 +530,7 @@ def calibration_difference(
     if not any(are_errors):
 
         def difference(times: Indices | None = None) -> float:
-            return first.of_rows(times) - second.of_rows(times)
+            return second.of_rows(times) - first.of_rows(times)
 
         units = leave_out_units(first.problem, n_resamples, random)
         found = jackknifed(difference, units, first.problem.weights, confidence_level)
@@ -541,9 +546,8 @@ def calibration_difference(
         if is_one:
             ends = inverted_ends(model, estimate, n_resamples, generator, confidence_level)
         intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
-    one, other = intervals
-    differences = draws[:, 0] - draws[:, 1]
-    return difference_of(one, other, differences, confidence_level, numbers)
+    differences = draws[:, 1] - draws[:, 0]
+    return difference_of(*intervals, differences, confidence_level, numbers)
 
 
 def difference_of(
@@ -553,12 +557,12 @@ def difference_of(
     level: float,
     groups: Indices | None = None,
 ) -> CalibrationDifference:
-    """The test of a difference, from differences of bootstrap samples, and the interval.
+    """Return the second minus the first, with an interval and a test by bootstrap differences.
 
     Measures that are no calibration errors have intervals without width: their difference has the
     interval of the paired samples.
     """
-    estimate = first.estimate - second.estimate
+    estimate = second.estimate - first.estimate
     sizes = np.abs(draws - estimate)
     if groups is not None:  # few groups vary less than their population
         n_groups = int(groups.max()) + 1
@@ -567,8 +571,8 @@ def difference_of(
     pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))
     # Limits from the limits of both errors, as if the errors were independent, if further out.
-    down = np.hypot(first.estimate - first.low, second.high - second.estimate)
-    up = np.hypot(first.high - first.estimate, second.estimate - second.low)
+    down = np.hypot(second.estimate - second.low, first.high - first.estimate)
+    up = np.hypot(second.high - second.estimate, first.estimate - first.low)
     low, high = estimate - max(float(down), half), estimate + max(float(up), half)
     if pvalue > 1 - level + ROUNDING_ERROR:
         return CalibrationDifference(estimate, min(low, 0.0), max(high, 0.0), pvalue)

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._inner.fits import UntilFit, log_probabilities
+from skcalib._fits import UntilFit, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import check_column_names
 from skcalib._input.labels import as_labels, encode, exact, not_among, shown

@@ -105,7 +105,7 @@ class Evaluation:
         return {"groups": self.groups, "random_state": self.seed}
 
     def draws(self, n_entries: int) -> dict[str, Any]:
-        """Keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
+        """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
         n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))
         return {**self.random_params, "n_resamples": n_resamples}
 
@@ -242,7 +242,7 @@ def error_difference(
     """Return a calibration error after calibration minus the error before."""
     params, has_interval = error_params(after, measure, kind)
     if has_interval:
-        return metrics.calibration_difference(after.y, after.P, before.P, **params)
+        return metrics.calibration_difference(after.y, before.P, after.P, **params)
     first, second = (error_interval(rows, measure, kind).estimate for rows in (before, after))
     return CalibrationDifference(second - first, math.nan, math.nan, math.nan)
 

@@ -16,9 +16,9 @@ from scipy.special import softmax
 from sklearn.utils import check_array
 
 from skcalib import metrics
-from skcalib._inner.checks import check_takes_logits, features_argument
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import position
+from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.logits import as_floats
 from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped

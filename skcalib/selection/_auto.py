@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from skcalib._inner.checks import check_calibrator, check_order
-from skcalib._inner.fits import log_probabilities, output_of
+from skcalib._fits import log_probabilities, output_of
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import columns_in_order
+from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import in_groups
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._inner.fits import fit_to_rows, log_probabilities
+from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
 from skcalib._rows import Rows, arrays
 from skcalib._rows.parallel import with_one_blas_thread

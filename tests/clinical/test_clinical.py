@@ -204,7 +204,7 @@ def test_net_benefit_is_an_expected_cost(w):
 @pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_differences_of_models_have_intervals():
     measure = partial(net_benefit, threshold=0.3)
-    found = calibration_difference(Y, P, 1 - P, measure=measure, n_resamples=99, random_state=0)
+    found = calibration_difference(Y, 1 - P, P, measure=measure, n_resamples=99, random_state=0)
     assert found.estimate == pytest.approx(measure(Y, P) - measure(Y, 1 - P))
     assert 0 < found.low < found.estimate < found.high
     one = calibration_error_interval(Y, P, measure=measure, n_resamples=99, random_state=0)

@@ -239,7 +239,7 @@ def test_the_formula_of_ratings_and_of_their_difference(bounds, levels, rng):
         systems += [y, s[:n], s]
         parts.append((u[:n], slope * f_all))
     (u, g), (u2, g2) = parts
-    d, h = u - u2, g - g2
+    d, h = u2 - u, g2 - g
     slope = min(max(np.polyfit(h[:n], d, 1)[0], 0), 1)
     r, unseen = d - slope * h[:n], c * np.mean(d[d != 0] ** 2)
     V = (n * r.var() + unseen) / (n * (n - 2)) + slope**2 * h.var() / N
@@ -270,7 +270,7 @@ def test_paired_difference_is_narrower_than_two_intervals_and_knows_groups(rng):
     args = one[few], s[few], s, two[few], s[few], s
     found = calibrated_mean_difference(*args)
     alone = [calibrated_mean(y[few], s[few], s) for y in (one, two)]
-    assert found.estimate == pytest.approx(alone[0].estimate - alone[1].estimate, abs=0.01)
+    assert found.estimate == pytest.approx(alone[1].estimate - alone[0].estimate, abs=0.01)
     assert found.high - found.low < 0.7 * sum(part.high - part.low for part in alone)
     grouped = calibrated_mean_difference(*args, groups=groups[few], groups_all=groups)
     assert grouped.estimate == found.estimate
@@ -332,5 +332,5 @@ def test_intervals_of_ratings_and_differences_cover(levels):
         covered += found.low <= truth[0] <= found.high
         args = y[0, :100], s[0, :100], s[0], y[1, :100], s[1, :100], s[1]
         found = calibrated_mean_difference(*args, bounds=(1, 5))
-        paired += found.low <= truth[0] - truth[1] <= found.high
+        paired += found.low <= truth[1] - truth[0] <= found.high
     assert min(covered, paired) >= binom.ppf(1e-3, 300, 0.95)

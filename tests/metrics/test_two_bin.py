@@ -141,11 +141,11 @@ def test_interval_covers_the_error_without_noise(rng):
     assert covered[False] >= binom.ppf(1e-3, 100, 0.95)
 
 
-def test_difference_of_two_models_has_the_sign_of_the_worse_model(rng):
+def test_difference_of_two_models_is_positive_if_the_second_is_worse(rng):
     p = rng.uniform(size=1500)
     y = rng.uniform(size=1500) < p
     found = calibration_difference(
-        y, expit(4 * logit(p)), p, measure=NAME, n_resamples=99, random_state=0
+        y, p, expit(4 * logit(p)), measure=NAME, n_resamples=99, random_state=0
     )
     assert 0 < found.low < found.estimate < found.high
     assert found.pvalue < 0.05

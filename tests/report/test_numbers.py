@@ -43,7 +43,7 @@ def test_errors_and_intervals_equal_the_functions(case):
         given = {**params, "measure": measure}
         assert change.before == metrics.calibration_error_interval(y, before, **given)
         assert change.after == metrics.calibration_error_interval(y, after, **given)
-        assert change.difference == metrics.calibration_difference(y, after, before, **given)
+        assert change.difference == metrics.calibration_difference(y, before, after, **given)
     assert report.tests_[0] == metrics.calibration_test(y, before, **params)
     assert report.tests_[1] == metrics.calibration_test(y, after, **params)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,12 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skcalib import base
-from skcalib._input.labels import encode, shown
+from skcalib._input.classes import with_unknown_classes
+from skcalib._input.estimators import group_params, params_named, weight_params
 from skcalib._input.logits import refuse_masked
 from skcalib._rows import Rows, both_columns, namespace, on_host
 from skcalib._typing import Array, Floats
-from skcalib._warnings import Messages, give
 from skcalib.base import BaseCalibrator
-
-from .checks import group_params, inherits, params_named, weight_params
 
 
 class UntilFit:
@@ -162,26 +160,8 @@ def output_of(calibrator: Any, output: base.Output, Z: Any) -> Any:
     return Z
 
 
-def with_unknown_classes(P: Floats, fitted_classes: Array, classes: Array) -> Floats:
-    """Return probabilities (m, K) for ``classes`` (K,), 0 for classes that were not fitted.
-
-    ``P`` (m, ...) has one column for each of ``fitted_classes``.
-    """
-    if np.array_equal(fitted_classes, classes):
-        return P
-    if not isinstance(P, np.ndarray):
-        return P @ (np.asarray(fitted_classes)[:, None] == classes).astype(np.float64)
-    out = np.zeros((len(P), len(classes)), P.dtype)
-    out[:, encode(fitted_classes, classes)] = P
-    return out
-
-
-def warn_of_groups(
-    kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
-) -> None:
-    """Give each recorded warning once, and name the groups of rows that caused it."""
-    named = (
-        (names[k] if isinstance(k, int) else k, messages)
-        for k, messages in messages_by_group.items()
-    )
-    give(named, lambda counts: f"{kind} {shown(counts)}")
+def inherits(calibrator: Any, method: str) -> bool:
+    """Return whether a calibrator inherits a method from BaseCalibrator unchanged."""
+    if not isinstance(calibrator, BaseCalibrator):
+        return False
+    return getattr(type(calibrator), method) is getattr(BaseCalibrator, method)

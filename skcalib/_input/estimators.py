@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._input.labels import SEVERAL_LABELS, shown
 from skcalib._rows import on_host
 from skcalib._typing import Array, Floats
-from skcalib.base import BaseCalibrator
+
+from .labels import SEVERAL_LABELS, shown
 
 # Calibrators that replace the methods of scikit-learn's CalibratedClassifierCV.
 METHODS = {
@@ -90,13 +90,18 @@ def check_takes_logits(calibrator: Any) -> None:
     n_classes = len(on_host(calibrator.classes_))
     n_columns = getattr(calibrator, "n_features_in_", n_classes)
     # With as many features as classes, calibrators_ reveals a classifier of features.
-    takes_logits = isinstance(calibrator, BaseCalibrator) or not hasattr(calibrator, "calibrators_")
+    takes_logits = maps_logits(calibrator) or not hasattr(calibrator, "calibrators_")
     if not takes_logits or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
         raise ValueError(
             f"calibrator must be fitted to logits, one column for each of its {n_classes} classes, "
             f"got {type(calibrator).__name__}, which was fitted to {n_columns} features. Pass a "
             "calibrator_ of CalibratedClassifier, and logits as of LogitTransformer."
         )
+
+
+def maps_logits(estimator: Any) -> bool:
+    """Return whether an estimator is a ``BaseCalibrator``, a class that is defined above."""
+    return hasattr(estimator, "_calibrate")
 
 
 def takes_several_labels(calibrator: Any) -> bool:
@@ -124,10 +129,8 @@ def params_named(last: str, estimator: Any) -> dict[str, Any]:
     Estimators inside a calibrator are left out: the calibrator sets their parameters.
     """
     params = estimator.get_params()
-    calibrators = [
-        f"{name}__" for name, value in params.items() if isinstance(value, BaseCalibrator)
-    ]
-    if isinstance(estimator, BaseCalibrator):
+    calibrators = [f"{name}__" for name, value in params.items() if maps_logits(value)]
+    if maps_logits(estimator):
         calibrators.append("")
 
     def is_inside_calibrator(name: str) -> bool:
@@ -138,20 +141,6 @@ def params_named(last: str, estimator: Any) -> dict[str, Any]:
         for name, value in params.items()
         if name.split("__")[-1] == last and not is_inside_calibrator(name)
     }
-
-
-def inherits(calibrator: Any, method: str) -> bool:
-    """Return whether a calibrator inherits a method from BaseCalibrator unchanged."""
-    if not isinstance(calibrator, BaseCalibrator):
-        return False
-    return getattr(type(calibrator), method) is getattr(BaseCalibrator, method)
-
-
-def makes_folds(calibrator: Any) -> bool:
-    """Return whether ``fit``, or the ``fit`` of a pipeline step, divides rows among folds."""
-    if isinstance(calibrator, Pipeline):
-        return any(makes_folds(step) for _, step in calibrator.steps)
-    return not inherits(calibrator, "fit") and has_fit_parameter(calibrator, "groups")
 
 
 def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") -> dict[str, Floats]:

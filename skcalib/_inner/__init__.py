@@ -1,1 +1,0 @@
-"""Calibrators and classifiers inside other estimators: checks, fits and outputs."""
