@@ -23,8 +23,9 @@ from results import simple_table
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from skcalib._rows.columns import Scored
-from skcalib.display._curves import SmoothCurve, consistency_band, pieces, smooth_curve
+from skcalib._input.scores import Scored
+from skcalib._scores.kernel import SmoothCurve, narrowest_drawn
+from skcalib.display._curves import consistency_band, pieces
 
 Random = np.random.Generator
 SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
@@ -88,6 +89,11 @@ def confidence_band(
     with np.errstate(invalid="ignore", divide="ignore"):
         curves = t + above / weight
     return np.nanquantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+
+def smooth_curve(rows: Scored) -> SmoothCurve:
+    """Smooth curve with the bandwidth that a display has."""
+    return SmoothCurve.of(*rows[1:], narrowest=narrowest_drawn(rows.score, rows.weight))
 
 
 def holds(band: Any, values: np.ndarray) -> float:

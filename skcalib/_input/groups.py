@@ -1,4 +1,4 @@
-"""Groups of dependent rows, and evidence of dependence."""
+"""Groups of dependent rows, warnings if they are few, and evidence of dependence."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import Rows
-from skcalib._typing import Array, Floats
-from skcalib._warnings import warn
+from skcalib._typing import Array, Floats, Indices
+from skcalib._warnings import FewGroupsWarning, warn
 
 from .arrays import check_in_memory
 from .labels import as_labels
 from .logits import check_weights
+
+# Fewer groups do not show how much groups vary.
+FEW_GROUPS = 20
+
+# Fewer groups with an event do not show how much rare events vary.
+FEW_EVENTS = 10
 
 
 def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
@@ -47,6 +53,42 @@ def check_groups(X: Any, groups: Any) -> Array:
             "of the same rows, in their order."
         )
     return labels
+
+
+def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | None:
+    """Return the number of each row's group, for rows with positive weight.
+
+    None if there are no groups, or if all groups have one row.
+    """
+    if groups is None:
+        return None
+    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
+    w = check_weights(sample_weight, len(labels))
+    labels = labels if w is None else labels[w > 0]
+    numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    n_groups = int(numbers.max()) + 1
+    warn_of_few_groups(n_groups)
+    return None if n_groups == len(numbers) else numbers
+
+
+def warn_of_few_groups(n_groups: int) -> None:
+    """Warn if there are too few groups to estimate how much they vary."""
+    if n_groups < FEW_GROUPS:
+        warn(
+            f"Intervals and tests with groups hold for {FEW_GROUPS} groups and more, got "
+            f"{n_groups}: intervals may be too narrow. Collect rows of more groups.",
+            FewGroupsWarning,
+        )
+
+
+def warn_of_few_events(n_groups: int, n_all: int) -> None:
+    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary."""
+    if n_groups < FEW_EVENTS and n_all >= FEW_GROUPS:  # fewer groups have their own warning
+        warn(
+            f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
+            f"without it, got {n_groups}: the interval may be too narrow. Collect more events.",
+            FewGroupsWarning,
+        )
 
 
 def warn_of_equal_rows(Z: Floats) -> None:

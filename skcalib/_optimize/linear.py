@@ -147,22 +147,15 @@ class LinearLoss:
         return float(loss + ridge @ away**2), gradient + 2 * ridge * away
 
     def moments(self, theta: Floats) -> Floats:
-        """Return the means over the rows from which :meth:`blocks` computes curvatures.
-
-        1024 rows, or four per class, suffice if rows have no weights. With weights a sample may
-        miss the rows that matter.
-        """
-        rows, map_, masked = self.rows, self.map_, self.masked
-        step = rows.n_rows // max(4 * self.n_classes, 1024)
-        if rows.w is None and step > 1:
-            rows = rows.take(slice(None, None, step))
+        """Return the means over a sample from which :meth:`blocks` computes curvatures."""
+        map_, masked = self.map_, self.masked
 
         def moments(F: Floats, y: Indices, w: Floats | None) -> Floats:
             P, _ = softmax_and_losses(top_zero_scores(theta, F, map_, masked=masked), y)
             Q = P * (1 - P)
             return map_.moments(F, Q if w is None else Q * w[:, None])
 
-        means: Floats = rows.sum(moments) / rows.weight
+        means: Floats = self.rows.sample.sum(moments) / self.rows.sample.weight
         return means
 
     def blocks(self, moments: Floats) -> Blocks:

@@ -10,13 +10,17 @@ where A (K, K) is the leverage of the row (Rad and Maleki, "A scalable estimate 
 prediction error via approximate leave-one-out cross-validation", JRSS B 2020, arXiv:1801.10243).
 Penalties are in proportion to 1 / N: leaving out the row does not change the penalty of the summed
 loss. A row with weight 2 stands for two equal rows. Only one is left out: :math:`u = \min(w, 1)`.
-The Hessian is approximated by one block per class, as in :mod:`skcalib._optimize.maps`. A is then
-diagonal, and the change has a closed form.
+With more than 5 classes the Hessian is approximated by one block per class, as in
+:mod:`skcalib._optimize.maps`. A is then diagonal, and the change has a closed form.
+
+The leave-one-out loss is the mean log loss of all rows plus its optimism, which is averaged over a
+sample of the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +29,9 @@ from skcalib._optimize.linear import LinearLoss, Map, softmax_and_losses, top_ze
 from skcalib._optimize.maps import Blocks, Regularization
 from skcalib._rows.arrays import weighted_sum
 from skcalib._typing import Floats, Indices
+
+# Up to this number of classes, leverages use the whole Hessian.
+FEW_CLASSES = 5
 
 # Without a row, a block retains at least this share of its curvature: the row may dominate it.
 SMALLEST_REST = 0.1
@@ -81,8 +88,11 @@ def _fit(
     solution = loss.minimize(max(tol, 1e-3), max_iter, start, blocks)
     moments = loss.moments(solution.x)
     blocks = loss.blocks(moments)
-    theta = solution.x - blocks.solve(solution.jac)
-    estimate = leave_one_out_loss(loss, theta, blocks)
+    curvature = blocks if loss.n_classes > FEW_CLASSES else WholeHessian.of(loss, solution.x)
+    step = curvature.solve(solution.jac)
+    theta = solution.x - step
+    mean_loss = solution.fun - solution.jac @ step / 2 - loss.ridge @ (theta - loss.identity) ** 2
+    estimate = float(mean_loss) + optimism(loss, theta, curvature)
     total = loss.rows.weight * estimate - float(log_prior(alpha))
     return Fit(alpha, loss, theta, moments, blocks, estimate, total, solution.nit)
 
@@ -96,47 +106,81 @@ def log_prior(alphas: Any) -> Floats:
     return prior
 
 
-def leave_one_out_loss(loss: LinearLoss, theta: Floats, blocks: Blocks) -> float:
-    """Return the mean leave-one-out log loss at the minimizer ``theta`` (p,)."""
-    weight, map_, masked = loss.rows.weight, loss.map_, loss.masked
-    typed = theta if loss.is_small else theta.astype(loss.rows.dtype)
+@dataclass(frozen=True)
+class WholeHessian:
+    """Inverse Hessian (p, p) of an objective for a map, for few parameters."""
+
+    map_: Map
+    inverse: Floats
+
+    @classmethod
+    def of(cls, loss: LinearLoss, theta: Floats) -> WholeHessian:
+        """Invert the Hessian at ``theta`` (p,), averaged over a sample of the rows."""
+        map_, masked, sample = loss.map_, loss.masked, loss.rows.sample
+
+        def hessian(F: Floats, y: Indices, w: Floats | None) -> Floats:
+            P, _ = softmax_and_losses(top_zero_scores(theta, F, map_, masked=masked), y)
+            J = jacobians(map_, F)
+            centred = J - np.einsum("ik,ikp->ip", P, J)[:, None]
+            weighted = P if w is None else P * w[:, None]
+            return np.tensordot(weighted[:, :, None] * J, centred, ((0, 1), (0, 1)))
+
+        H = sample.sum(hessian, at_least=len(theta)) / sample.weight + 2 * np.diag(loss.ridge)
+        # Without a ridge some directions change no probability, such as equal offsets.
+        return cls(map_, np.linalg.pinv(H, 1e-14, hermitian=True))
+
+    def solve(self, gradient: Floats) -> Floats:
+        """Return the inverse times a gradient (p,)."""
+        return self.inverse @ gradient
+
+    def leverages(self, F: Floats) -> Floats:
+        """Return ``J B J^T`` for the Jacobian J of each row of ``F`` (m, K): (m, K, K)."""
+        J = jacobians(self.map_, F)
+        return J @ self.inverse @ J.transpose(0, 2, 1)
+
+
+def jacobians(map_: Map, F: Floats) -> Floats:
+    """Return the derivatives (m, K, p) of the scores of features ``F`` (m, K)."""
+    units = np.eye(len(map_.identity(F.shape[1])))
+    return np.stack([map_.scores(unit, F) for unit in units], axis=2)
+
+
+def optimism(loss: LinearLoss, theta: Floats, curvature: Blocks | WholeHessian) -> float:
+    """Return the leave-one-out log loss minus the log loss at the minimizer ``theta`` (p,).
+
+    Both are means over a sample of the rows.
+    """
+    weight, map_, masked, sample = loss.rows.weight, loss.map_, loss.masked, loss.rows.sample
+    typed = theta if loss.is_small else theta.astype(sample.dtype)
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
-        return leave_one_out_losses(typed, F, y, w, map_, blocks, weight, masked=masked)
+        F = F.astype(typed.dtype, copy=False)
+        S = top_zero_scores(typed, F, map_, masked=masked)
+        P, losses = softmax_and_losses(S, y)
+        R = P.copy()
+        R[np.arange(len(y)), y] -= 1
+        A = curvature.leverages(F) / weight
+        if w is not None:
+            A *= np.minimum(w, 1).reshape(-1, *[1] * (A.ndim - 1))
+        S += score_change(A, P, R) if A.ndim == 3 else diagonal_score_change(A, P, R)
+        S -= S.max(axis=1, keepdims=True)
+        return weighted_sum(softmax_and_losses(S, y)[1] - losses, w)
 
-    return float(loss.rows.sum(block) / weight)
-
-
-def leave_one_out_losses(
-    theta: Floats,
-    F: Floats,
-    y: Indices,
-    w: Floats | None,
-    map_: Map,
-    blocks: Blocks,
-    weight: float,
-    *,
-    masked: bool = False,
-) -> Floats:
-    """Sum the leave-one-out log losses over rows, times their weights.
-
-    ``theta`` is (p,), ``F`` is (m, K), ``y`` and ``w`` are (m,). ``blocks`` are the inverse Hessian
-    for the mean loss. ``weight`` is the total weight.
-    """
-    S = top_zero_scores(theta, F, map_, masked=masked)
-    P, _ = softmax_and_losses(S, y)
-    R = P.copy()
-    R[np.arange(len(y)), y] -= 1
-    A = blocks.leverages(F.astype(theta.dtype, copy=False)) / weight
-    if w is not None:
-        A *= np.minimum(w, 1)[:, None]
-    S += score_change(A, P, R)
-    S -= S.max(axis=1, keepdims=True)
-    losses: Floats = weighted_sum(softmax_and_losses(S, y)[1], w)
-    return losses
+    return float(sample.sum(block) / sample.weight)
 
 
 def score_change(A: Floats, P: Floats, R: Floats) -> Floats:
+    """Return ``A (I - D A)^-1 r`` for the leverages ``A`` (m, K, K) in each row: (m, K).
+
+    The probabilities ``P`` and the residuals ``R`` are (m, K).
+    """
+    PA = P[:, :, None] * A
+    DA = PA - P[:, :, None] * PA.sum(axis=1, keepdims=True)
+    unit = (1 + 1e-10) * np.eye(P.shape[1])  # the equations of a dominant row may be singular
+    return (A @ np.linalg.solve(unit - DA, R[:, :, None]))[:, :, 0]
+
+
+def diagonal_score_change(A: Floats, P: Floats, R: Floats) -> Floats:
     r"""Return ``A (I - D A)^-1 r`` for the diagonal leverages ``A`` (m, K) in each row: (m, K).
 
     The probabilities ``P`` and the residuals ``R`` are (m, K). By Sherman and Morrison, with

@@ -1,4 +1,4 @@
-"""Weights of rows whose follow-up may end before the horizon."""
+"""Weights for rows with a follow-up that may end before the horizon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def censoring_weights(time: ArrayLike, event: ArrayLike, horizon: float) -> Floa
     Parameters
     ----------
     time : array-like of shape (n_samples,)
-        Time :math:`T_i` of the event or of the end of the follow-up, whichever is earlier.
+        Time :math:`T_i` of the event, or of the end of the follow-up if it is earlier.
     event : array-like of shape (n_samples,)
         1 or True if the event was observed, 0 or False if the row is censored.
     horizon : float
@@ -48,7 +48,7 @@ def censoring_weights(time: ArrayLike, event: ArrayLike, horizon: float) -> Floa
 
     Examples
     --------
-    Of three patients, the second is lost after two years, so the last stands for two:
+    The second of three patients is lost after two years, so the last stands for two:
 
     >>> from skcalib.clinical import censoring_weights
     >>> censoring_weights(time=[1, 2, 6], event=[1, 0, 0], horizon=5)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._input.groups import group_numbers
 from skcalib._input.parameters import check_flag, check_real
-from skcalib._rows.columns import Scored
+from skcalib._input.scores import Scored
 from skcalib._rows.ranking import Ranked, distinct_scores, rounding
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib.metrics._curve import clopper_pearson
-from skcalib.metrics._groups import effective_rates, group_numbers
+from skcalib.metrics._groups import effective_rates
 
 from ._regression import risks_of
 
@@ -53,7 +54,7 @@ def net_benefit(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Net benefit of treating the rows with a risk of at least a threshold.
+    r"""Compute the net benefit of treating the rows with a risk of at least a threshold.
 
     With the true and false positives at the threshold probability t, of N rows [1]_,
 
@@ -122,7 +123,7 @@ def net_benefit_curve(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> NetBenefitCurve:
-    r"""Decision curve: the net benefit of a model and of treating everyone at several thresholds.
+    r"""Compute decision curves: net benefits at several thresholds, also of treating everyone.
 
     With the event rate :math:`\bar y` the net benefit of treating everyone is
     :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and the net benefit of treating none is 0. A model
@@ -219,7 +220,7 @@ def _limits(
 
 
 def checked_thresholds(thresholds: ArrayLike | None) -> Floats:
-    """Threshold probabilities in increasing order, or a ValueError if they are invalid."""
+    """Sort threshold probabilities, or raise a ValueError if they are invalid."""
     if thresholds is None:
         return np.arange(1, 100) / 100
     t = np.sort(np.asarray(thresholds, dtype=np.float64).ravel())
@@ -232,7 +233,7 @@ def checked_thresholds(thresholds: ArrayLike | None) -> Floats:
 
 
 def benefits_of(rows: Ranked, t: Floats, *, standardized: bool) -> NetBenefitCurve:
-    """Net benefits at increasing thresholds, from ranked risks."""
+    """Compute net benefits at increasing thresholds from ranked risks."""
     # A risk that is below a threshold only by rounding in float32 equals the threshold.
     first = np.searchsorted(rows.scores, t - rounding(t, np.float32))
     total = rows.weight.sum()

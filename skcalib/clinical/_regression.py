@@ -10,31 +10,31 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
 
+from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers, warn_of_few_events
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_real
-from skcalib._input.scores import columns_of
-from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
+from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
-from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.kernel import smooth_distances
+from skcalib._scores.kernel import SmoothCurve, interpolated
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
-from skcalib.metrics._groups import (
-    degrees_of_freedom,
-    group_numbers,
-    sums_by_group,
-    warn_of_few_events,
-)
+from skcalib._warnings import ReversedOrderWarning, ignored
+from skcalib.metrics import IntervalEstimate, calibration_error_interval
+from skcalib.metrics._groups import degrees_of_freedom
 from skcalib.metrics._proper_scores import bounded
-from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
+from skcalib.scaling import PlattScaling
 
 # Smallest share of the information that the other groups must have for an estimate without a group.
 SINGULAR = 1e-9
 
 
 def risks_of(y_true: ArrayLike, y_proba: ArrayLike, *params: Any) -> Scored:
-    """Risks and events of rows of two classes, in memory, for weights, labels and pos_label."""
+    """Check labels and probabilities of two classes, and return risks and events.
+
+    ``params`` are weights, labels and the label of the event.
+    """
     check_in_memory((y_true, y_proba, params[0]))
     rows = check_measure(y_true, y_proba, *params)
     if len(rows.classes) != 2:
@@ -55,7 +55,7 @@ def calibration_slope(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> IntervalEstimate:
-    r"""Calibration slope of a risk model: coefficient of the log-odds in a logistic regression.
+    r"""Compute the calibration slope: coefficient of the log-odds in a logistic regression.
 
     The slope b of the logistic recalibration [1]_
 
@@ -126,20 +126,21 @@ def calibration_slope(
             "A slope needs risks that overlap between the classes, got risks that are all equal or "
             "that a threshold separates, for which the likelihood has no maximum. Pass more rows."
         )
-    rows = Rows(z[:, None], event.astype(np.intp), w)
-    sigmoids = RowSigmoids.of(rows, lambda U: ([U], None), smooth=False)
-    theta = fit_sigmoids(sigmoids, sigmoids.constant).x
+    rows = Rows(z[:, None], event.astype(np.intp), w, classes=np.arange(2))
+    with ignored(ReversedOrderWarning):
+        model = fit_to_rows(PlattScaling(smooth_targets=False), rows)
+    slope, intercept = float(model.coef_[0]), float(model.intercept_[0])
+    p = expit(slope * z + intercept)
+    centred = z - np.average(z, weights=w * p * (1 - p))
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        p = expit(theta[0, 0] * z + theta[0, 1])
-        centred = z - np.average(z, weights=w * p * (1 - p))
         of_rows = np.stack([centred, np.ones_like(z)], axis=1), p, event, w, numbers
-        return _jackknife_interval(float(theta[0, 0]), *of_rows, confidence_level)
-    variance = np.linalg.inv(sigmoids.derivatives(theta)[1][0] * sigmoids.weight[0])[0, 0]
+        return _jackknife_interval(slope, *of_rows, confidence_level)
+    variance = 1 / float(w @ (p * (1 - p) * centred**2))
 
     def profile(slope: float) -> float:
         return _loss(slope * z + _shift(slope * z, event, w), event, w)
 
-    return _interval(profile, float(theta[0, 0]), float(np.sqrt(variance)), confidence_level)
+    return _interval(profile, slope, float(np.sqrt(variance)), confidence_level)
 
 
 def calibration_intercept(
@@ -152,7 +153,7 @@ def calibration_intercept(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> IntervalEstimate:
-    r"""Calibration intercept of a risk model, with the slope fixed at 1: calibration in the large.
+    r"""Compute the calibration intercept, with a slope of 1: calibration in the large.
 
     The intercept a of
 
@@ -213,14 +214,14 @@ def _jackknife_interval(
     groups: Indices,
     level: float,
 ) -> IntervalEstimate:
-    """Interval of the first logistic coefficient, from the estimates without each group.
+    """Compute the interval of the first logistic coefficient by leaving out one group at a time.
 
     The columns of the design are orthogonal with the weights of the rows in the information.
     """
 
     def sums(values: Floats) -> Floats:
-        """Sums of each group: (n_groups, d)."""
-        return np.stack([sums_by_group(column, groups) for column in values.T], axis=1)
+        """Sum over each group: (n_groups, d)."""
+        return np.stack([np.bincount(groups, column) for column in values.T], axis=1)
 
     # With these units, the information of all rows is the identity matrix.
     deviation = np.sqrt(p * (1 - p))[:, None] * design
@@ -238,8 +239,8 @@ def _jackknife_interval(
 
     # Standard deviation of each group if its rows depend fully on one another.
     sizes, n_events = (
-        sums_by_group(w * deviation[:, 0], groups),
-        sums_by_group(event.astype(float), groups),
+        np.bincount(groups, w * deviation[:, 0]),
+        np.bincount(groups, event),
     )
     informative = min((n_events > 0, n_events < np.bincount(groups)), key=np.count_nonzero)
     freedom = min(degrees_of_freedom(np.abs(sizes)), degrees_of_freedom(np.abs(sizes[informative])))
@@ -249,7 +250,7 @@ def _jackknife_interval(
 
 
 def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
-    """Log-odds, events and weights of rows of both classes."""
+    """Return log-odds, events and weights, or raise a ValueError for a single class."""
     event, w = rows.event, rows.weight
     if event.all() or not event.any():
         raise ValueError(
@@ -260,7 +261,7 @@ def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
 
 
 def _loss(z: Floats, event: Bools, w: Floats) -> float:
-    """Sum of the log losses of log-odds."""
+    """Sum the log losses of log-odds."""
     return float(np.sum(w * np.logaddexp(0, np.where(event, -z, z))))
 
 
@@ -274,7 +275,7 @@ def _shift(z: Floats, event: Bools, w: Floats) -> float:
 def _interval(
     loss: Callable[[float], float], estimate: float, error: float, level: float
 ) -> IntervalEstimate:
-    """Where a loss with this minimum is above it by half of the quantile of chi-squared."""
+    """Find the two points where the loss exceeds its minimum by half a chi-squared quantile."""
     most = loss(estimate) + chdtri(1, 1 - level) / 2
     ends = []
     for step in (-error, error):
@@ -299,7 +300,7 @@ def integrated_calibration_index(
     n_resamples: int = 999,
     random_state: int | np.random.RandomState | None = None,
 ) -> float | IntervalEstimate:
-    r"""Integrated calibration index (ICI), or E50, E90 and Emax: distances from a smooth curve.
+    r"""Compute the integrated calibration index (ICI), or E50, E90 and Emax.
 
     With a smooth calibration curve f of the events over the risks [1]_,
 
@@ -367,7 +368,9 @@ def integrated_calibration_index(
             "confidence_level=0.95 for an interval."
         )
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
-    distance = smooth_distances(rows)
+    # A coarse grid suffices for distances, since the bandwidth is at least 0.01.
+    curve = SmoothCurve.of(rows.score, rows.event, rows.weight, n_cells=1 << 11)
+    distance = np.abs(interpolated(rows.score, np.clip(curve.value, 0, 1)) - rows.score)
     if quantile is None:
         return float(np.average(distance, weights=rows.weight))
     by_distance = distinct_scores(distance, None, rows.weight)

@@ -20,9 +20,15 @@ from skcalib import binning, scaling
 from skcalib._fits import fit_calibrator
 from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory, is_dask
 from skcalib._input.classes import check_column_names, with_unknown_classes
-from skcalib._input.estimators import check_calibrator, check_order, features_argument
+from skcalib._input.estimators import (
+    by_name,
+    check_calibrator,
+    check_order,
+    features_argument,
+    taking_masked,
+)
 from skcalib._input.features import named_columns, taken
-from skcalib._input.groups import check_groups
+from skcalib._input.groups import check_groups, group_numbers
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
@@ -33,20 +39,11 @@ from skcalib._typing import Array, ArrayLike, Kind
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
-from skcalib.metrics._groups import group_numbers
-from skcalib.metrics._named_scorers import (
-    LOG_LOSS,
-    NamedScorer,
-    Sample,
-    Scorer,
-    measured,
-    measures_of,
-)
+from skcalib.metrics._named_scorers import Measures
 from skcalib.scaling import Uncalibrated
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._candidates import by_name, taking_masked
 
-from ._comparison import UNCALIBRATED, CalibratorComparison
+from ._comparison import FIT_TIME, UNCALIBRATED, CalibratorComparison
 
 # The reference that stands for the calibrator with the lowest log loss.
 BEST_REFERENCE = "best"
@@ -65,7 +62,7 @@ def compare_calibrators(
     calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
     cv: Any = 5,
     test: tuple[ArrayLike, ...] | None = None,
-    scoring: str | Sequence[str] | Mapping[str, str | Scorer] | None = None,
+    scoring: str | Sequence[str] | Mapping[str, Any] | None = None,
     kind: Kind = "auto",
     reference: str = UNCALIBRATED,
     sample_weight: ArrayLike | None = None,
@@ -96,9 +93,9 @@ def compare_calibrators(
     cv : int, splitter or iterable of splits, default=5
         Splits of the rows. An integer is a number of stratified folds, which keep groups together.
     test : tuple (X, y[, sample_weight[, features[, groups]]]), default=None
-        Test set to score on instead, after fits to all rows of ``X``. Standard errors are then
-        jackknife errors over 20 parts of its rows or groups, if at most a million logits are in
-        memory. It needs features if ``features`` are passed.
+        Test set to score on instead, after fits to all rows of ``X``. Standard errors and paired
+        intervals of differences then come from a jackknife over 20 parts of its rows or groups, if
+        at most a million logits are in memory. It needs features if ``features`` are passed.
     scoring : str, list of str or dict of str to str or callable, default=None
         Names for :func:`skcalib.metrics.calibration_scorer`, or a dict with scorers under your own
         names. Scorers with names that begin with ``neg_`` are shown as positive errors, without the
@@ -169,19 +166,26 @@ def compare_calibrators(
     rows = Sample(Z, labels, w, _checked_features(features, X))
     classes, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)
-    parts = [] if judged is None else _parts(judged, test)
+    part = None if judged is None else _part_numbers(judged, test)
+    parts = [] if part is None else [np.flatnonzero(part != k) for k in range(part.max() + 1)]
     if calibrators is None:
         defaults = _default_calibrators()
         if features is not None:
             defaults.append(ConditionalCalibrator())
-        calibrators = by_name(defaults)
+        calibrators = by_name(defaults, Uncalibrated())
         if masked or checked.masked_:
             calibrators = taking_masked(calibrators)
-    members = _members(calibrators, w, classes)
-    if reference not in members and type(by_name(calibrators).get(reference)) is Uncalibrated:
+    named = by_name(calibrators, Uncalibrated())
+    members = _members(named, w, classes)
+    if reference not in members and type(named.get(reference)) is Uncalibrated:
         reference = UNCALIBRATED
     check_option("reference", reference, [*members, BEST_REFERENCE])
-    measures = measures_of(scoring, X, kind, checked.order_)
+    measures = Measures(scoring, X, kind, checked.order_)
+    if FIT_TIME in measures.names:
+        raise ValueError(
+            f"{FIT_TIME!r} in scoring is the name of a column of every comparison, got a measure "
+            "with this name. Choose another name."
+        )
     if judged is None:
         splits = [
             (rows.part(train), None if groups is None else groups[train], rows.part(test_rows))
@@ -201,11 +205,12 @@ def compare_calibrators(
     for outcome in Parallel(n_jobs=n_jobs, return_as="generator" if streams else "list")(jobs):
         outcomes.append(outcome)
         progress(len(outcomes), len(jobs))
-    greater = tuple(measure.name for measure in measures if measure.sign > 0)
+    greater = measures.greater_is_better
     comparison = _collected(list(members), outcomes, greater, keep=test is not None)
     return replace(
         comparison,
         base_rate_log_loss=_base_rate_log_loss(judged or rows),
+        part_weights=None if part is None else np.bincount(part, judged.w),
         reference=comparison.names[0] if reference == BEST_REFERENCE else reference,
     )
 
@@ -222,6 +227,22 @@ def _progress_line() -> Callable[[int, int], None]:
             sys.stderr.flush()
 
     return show
+
+
+class Sample(NamedTuple):
+    """Logits, labels, weights and features of rows: arrays, or of Dask."""
+
+    Z: Any
+    y: Any
+    w: Any
+    features: Any = None
+
+    def part(self, rows: Any) -> Sample:
+        """Some of the rows."""
+        *arrays, features = self
+        features = None if features is None else taken(features, rows)
+        Z, y, w = (None if array is None else array[rows] for array in arrays)
+        return Sample(Z, y, w, features)
 
 
 class _CheckedInput(Uncalibrated):
@@ -242,20 +263,14 @@ def _base_rate_log_loss(rows: Sample) -> float:
     return float(entropy(np.bincount(index, rows.w)))
 
 
-def _members(
-    calibrators: Mapping[str, Any] | Sequence[Any], w: Any, classes: Array
-) -> dict[str, Any]:
-    """Return calibrators by name, with the uncalibrated logits first.
+def _members(named: Mapping[str, Any], w: Any, classes: Array) -> dict[str, Any]:
+    """Return the named calibrators, with the uncalibrated logits first.
 
     ``w`` (n,) are weights or None, ``classes`` (n_classes,) labels. The uncalibrated logits have
     one row, even if the calibrators include them. Raise a ValueError if a calibrator does not suit
     the weights or the order of the classes.
     """
-    named = {
-        name: member
-        for name, member in by_name(calibrators).items()
-        if type(member) is not Uncalibrated
-    }
+    named = {name: member for name, member in named.items() if type(member) is not Uncalibrated}
     if {UNCALIBRATED, BEST_REFERENCE} & named.keys():
         raise ValueError(
             f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
@@ -295,7 +310,7 @@ def _outcome(
     parts: list[Any],
     classes: Array,
     order: Array | None,
-    measures: list[NamedScorer],
+    measures: Measures,
 ) -> Outcome:
     """Fit a calibrator to training rows, which may lack classes, and score it on test rows.
 
@@ -313,8 +328,8 @@ def _outcome(
         arguments = features_argument(fitted, test.features)
         P = fitted.predict_proba(test.Z, **arguments)
         P = with_unknown_classes(P, fitted_classes, classes)
-        scores = measured(P, test, classes, measures)
-        left_out = [measured(P[index], test.part(index), classes, measures) for index in parts]
+        scores = measures(P, classes, *test[:3])
+        left_out = [measures(P[index], classes, *test.part(index)[:3]) for index in parts]
     return Outcome(scores, fitted, seconds, messages, left_out)
 
 
@@ -338,7 +353,7 @@ def _collected(
         m: np.array([[part[m] for part in row[0].left_out] for row in rows])
         for m in (scores if outcomes[0].left_out else ())
     }
-    order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
+    order = np.argsort(scores[Measures.LOG_LOSS].mean(axis=1), kind="stable")
     return CalibratorComparison(
         [names[k] for k in order],
         {measure: values[order] for measure, values in scores.items()},
@@ -391,20 +406,20 @@ def _checked_test(
     return Sample(Z, labels, w, checked), statistics.masked
 
 
-def _parts(test: Sample, arguments: Any) -> list[Any]:
-    """Return the indices of the rows that remain if one of 20 parts is left out, for the jackknife.
+def _part_numbers(test: Sample, arguments: Any) -> Any:
+    """Return the part that each row is in, for the jackknife, or None without a jackknife.
 
-    Parts consist of rows, or of groups. ``arguments`` is the tuple that the user passed as test.
+    20 parts consist of rows, or of groups. ``arguments`` is the tuple that the user passed as test.
     """
     if is_dask(test.Z) or test.Z.size > MAX_LOGITS:
-        return []
+        return None
     logits, _, sample_weight, _, groups = (*arguments, None, None, None)[:5]
     numbers = group_numbers(groups, logits, sample_weight)
     units = np.arange(len(test.Z)) if numbers is None else numbers
     n_units = int(units.max()) + 1
-    n_parts = min(n_units, N_PARTS)
-    part = (np.random.RandomState(0).permutation(n_units) % n_parts)[units]
-    return [np.flatnonzero(part != k) for k in range(n_parts if n_units > 1 else 0)]
+    if n_units == 1:
+        return None
+    return (np.random.RandomState(0).permutation(n_units) % min(n_units, N_PARTS))[units]
 
 
 def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> Any:

@@ -16,14 +16,14 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._input.scores import check_draws_labels, columns_of
-from skcalib._rows.columns import Scored
+from skcalib._input.scores import Scored, check_draws_labels, columns_of
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
 from skcalib.conditional._columns import MIN_WEIGHT, fitted_columns
-from skcalib.metrics._groups import Random, group_numbers
+from skcalib.metrics._groups import Random
 from skcalib.metrics._inversion import p_value, ratio
 from skcalib.metrics._resampling import ROUNDING_ERROR, label_draws
 

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.special import betainc, xlog1py
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers
 from skcalib._input.labels import as_labels
 from skcalib._input.parameters import check_flag, check_real
 from skcalib._input.scores import check_kind, columns_of, scored_rows
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
-from skcalib.metrics._groups import group_numbers
 
 Accepted = Literal["top-label", "binary"]
 
@@ -258,7 +258,7 @@ def selective_threshold(
     risk : float, default=0.05
         The promised share of errors among accepted rows, between 0 and 1.
     confidence_level : float, default=0.95
-        Probability with which the promise holds, between 0 and 1.
+        Probability that the promise holds, between 0 and 1.
     kind, labels, pos_label
         As for :func:`risk_coverage_curve`.
     groups : array-like of shape (n_samples,), default=None

@@ -83,12 +83,6 @@ def draw_dots(
     return line, dots
 
 
-def draw_line(ax: Axes, x: Floats, y: Floats, label: str, look: dict[str, Any]) -> lines.Line2D:
-    """Draw a curve through ``x`` and ``y`` (n,) with line properties ``look``."""
-    (line,) = ax.plot(x, y, label=label, **({"linewidth": 1.6} | look))
-    return line
-
-
 def draw_strokes(ax: Axes, curve: SmoothCurve, line: lines.Line2D) -> collections.LineCollection:
     """Draw a smooth curve, thick where rows are dense and faint where rows are few."""
     from matplotlib.collections import LineCollection
@@ -123,14 +117,6 @@ def draw_intervals(
         fmt="none", ecolor=colours, elinewidth=1, capsize=0,
         label=label_once(ax, f"{100 * level:g} % interval"),
     )  # fmt: skip
-
-
-def draw_band(
-    ax: Axes, ends: tuple[Floats, Floats, Floats], line: lines.Line2D, label: str
-) -> collections.FillBetweenPolyCollection:
-    """Draw a band between ``ends``, (x, low, high) as arrays (n,), in the line's colour."""
-    colour, label = line.get_color(), label_once(ax, label)
-    return ax.fill_between(*ends, color=colour, alpha=0.18, linewidth=0, zorder=0.5, label=label)
 
 
 def draw_diagonal(ax: Axes) -> lines.Line2D:

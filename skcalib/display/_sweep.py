@@ -9,15 +9,15 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.arrays import as_array, check_in_memory, on_host
 from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
+from skcalib._input.scores import Scored
 from skcalib._output import briefly, drawing
-from skcalib._rows import both_columns, on_host
-from skcalib._rows.columns import Scored
+from skcalib._rows import both_columns
 from skcalib._typing import ArrayLike, Floats, NBins
 from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.metrics._proper_scores import log_losses
@@ -351,7 +351,7 @@ class TemperatureSweepDisplay(drawing.Display):
         upper.set_ylabel("Log loss")
         lower.set_ylabel("ECE")
         lower.set_ylim(bottom=0)
-        if not is_pair:  # colours show which scale belongs to which curve
+        if not is_pair:  # scales have the colours of their curves
             upper.yaxis.label.set_color(self.log_loss_line_.get_color())
             lower.yaxis.label.set_color(self.ece_line_.get_color())
             lower.grid(visible=False)
@@ -379,7 +379,7 @@ def _sweep(
 ) -> tuple[Floats, Floats, Floats, float]:
     """Return temperatures (n,), log losses (n,), ECEs (n,), and the best temperature.
 
-    The arguments are those of :meth:`TemperatureSweepDisplay.from_logits`.
+    The arguments are as for :meth:`TemperatureSweepDisplay.from_logits`.
     """
     logits, y = as_array(X), on_host(y)
     scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)

@@ -101,7 +101,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
     array([[0.7, 0.2, 0.1],
            [0.3, 0.3, 0.4]])
 
-    Probabilities of a model whose logits are not available:
+    Probabilities of a model without logits:
 
     >>> ScoreTransformer("probability").transform([[0.0], [0.2], [0.5], [1.0]]).ravel().round(1)
     array([-36. ,  -1.4,   0. ,  36. ])

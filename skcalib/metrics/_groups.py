@@ -7,49 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from skcalib._input.groups import check_groups
-from skcalib._input.logits import check_weights
 from skcalib._typing import Bools, Floats, Indices
-from skcalib._warnings import warn
-
-# Fewer groups do not show how much groups vary.
-FEW_GROUPS = 20
-
-# Fewer groups with an event do not show how much rare events vary.
-FEW_EVENTS = 10
 
 Random = np.random.RandomState
-
-
-def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | None:
-    """Number of the group of each row of positive weight; None if all groups have one row."""
-    if groups is None:
-        return None
-    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
-    w = check_weights(sample_weight, len(labels))
-    labels = labels if w is None else labels[w > 0]
-    numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
-    n_groups = int(numbers.max()) + 1
-    warn_of_few_groups(n_groups)
-    return None if n_groups == len(numbers) else numbers
-
-
-def warn_of_few_groups(n_groups: int) -> None:
-    """Warn if there are too few groups to estimate how much they vary."""
-    if n_groups < FEW_GROUPS:
-        warn(
-            f"Intervals and tests with groups hold for {FEW_GROUPS} groups and more, got "
-            f"{n_groups}: intervals may be too narrow. Collect rows of more groups."
-        )
-
-
-def warn_of_few_events(n_groups: int, n_all: int) -> None:
-    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary."""
-    if n_groups < FEW_EVENTS and n_all >= FEW_GROUPS:  # fewer groups have their own warning
-        warn(
-            f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
-            f"without it, got {n_groups}: the interval may be too narrow. Collect more events."
-        )
 
 
 def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:
@@ -84,16 +44,19 @@ def skewed_interval(
 
     ``deviations`` are the terms minus their mean. If terms are skewed, so is their t statistic. A
     cubic polynomial of it has a symmetric distribution (Hall, "On the Removal of Skewness by
-    Transformation", Journal of the Royal Statistical Society B 54, 1992).
+    Transformation", Journal of the Royal Statistical Society B 54, 1992). A single outlier of 12
+    terms would move an end to 7 standard errors. Therefore the skewness is bounded, so that no end
+    is more than about 1.5 times as far from the mean as the end of the t interval.
     """
     n, squares = len(deviations), float(deviations @ deviations)
     if squares == 0:
         return estimate, estimate, float(estimate == 0)
     freedom = n - 1 if freedom is None else freedom
     error, skewness = np.sqrt(squares / (n * (n - 1))), float((deviations**3).sum()) / squares**1.5
+    limit = float(stdtrit(freedom, (1 + level) / 2))
+    skewness = float(np.clip(skewness, -0.75 / limit, 0.75 / limit))
     t = estimate / error
     symmetric = t + skewness * (t**2 / 3 + 1 / 6) + skewness**2 * t**3 / 27
-    limit = float(stdtrit(freedom, (1 + level) / 2))
     shifted = np.array([limit, -limit]) - skewness / 6
     root = np.cbrt(1 + skewness * shifted)
     low, high = estimate - error * 3 * shifted / (root**2 + root + 1)  # the inverse polynomial

@@ -10,15 +10,13 @@ from inspect import signature
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import check_in_memory
+from skcalib._input.groups import group_numbers
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_option
 from skcalib._input.scores import check_draws_labels, columns_of, resolved
-from skcalib._rows import Ranked, Rows
-from skcalib._rows.columns import Scored
-from skcalib._rows.ranking import distinct_scores
+from skcalib._rows import Rows
 from skcalib._scores.bins import BinSums, bin_index, closed
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind, NBins, Strategy
 from skcalib._warnings import ColumnOrderWarning
@@ -29,7 +27,7 @@ from ._calibration_error import (
     smooth_calibration_error,
 )
 from ._curve import ReliabilityCurve, curve_from_sums, edges_of
-from ._groups import Random, draw_rows, group_numbers, uniform_numbers
+from ._groups import Random, uniform_numbers
 from ._names import MEASURES, measure_name, name_of_function, suggestion
 from ._ranked_probability import ranked_probability_score
 
@@ -302,24 +300,3 @@ def label_draws(
 def labels_at(cumulative: Floats, u: Floats) -> Indices:
     """Class indices from cumulative probabilities (n, n_classes) and numbers in [0, 1)."""
     return (cumulative[:, :-1] <= (u * cumulative[:, -1])[:, None]).sum(axis=1)
-
-
-def bootstrap_band(
-    rows: Scored,
-    curve: Callable[[Ranked], Floats],
-    level: float,
-    n_resamples: int,
-    seed: Any,
-    groups: Indices | None = None,
-) -> tuple[Floats, Floats]:
-    """Pointwise quantiles of the curves of bootstrap samples of the rows or of the groups."""
-    random, order = check_random_state(seed), np.argsort(rows.score)
-    score, event, w = rows.score[order], rows.event[order], rows.weight
-    w = np.ones(len(order)) if w is None else w[order]
-    groups = None if groups is None else groups[order]
-    draws = [
-        curve(distinct_scores(score, event, w * draw_rows(len(w), random, groups), are_sorted=True))
-        for _ in range(n_resamples)
-    ]
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high

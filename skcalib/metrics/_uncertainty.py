@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import as_numpy
+from skcalib._input.groups import group_numbers, warn_of_few_events
 from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._input.scores import OF_EACH, columns_of, scored_rows
 from skcalib._typing import ArrayLike, Floats, Indices, Kind, NBins, Strategy
@@ -21,11 +22,9 @@ from ._groups import (
     Random,
     degrees_of_freedom,
     draw_rows,
-    group_numbers,
     inflation,
     skewed_interval,
     sums_by_group,
-    warn_of_few_events,
 )
 from ._inversion import interval_of_bins, interval_of_function, null_draws, null_p_value, p_value
 from ._resampling import (
@@ -140,7 +139,8 @@ def calibration_error_interval(
       probabilities or from recalibrated ones. The averaged two-bin error is the square of a norm,
       and its ends are the squares of the ends of the norm.
     - *Measures that are no calibration errors*, such as a log loss, have the t interval of the
-      jackknife, corrected for skewness [2]_. A few large groups count as few degrees of freedom.
+      jackknife, corrected for skewness [2]_. The correction moves an end away by at most about
+      half of its distance. A few large groups count as few degrees of freedom.
 
     With groups, a bin has the effective number of rows of :func:`reliability_curve`. The interval
     always contains the estimate.

@@ -78,7 +78,7 @@ def verdict_sentences(report: Any) -> list[Html]:
 
 
 def _unbroken(text: str) -> str:
-    """Return a text in which lines do not break within a p-value."""
+    """Return a text without line breaks within a p-value."""
     return text.replace("p = ", "p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 

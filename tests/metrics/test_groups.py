@@ -22,7 +22,7 @@ from skcalib.metrics import (
     calibration_test,
     reliability_curve,
 )
-from skcalib.metrics._groups import skewed_interval
+from skcalib.metrics._groups import degrees_of_freedom, skewed_interval
 from skcalib.metrics._uncertainty import jackknifed
 
 SIX = np.repeat(np.arange(60), 6)
@@ -32,6 +32,12 @@ def sample(n, seed=0, gap=0.0):
     rng = np.random.default_rng(seed)
     p = rng.beta(2, 4, size=n)
     return (rng.uniform(size=n) < np.clip(p - gap, 0, 1)).astype(int), p
+
+
+def mean_log_loss(y_true, y_proba, *, sample_weight=None):
+    """As scikit-learn's log_loss, whose checks take nearly all the time of a simulation."""
+    losses = -np.log(np.where(y_true == 1, y_proba, 1 - y_proba))
+    return np.average(losses, weights=sample_weight)
 
 
 def of_three(n, seed=0):
@@ -407,7 +413,7 @@ def test_differences_of_groups_cover():
     for seed in range(60):
         y, p = sample(60, seed)
         found = calibration_difference(
-            y[SIX], p[SIX], np.full(360, 0.5), groups=SIX, measure=log_loss, n_resamples=99,
+            y[SIX], p[SIX], np.full(360, 0.5), groups=SIX, measure=mean_log_loss, n_resamples=99,
             random_state=seed, labels=[0, 1],
         )  # fmt: skip
         covered += found.low <= true <= found.high
@@ -425,7 +431,7 @@ def test_skewed_scores_and_differences_of_few_groups_cover(n_groups):
     true = np.mean(p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)))
     loss = np.mean(-p * np.log(q) - (1 - p) * np.log(1 - q))
     groups, covered = np.repeat(np.arange(n_groups), 2), np.zeros(2)
-    given = {"groups": groups, "measure": log_loss, "n_resamples": 99, "labels": [0, 1]}
+    given = {"groups": groups, "measure": mean_log_loss, "n_resamples": 99, "labels": [0, 1]}
     for _ in range(n_draws):
         p = rng.uniform(size=n_groups)[groups]
         y, q = (rng.uniform(size=n_groups)[groups] < p).astype(int), expit(1.5 * logit(p))
@@ -444,6 +450,39 @@ def test_the_corrected_interval_of_a_mean_holds_zero_unless_the_test_rejects(sca
         low, high, pvalue = skewed_interval(mean, terms - mean, 0.9)
         assert low < mean < high
         assert (low <= 0 <= high) == (pvalue >= 0.1)
+
+
+@pytest.mark.parametrize("n", [3, 12, 50])
+def test_an_outlier_moves_an_end_away_by_about_half_of_its_distance(n):
+    """Without a bound one outlier of 12 terms moves an end from 2.2 to 7 standard errors."""
+    terms = np.append(np.linspace(0, 0.1, n - 1), 5.0)
+    mean, error = terms.mean(), terms.std(ddof=1) / np.sqrt(n)
+    for sign in (1, -1):
+        for level in (0.9, 0.95, 0.999):
+            low, high, _ = skewed_interval(sign * mean, sign * (terms - mean), level)
+            reach = student.ppf((1 + level) / 2, n - 1) * error
+            assert 0.7 * reach < min(high - sign * mean, sign * mean - low) < reach
+            assert reach < max(high - sign * mean, sign * mean - low) < 1.6 * reach
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [12, 20, 50])
+@pytest.mark.parametrize(
+    ("draw", "least"),
+    [("normal", 935), ("sizes", 935), ("exponential", 920)],
+)
+def test_the_bounded_correction_keeps_the_coverage(n, draw, least):
+    """Groups of equal or heavy-tailed sizes, and skewed terms: the t interval covers 91 % of 20."""
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(1000):
+        x = rng.exponential(size=n) - 1 if draw == "exponential" else rng.normal(size=n)
+        sizes = rng.lognormal(size=n) if draw == "sizes" else np.ones(n)
+        mean = np.average(x, weights=sizes)
+        freedom = degrees_of_freedom(sizes)
+        terms = n * sizes / sizes.sum() * (x - mean)
+        low, high, _ = skewed_interval(mean, terms, 0.95, freedom)
+        covered += low <= 0 <= high
+    assert covered >= least
 
 
 def test_the_jackknife_of_a_mean_is_the_interval_of_its_terms():

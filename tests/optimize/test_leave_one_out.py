@@ -10,9 +10,11 @@ from scipy.special import logsumexp
 from skcalib._optimize.linear import LinearLoss
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.strength import (
+    WholeHessian,
     choose_strength,
-    leave_one_out_loss,
+    diagonal_score_change,
     log_prior,
+    optimism,
     score_change,
 )
 from skcalib.datasets import make_logits
@@ -59,17 +61,17 @@ def exact(map_, Z, y, w, alpha, folds, start=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("map_", MAPS, ids=repr)
 @pytest.mark.parametrize(("K", "weights"), [(2, True), (4, False)])
-def test_estimate_is_within_two_percent_of_refits_without_each_row(map_, K, weights):
+def test_estimate_is_within_one_percent_of_refits_without_each_row(map_, K, weights):
     n, alpha = 150, 1.0
     Z, y, w = problem(n, K, weights=weights)
     objective = objective_of(map_, Z, y, w, alpha)
     theta = objective.minimize(1e-7, 300).x
-    estimate = leave_one_out_loss(objective, theta, objective.blocks(objective.moments(theta)))
     wanted = exact(map_, Z, y, w, alpha, np.arange(n)[:, None], theta)
-    assert estimate == pytest.approx(wanted, rel=0.02)
-    # Blocks ignore what the classes share, so the estimate is too optimistic for vector maps.
     loss = np.average(losses_of(map_, theta, Z, y), weights=w)
-    assert 0.5 < (estimate - loss) / (wanted - loss) < 1.1
+    difference = optimism(objective, theta, WholeHessian.of(objective, theta))
+    assert loss + difference == pytest.approx(wanted, rel=0.01)
+    # The difference to the training loss is also close to the exact difference.
+    assert difference == pytest.approx(wanted - loss, rel=0.25)
 
 
 @pytest.mark.slow
@@ -81,23 +83,40 @@ def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
     theta = objective.minimize(1e-6, 300).x
     wanted = exact(map_, Z, y, w, alpha, np.array_split(np.arange(n), 20))
     loss = losses_of(map_, theta, Z, y).mean()
-    estimate = leave_one_out_loss(objective, theta, objective.blocks(objective.moments(theta)))
-    assert estimate == pytest.approx(wanted, rel=0.01)
-    assert estimate - loss == pytest.approx(wanted - loss, rel=0.3)
+    difference = optimism(objective, theta, objective.blocks(objective.moments(theta)))
+    assert loss + difference == pytest.approx(wanted, rel=0.01)
+    assert difference == pytest.approx(wanted - loss, rel=0.3)
+
+
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
+@pytest.mark.parametrize("K", [3, 12])
+def test_optimism_in_a_sample_is_close_to_that_of_all_rows(map_, K):
+    Z, y, _ = problem(9000, K)
+    sampled, complete = (objective_of(map_, Z, y, w, 1.0) for w in (None, np.ones(len(y))))
+    theta = sampled.minimize(1e-6, 300).x
+    few, all_rows = (
+        optimism(o, theta, WholeHessian.of(o, theta) if K == 3 else o.blocks(o.moments(theta)))
+        for o in (sampled, complete)
+    )
+    assert few == pytest.approx(all_rows, rel=0.15)
 
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_changes_of_scores_solve_the_equations_of_each_row(K, rng):
-    """The curvature of a row counts by half."""
     P = rng.dirichlet(np.ones(K), size=5)
     R = P - np.eye(K)[rng.integers(K, size=5)]
-    A = rng.uniform(0.1, 1.5, size=(5, K))
-    D = 0.5 * P[:, :, None] * (np.eye(K) - P[:, None, :])
-    expected = [
-        np.diag(a) @ np.linalg.solve(np.eye(K) - d @ np.diag(a), r)
-        for a, d, r in zip(A, D, R, strict=True)
+    J = rng.normal(size=(5, K, 4))
+    A = J @ J.transpose(0, 2, 1)
+    D = P[:, :, None] * (np.eye(K) - P[:, None, :])
+    solved = [a @ np.linalg.solve(np.eye(K) - d @ a, r) for a, d, r in zip(A, D, R, strict=True)]
+    np.testing.assert_allclose(score_change(A, P, R), solved, rtol=1e-6)
+    # With diagonal leverages the curvature of a row counts by half.
+    A = np.stack([np.diag(a) for a in rng.uniform(0.1, 1.5, size=(5, K))])
+    diagonal = np.diagonal(A, axis1=1, axis2=2)
+    solved = [
+        a @ np.linalg.solve(np.eye(K) - d @ a / 2, r) for a, d, r in zip(A, D, R, strict=True)
     ]
-    np.testing.assert_allclose(score_change(A, P, R), expected, rtol=1e-9)
+    np.testing.assert_allclose(diagonal_score_change(diagonal, P, R), solved, rtol=1e-9)
 
 
 def test_path_leads_to_the_solution_of_a_separate_fit():

@@ -1,19 +1,17 @@
 """Smooth curves of rows on a grid of scores."""
 
 import numpy as np
-import pytest
 
-from skcalib._rows.columns import Scored
-from skcalib._scores.kernel import N_CELLS, on_grid, smooth_curve
+from skcalib._input.scores import Scored
+from skcalib._scores.kernel import N_CELLS, NARROWEST, SmoothCurve, on_grid
 
 
 def test_curve_far_from_all_scores_is_the_diagonal_without_rows():
     p = np.append(np.linspace(0.19, 0.21, 1000), np.linspace(0.79, 0.81, 1000))
-    curve = smooth_curve(Scored(None, p, p, None))  # the event is its own probability
-    width = curve.bandwidth
-    assert width == pytest.approx(0.7 * p.std() * 2000**-0.2)
+    curve = SmoothCurve.of(*Scored(None, p, p, None)[1:])  # the event is its own probability
+    assert curve.bandwidth == NARROWEST
     distance = np.abs(curve.score[:, None] - [0.19, 0.21, 0.79, 0.81]).min(axis=1)
-    far, near = distance > 7 * width, distance < 5 * width
+    far, near = distance > 7 * NARROWEST, distance < 5 * NARROWEST
     assert (curve.density[far] == 0).all()
     assert (curve.n_rows[far] == 0).all()
     np.testing.assert_array_equal(curve.value[far], curve.score[far])

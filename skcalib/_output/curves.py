@@ -6,14 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from skcalib._input.parameters import check_integer, check_real
+from skcalib._input.scores import Scored
 from skcalib._output import drawing
 from skcalib._rows import Ranked
-from skcalib._rows.columns import Scored
+from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import Floats, Indices
-from skcalib.metrics._resampling import bootstrap_band
-
-from ._artists import draw_band, draw_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,32 @@ REFERENCE = "reference"
 Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 
 
-class CurveDisplay(drawing.Display):
+def bootstrap_band(
+    rows: Scored,
+    curve: Callable[[Ranked], Floats],
+    level: float,
+    n_resamples: int,
+    seed: Any,
+    groups: Indices | None = None,
+) -> tuple[Floats, Floats]:
+    """Return pointwise quantiles of the curve (n_points,) over bootstrap samples.
+
+    The samples consist of rows, or of whole groups if ``groups`` (n,) are their numbers.
+    """
+    random, order = check_random_state(seed), np.argsort(rows.score)
+    score, event, w = rows.score[order], rows.event[order], rows.weight
+    w = np.ones(len(order)) if w is None else w[order]
+    units = np.arange(len(order)) if groups is None else groups[order]
+    n_units = int(units.max()) + 1
+    draws = []
+    for _ in range(n_resamples):
+        counts = np.bincount(random.randint(n_units, size=n_units), minlength=n_units)
+        draws.append(curve(distinct_scores(score, event, w * counts[units], are_sorted=True)))
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+class CurveDisplay(drawing.ModelDisplay):
     """One line per model with a bootstrap band.
 
     Derived classes define the line in ``_line``, and set limits in ``_arrange``.
@@ -104,13 +130,13 @@ class CurveDisplay(drawing.Display):
         top = ax.get_ylim()[1] if number else 0.0
         look = drawing.line_properties(color, line_kw)
         label = drawing.legend_label(self.name or f"Model {number + 1}") + score
-        self.line_, self.band_ = draw_line(ax, x, values(self.curve), label, look), None
+        self.line_, self.band_ = drawing.draw_line(ax, x, values(self.curve), label, look), None
         drawing.mark_diagram(self.line_, f"a curve of the {ylabel.lower()}")
         if confidence_level is not None and self.rows is not None:
             resampling = confidence_level, n_resamples, random_state, self.groups
             ends = bootstrap_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
             label = f"{100 * confidence_level:g} % confidence band"
-            self.band_ = draw_band(ax, (x, *ends), self.line_, label)
+            self.band_ = drawing.draw_band(ax, (x, *ends), self.line_, label)
         self._arrange(number, top)
         ax.set_ylabel(ylabel)
         handles = ax.get_legend_handles_labels()[0]
