@@ -181,7 +181,7 @@ class PriorShift(BaseCalibrator):
         priors: ArrayLike | Mapping[Any, float] | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.before = before
         self.after = after
         self.priors = priors

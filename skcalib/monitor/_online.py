@@ -122,7 +122,7 @@ class OnlineCalibrator(BaseCalibrator):
         forget: float = 0.0,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.calibrators = calibrators
         self.forget = forget
 

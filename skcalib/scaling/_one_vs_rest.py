@@ -56,7 +56,7 @@ class _OneVsRestScaling(BaseCalibrator):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.alpha = alpha
         self.smoothing = smoothing
 

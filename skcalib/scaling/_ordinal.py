@@ -127,7 +127,7 @@ class OrdinalCalibration(BaseCalibrator):
         order: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.alpha = alpha
         self.smoothing = smoothing
         self.max_iter = max_iter

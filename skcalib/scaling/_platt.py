@@ -99,7 +99,7 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
     n_iter_: int
 
     def __init__(self, *, smooth_targets: bool = True, classes: ArrayLike | None = None) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.smooth_targets = smooth_targets
 
     def _fit(self, rows: Rows) -> dict[str, Any]:

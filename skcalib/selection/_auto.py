@@ -152,7 +152,7 @@ class AutoCalibrator(BaseCalibrator):
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.calibrators = calibrators
         self.cv = cv
         self.combine = combine
