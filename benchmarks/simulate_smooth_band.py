@@ -23,7 +23,7 @@ from results import simple_table
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from skcalib._rows.columns import Scored
+from skcalib._input.scores import Scored
 from skcalib.display._curves import SmoothCurve, consistency_band, pieces
 
 Random = np.random.Generator

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from skcalib._rows.arrays import is_foreign, library_of, like, namespace, on_host
+from skcalib._rows.arrays import (
+    is_foreign,
+    library_of,
+    like,
+    namespace,
+)
 from skcalib._typing import Array
 
 
@@ -125,6 +130,19 @@ def column_names(x: Any) -> list[Any]:
     """Return the column names of a data frame or a pyarrow table, else an empty list."""
     names = getattr(x, "column_names", None)
     return list(getattr(x, "columns", ()) if names is None else names)
+
+
+def on_host(x: Any) -> Any:
+    """Convert a tensor to a NumPy array without gradients; return other objects unchanged."""
+    if isinstance(x, np.ndarray) or not is_foreign(x):
+        return x
+    if hasattr(x, "detach"):  # torch
+        return x.detach().cpu().numpy()
+    if hasattr(x, "get"):  # CuPy
+        return x.get()
+    if hasattr(x, "to_device") and "array_api_strict" in type(x).__module__:
+        x = x.to_device(namespace(x).Device("CPU_DEVICE"))
+    return np.asarray(x)
 
 
 def as_numpy(x: Any, name: str) -> Any:

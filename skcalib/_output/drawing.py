@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from scipy.special import expit, softmax
 
+from skcalib._input.arrays import on_host
 from skcalib._input.indicators import of_outputs
 from skcalib._input.parameters import check_option
-from skcalib._rows import on_host
 from skcalib._typing import Floats
 
 if TYPE_CHECKING:

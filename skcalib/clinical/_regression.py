@@ -15,9 +15,8 @@ from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers, warn_of_few_events
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_real
-from skcalib._input.scores import columns_of
+from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
-from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.kernel import SmoothCurve, interpolated
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
