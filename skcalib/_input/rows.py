@@ -209,7 +209,7 @@ def _has_fractions(x: Any, name: str) -> bool:
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if a label's class is masked in its row."""
-    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
+    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.label_scores(Z, y)))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "

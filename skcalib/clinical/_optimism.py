@@ -17,7 +17,7 @@ from skcalib._input.classes import ordered_categories
 from skcalib._input.estimators import may_have, weight_params
 from skcalib._input.features import taken
 from skcalib._input.groups import group_numbers
-from skcalib._input.indicators import of_outputs
+from skcalib._input.indicators import class_probabilities
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
@@ -257,7 +257,7 @@ def _values(
     classes = np.asarray(on_host(model.classes_))
     values_of_parts = []
     for part in parts:
-        P = np.asarray(on_host(of_outputs(model.predict_proba(part.Z), classes)))
+        P = np.asarray(on_host(class_probabilities(model.predict_proba(part.Z), classes)))
         values = measured(P, part, classes, measures)
         values_of_parts.append([values[measure.name] for measure in measures])
     return np.array(values_of_parts)

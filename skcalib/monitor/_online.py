@@ -310,7 +310,7 @@ class OnlineCalibrator(BaseCalibrator):
         together = mixture(xp.stack(logs), stream.weights[:-2] / stream.weights[:-2].sum())
         for slope, *intercepts in stream.maps:
             b = np.array(intercepts or [0.0])
-            S = float(slope) * together + arrays.like(b, together, together.dtype)
+            S = float(slope) * together + arrays.to_library(b, together, together.dtype)
             logs.append(arrays.log_softmax(xp.where(-np.inf == together, -np.inf, S)))
         return arrays.in_columns_of(Z, mixture(xp.stack(logs), stream.weights))
 

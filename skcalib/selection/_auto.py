@@ -286,7 +286,7 @@ class AutoCalibrator(BaseCalibrator):
             Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
             L = mixture(xp.stack(parts), weights)
-        return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
+        return arrays.in_columns_of(Z, L + arrays.to_library(self.intercept_, L, L.dtype))
 
     def _summary(self) -> str:
         """Return the mixture weights in one line."""
