@@ -12,6 +12,7 @@ from skcalib._rows.arrays import (
     is_foreign,
     library_of,
     namespace,
+    to_library,
 )
 from skcalib._typing import Array
 
