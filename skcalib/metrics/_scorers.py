@@ -124,7 +124,7 @@ _NORMS = {
 def calibration_scorer(
     measure: str | Callable[..., Any], *, greater_is_better: bool = False, **params: Any
 ) -> Callable[..., float]:
-    """Scorer of a measure, for ``GridSearchCV(scoring=...)``, ``cross_validate`` and the like.
+    """Make a scorer of a measure, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
 
     Scorers return negated errors, so that greater is better. They take the order of the columns
     from the ``classes_`` of the estimator, and so support labels of any type and folds that lack
