@@ -254,8 +254,9 @@ random_state, color, line_kw
             strategy = "quantile" if is_rare else "uniform"
         numbers = group_numbers(groups, y_proba, sample_weight)
         has_panels = kind in OF_EACH
+        checked: Any = columns.rows
         curve = reliability_curve(
-            None, columns.rows, n_bins=n_bins, strategy=strategy, kind=kind, pos_label=pos_label,
+            checked.y, checked, n_bins=n_bins, strategy=strategy, kind=kind, pos_label=pos_label,
             order=order, groups=numbers,
         )  # fmt: skip
         event = None
