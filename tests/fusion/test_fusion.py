@@ -23,6 +23,7 @@ from skcalib.export import from_json, to_json
 from skcalib.fusion import FusionCalibrator
 from skcalib.fusion._pool import (
     Evidence,
+    Prior,
     fill_gaps,
     fit_pool,
     penalized_loss,
@@ -65,10 +66,10 @@ def test_gradient_of_the_penalized_loss(gaps):
         rng.integers(K, size=n),
         rng.random(n),
     )
-    theta = 0.3 * rng.normal(size=2 * M + (1 + M) * K)
-    gradient = penalized_loss(theta, evidence, y, w, 2.0)[1]
+    theta, prior = 0.3 * rng.normal(size=2 * M + (1 + M) * K), Prior(np.array([0.5, 0.4, 0.1]), 1.7)
+    gradient = penalized_loss(theta, evidence, y, w, prior)[1]
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
-        up, down = (penalized_loss(theta + s * step, evidence, y, w, 2.0)[0] for s in (1, -1))
+        up, down = (penalized_loss(theta + s * step, evidence, y, w, prior)[0] for s in (1, -1))
         assert gradient[i] == pytest.approx((up - down) / 2e-5, abs=1e-5)
 
 
@@ -77,14 +78,22 @@ def test_weights_minimize_the_documented_loss():
     E, y, w = evidence_with_gaps(100, 2, 2, gaps=0)
     base = np.full((100, 2), np.log(0.5))
 
+    def mean_loss(L):
+        return -np.average(log_softmax(base + L, axis=1)[np.arange(100), y], weights=w)
+
+    alone = np.array([mean_loss(E[:, 0]), mean_loss(E[:, 1])])
+    gains = w.sum() * np.maximum(mean_loss(0) - alone, 0)
+    useful = (gains + 0.02) / (gains + 2) / alone
+    u = useful / useful.sum()
+
     def loss(theta):
         b, c = theta[:2], theta[2:]
-        L = log_softmax(base + c + np.einsum("nmk,m->nk", E, b), axis=1)
-        deviations = b - b.mean()
-        ridge = 2 * 2 * deviations @ deviations + (b.sum() - 1) ** 2 / 4 + 10 * c @ c
-        return ridge - w @ L[np.arange(100), y]
+        t = u @ b / (u @ u)
+        d = b - t * u
+        ridge = 3 * 2 * d @ d + ((t - 1) * useful.max() / useful.sum()) ** 2 + 10 * c @ c
+        return ridge + w.sum() * mean_loss(c + np.einsum("nmk,m->nk", E, b))
 
-    pool = fit_pool(fill_gaps(E, base, np.eye(2)), y, w, 2.0)
+    pool = fit_pool(fill_gaps(E, base, np.eye(2)), y, w)
     options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000}
     best = minimize(loss, [0.5, 0.5, 0, 0], method="Nelder-Mead", options=options)
     fitted = np.concatenate([pool.weights[:2], pool.offsets[0]])
