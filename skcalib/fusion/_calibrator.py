@@ -33,7 +33,15 @@ from ._pool import (
     pooled,
     within_covariance,
 )
-from ._scores import as_matrix, check_class_names, check_scores, evidence_of, fit_score, name_scores
+from ._scores import (
+    as_matrix,
+    check_class_names,
+    check_columns,
+    check_scores,
+    evidence_of,
+    fit_score,
+    name_scores,
+)
 
 
 class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -219,7 +227,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             calibrators. The calibrator is then unchanged.
         """
         check_not_swapped(y=y, X=X)
-        matrix = as_matrix(X, self)
+        matrix = as_matrix(X)
         columns = column_names(matrix)
         names = name_scores(columns, self.n_scores, matrix.shape[1])
         check = partial(check_scores, n_scores=len(names))
@@ -358,8 +366,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     def _log_probabilities(self, X: Any) -> Floats:
         """Return the logarithms (n, K) of the probabilities for checked scores."""
         check_fitted(self)
-        X, n_scores = as_matrix(X, self, self.n_features_in_), len(self.score_names_)
-        check_class_names(column_names(X), n_scores, self.classes_)
+        X, n_scores = as_matrix(X), len(self.score_names_)
+        check_columns(X, self)
         Z = logits_for(self, X, least_rows=1)
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
