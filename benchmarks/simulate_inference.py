@@ -6,21 +6,40 @@ A *figure* is a function with an interval or a p-value. Run::
 
     python benchmarks/simulate_inference.py level --figures ECE MCE z --draws 400
     python benchmarks/simulate_inference.py coverage --figures "log loss" slope --groups 20 50
+    python benchmarks/simulate_inference.py cells --minutes 70
+    python benchmarks/simulate_inference.py summary
+
+``cells`` runs all figures on a design in which each pair of features occurs, and appends counts to
+``results/inference.csv`` after each 100 draws. A figure stops after 400 draws, or when 100 or more
+draws decide whether it keeps its promise. ``summary`` prints the cells that do not.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import combinations, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, ndtr, softmax
+from scipy.special import betaincinv, expit, logit, ndtr, softmax, xlogy
 
-from skcalib import clinical, judge, metrics
+from skcalib import clinical, compare_calibrators, judge, metrics
+from skcalib.base import BaseCalibrator
+
+FILE = Path(__file__).parent / "results" / "inference.csv"
+
+#: How the rows of a group depend on one another.
+DEPENDENCES = ("independent", "equal", "correlated", "events", "right", "negation")
+
+#: Part of the warnings of few groups, events or rows.
+WARNING = "too narrow"
 
 #: Distributions of risks, or of the logits of several classes by their standard deviation.
 RISKS: dict[str, Callable[[np.random.Generator, Any], np.ndarray]] = {
@@ -72,7 +91,11 @@ class Structure(NamedTuple):
                 return (y != turn).astype(int), np.where(turn, 1 - p, p), group
             return self._events(rng, group, p), p, group
         first = np.unique(group, return_index=True)[1]
-        P = softmax(SPREAD[self.risks] * rng.normal(size=(n, K)), axis=1)
+        if self.risks in SPREAD:
+            P = softmax(SPREAD[self.risks] * rng.normal(size=(n, K)), axis=1)
+        else:  # all classes but the first one are rare
+            risk = RISKS[self.risks](rng, (n, 1))
+            P = np.hstack([1 - risk, risk * rng.dirichlet(np.ones(K - 1), size=n)])
         P = P[first][group] if self.dependence == "equal" else P
         ranks = np.argsort(-P, axis=1)
         if self.dependence == "events":
@@ -120,8 +143,8 @@ def log_loss_of(y: np.ndarray, P: np.ndarray) -> float:
 
 
 def brier_of(y: np.ndarray, P: np.ndarray) -> float:
-    """Sum of squared residuals of a row, for two or several classes."""
-    Y = y[:, None] == np.arange(P.shape[1]) if P.ndim > 1 else y
+    """Sum of squared residuals of a row, for two or several classes or labels."""
+    Y = y if y.ndim == P.ndim else y[:, None] == np.arange(P.shape[1])
     return float(np.sum((Y - P) ** 2) / len(y))
 
 
@@ -150,6 +173,29 @@ def difference_ends(measure: Any, y: Any, P: Any, g: Any, how: dict, seed: int) 
     how = {"groups": g, "n_resamples": 99, "random_state": seed, "measure": measure, **how}
     found = metrics.calibration_difference(y, P, sharpened(P), **how)
     return found.low, found.high
+
+
+class Sharper(BaseCalibrator):
+    """Logits times a factor."""
+
+    def _fit(self, rows: Any) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def _calibrate(self, Z: Any) -> Any:
+        return 1.5 * Z
+
+
+def comparison_ends(y: Any, P: Any, g: Any, how: dict, seed: int) -> Any:  # noqa: ARG001
+    """Interval of the difference of sharpened probabilities on a test set."""
+    P = np.stack([1 - P, P], axis=1) if P.ndim == 1 else P
+    Z = np.log(np.maximum(P, 1e-300))
+    found = compare_calibrators(
+        Z, y, calibrators={"sharper": Sharper()}, test=(Z, y, None, None, g),
+        scoring="neg_log_loss", **how,
+    )  # fmt: skip
+    low, high = found.interval("log loss")
+    k = found.names.index("sharper")
+    return low[k], high[k]
 
 
 def clinical_ends(function: Any, y: Any, P: Any, g: Any, how: dict, seed: int) -> Any:  # noqa: ARG001
@@ -188,6 +234,7 @@ ERRORS = {
     "smooth": "smooth_calibration_error",
     "two-bin": "averaged_two_bin_calibration_error",
 }
+BINS = {"ECE 100": 100, "ECE 400": 400}
 TESTS: dict[str, Callable[..., float]] = {
     **{name: partial(p_value, measure) for name, measure in ERRORS.items()},
     "ECE 100": partial(p_value, ERRORS["ECE"], n_bins=100),
@@ -205,77 +252,272 @@ INTERVALS: dict[str, Callable[..., tuple[float, float]]] = {
     "bin": bin_ends,
     "mean": mean_ends,
     "difference": partial(difference_ends, log_loss_of),
+    "comparison": comparison_ends,
 }
 
 
-@cache
+#: Figures of two classes, and figures that need much time.
+TWO_CLASSES = {"z", "net benefit", "slope", "intercept", "bin", "mean"}
+SLOW = {"smooth", "two-bin"}
+
+
+def applies(name: str, structure: Structure) -> bool:
+    """Whether a figure exists for the classes, and is fast enough for the number of rows."""
+    rows = structure.groups * (6 if structure.size == "heavy" else int(structure.size))
+    if name == "z" and structure.classes in {"3", "10"}:
+        return True
+    if name in TWO_CLASSES and structure.classes != "2":
+        return False
+    labels = structure.classes.endswith("labels")
+    if name in {"log loss", "difference", "comparison"} and labels:
+        return False
+    return not (name in SLOW and (rows > 1500 or labels))
+
+
 def truth(name: str, structure: Structure, factor: float) -> float:
-    """True value of a figure, from many independent rows and their true probabilities."""
+    """Return the true value of a figure, from many rows and their true probabilities."""
     size = "2" if structure.dependence == "negation" else "1"
-    many = structure._replace(groups=400_000 if structure.classes == "2" else 50_000, size=size)
-    many = many._replace(dependence="negation" if size == "2" else "independent")
-    y, true, _ = many.sample(10**6)
-    P = true if factor == 1 else sharpened(true, factor)
+    dependence = "negation" if size == "2" else "independent"
+    many = structure._replace(groups=0, size=size, dependence=dependence)
+    return _truth(name, many, factor)
+
+
+@cache
+def _many(structure: Structure) -> np.ndarray:
+    """Return true probabilities of many rows."""
+    return structure._replace(groups=300_000 if structure.classes == "2" else 40_000).sample(10**6)[
+        1
+    ]
+
+
+@cache
+def _truth(name: str, structure: Structure, factor: float) -> float:
     if name in {"slope", "intercept", "bin"}:
         return float(name == "slope") / factor
+    true = _many(structure)
+    P = true if factor == 1 else sharpened(true, factor)
     if name == "mean":
         return float(true.mean())
-    if name == "difference":
-        return log_loss_of(y, sharpened(P)) - log_loss_of(y, P)
+    if name in {"difference", "comparison"}:
+        return expected_log_loss(true, sharpened(P)) - expected_log_loss(true, P)
     if name == "net benefit":
         return float(np.mean(np.where(P >= 0.2, true - (1 - true) / 4, 0.0)))
-    if name in {"log loss", "Brier"}:
-        return {"log loss": log_loss_of, "Brier": brier_of}[name](y, P)
-    if name in {"smooth", "two-bin"}:
+    if name == "log loss":
+        return expected_log_loss(true, P)
+    if name == "Brier":
+        return float(np.sum(true * (1 - true) + (true - P) ** 2) / len(P))
+    if name in SLOW:
         if factor == 1:
             return 0.0
+        y = structure._replace(groups=len(true) // int(structure.size)).sample(10**6)[0]
         return float(getattr(metrics, ERRORS[name])(y, P, **arguments(structure)))
-    if P.ndim > 1 and not structure.classes.endswith("labels"):
-        top = P.argmax(axis=1)[:, None]
-        P, true = np.take_along_axis(P, top, 1), np.take_along_axis(true, top, 1)
-    n_bins, errors = 100 if name == "ECE 100" else 15, []
+    if not structure.classes.endswith("labels"):
+        P, true = top_label(P, true)
+    return binned_error(name, P, true)
+
+
+def top_label(P: np.ndarray, true: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and probabilities of the event: the most probable of several classes."""
+    if P.ndim == 1:
+        return P, true
+    top = P.argmax(axis=1)[:, None]
+    return np.take_along_axis(P, top, 1), np.take_along_axis(true, top, 1)
+
+
+def binned_error(name: str, P: np.ndarray, true: np.ndarray) -> float:
+    """Return the mean over the columns of a calibration error without noise of labels."""
+    n_bins, errors = BINS.get(name, 15), []
     for p, q in zip(np.atleast_2d(P.T), np.atleast_2d(true.T), strict=True):
         k = np.clip(np.ceil(p * n_bins).astype(int) - 1, 0, n_bins - 1)
         count = np.bincount(k, minlength=n_bins)
         gap = np.bincount(k, p - q, n_bins) / np.maximum(count, 1)
         square = np.sqrt(np.sum(count * gap**2) / len(p))
         error = float(np.sum(count * np.abs(gap)) / len(p))
-        errors.append({"ECE": error, "ECE 100": error, "MCE": np.abs(gap).max()}.get(name, square))
+        errors.append(
+            error if name.startswith("ECE") else np.abs(gap).max() if name == "MCE" else square
+        )
     return float(np.mean(errors))
 
 
-def level(name: str, structure: Structure, draws: int, factor: float = 1.0) -> float:
-    """Share of samples with a p-value of at most 5 %, of probabilities sharpened by a factor."""
-    rejected = []
-    for seed in range(draws):
-        y, P, g = structure.sample(seed)
-        P = P if factor == 1 else sharpened(P, factor)
-        rejected.append(TESTS[name](y, P, g, arguments(structure), seed) <= 0.05)
-    return float(np.mean(rejected))
+def expected_log_loss(true: np.ndarray, P: np.ndarray) -> float:
+    """Return the mean of the log loss over the labels with these true probabilities."""
+    losses = -xlogy(true, np.maximum(P, 1e-300))
+    return float((losses - xlogy(1 - true, 1 - P) if P.ndim == 1 else losses.sum(axis=1)).mean())
 
 
-def coverage(name: str, structure: Structure, draws: int, factor: float = 1.0) -> tuple[float, ...]:
-    """Share of samples with an interval that contains the true value, its width, and warnings."""
-    covered, widths, warned, true = [], [], 0, truth(name, structure, factor)
-    for seed in range(draws):
+class Count(NamedTuple):
+    """Results of a figure in some samples of a structure."""
+
+    draws: int  #: samples with a result
+    hits: int  #: rejections, or intervals that contain the true value
+    width: float  #: median width of the intervals
+    warned: int  #: samples with a warning of few groups, events or rows
+
+
+def simulate(
+    what: str, name: str, structure: Structure, seeds: range, factor: float = 1.0
+) -> Count:
+    """Count rejections (``what`` is "level") or intervals with the true value ("coverage").
+
+    The probabilities are sharpened by the factor: 1 for calibrated ones.
+    """
+    hits, widths, warned = [], [], 0
+    true = truth(name, structure, factor) if what == "coverage" else 0.0
+    how = arguments(structure)
+    for seed in seeds:
         y, P, g = structure.sample(seed)
         P = P if factor == 1 else sharpened(P, factor)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                low, high = INTERVALS[name](y, P, g, arguments(structure), seed)
+                if what == "level":
+                    hits.append(TESTS[name](y, P, g, how, seed) <= 0.05)
+                else:
+                    low, high = INTERVALS[name](y, P, g, how, seed)
+                    hits.append(low - 1e-9 <= true <= high + 1e-9)
+                    widths.append(high - low)
             except ValueError:  # rows of one class, or separated by a threshold
                 continue
-        warned += any("groups" in str(one.message) for one in caught)
-        covered.append(low - 1e-9 <= true <= high + 1e-9)
-        widths.append(high - low)
-    if not covered:
-        return np.nan, np.nan, np.nan
-    return float(np.mean(covered)), float(np.median(widths)), warned / draws
+        warned += any(WARNING in str(one.message) for one in caught)
+    return Count(len(hits), sum(hits), float(np.median(widths)) if widths else np.nan, warned)
 
 
-#: Structures for two classes, by all their features.
-DEPENDENCES = ("independent", "equal", "correlated", "right", "negation")
+# --------------------------------------------------------------------------------------------------
+# Cells: a design with all pairs of features, in a file that grows.
+
+LEVEL, COVERAGE, BLOCK, MOST_DRAWS = 0.07, 0.93, 100, 400
+FEATURES = {
+    "groups": [20, 50, 200, 2000],
+    "size": ["1", "2", "6", "30", "heavy"],
+    "dependence": [*DEPENDENCES],
+    "risks": ["uniform", "confident", "1.2 %", "0.5 %"],
+    "classes": ["2", "3", "10", "5 labels", "20 labels"],
+}
+#: Structures in which earlier versions failed.
+WORST = [
+    Structure(50, "30", "equal", "1.2 %"),
+    Structure(50, "heavy", "equal"),
+    Structure(20, "2", "negation"),
+    Structure(1000, "2", "independent"),
+    Structure(3000, "1", "independent"),
+    Structure(200, "6", "right"),
+    Structure(1000, "1", "independent", "uniform", "20 labels"),
+    Structure(20, "6", "equal", "1.2 %"),
+]
+
+
+def design() -> list[Structure]:
+    """Return the worst structures, and structures with each possible pair of features."""
+    possible = [Structure(*values) for values in product(*FEATURES.values()) if is_possible(values)]
+    cells, fields = [*WORST], range(len(FEATURES))
+    pairs = {one: {(i, j, one[i], one[j]) for i, j in combinations(fields, 2)} for one in possible}
+    missing = set().union(*pairs.values()) - {
+        (i, j, one[i], one[j]) for one in WORST for i, j in combinations(fields, 2)
+    }
+    while missing:
+        best = max(possible, key=lambda one: len(pairs[one] & missing) / (1 + cost(one) / 4000))
+        cells.append(best)
+        missing -= pairs[best]
+    return sorted(cells, key=cost)
+
+
+def is_possible(values: tuple[Any, ...]) -> bool:
+    """Whether features may occur together: single rows have no dependence."""
+    _, size, dependence, risks, classes = values
+    if dependence == "negation":
+        return size == "2" and classes == "2" and risks == "uniform"
+    return (size != "1" or dependence == "independent") and (
+        dependence != "events" or not classes.endswith("labels")
+    )
+
+
+def cost(structure: Structure) -> float:
+    """Return the number of rows times the number of columns."""
+    rows = structure.groups * (6 if structure.size == "heavy" else int(structure.size))
+    return rows * (1 if structure.classes == "2" else int(structure.classes.split()[0]))
+
+
+def is_decided(what: str, count: Count) -> bool:
+    """Whether the exact limits of a rate are on one side of the promise."""
+    n, k = count.draws, count.hits
+    low = betaincinv(k, n - k + 1, 0.025) if k else 0.0
+    high = betaincinv(k + 1, n - k, 0.975) if k < n else 1.0
+    promise = LEVEL if what == "level" else COVERAGE
+    return bool(n >= BLOCK and (high <= promise or low >= promise))
+
+
+KEY = ("what", "figure", *Structure._fields, "factor")
+
+
+def stored() -> dict[tuple[str, ...], list[Count]]:
+    """Return the blocks of draws in the file, by what they are of."""
+    blocks: dict[tuple[str, ...], list[Count]] = defaultdict(list)
+    if FILE.exists():
+        with FILE.open(newline="") as file:
+            for row in csv.DictReader(file):
+                n, hits, width, warned = (float(row[name]) for name in Count._fields)
+                key = tuple(row[name] for name in KEY)
+                blocks[key].append(Count(int(n), int(hits), width, int(warned)))
+    return blocks
+
+
+def total(blocks: list[Count]) -> Count:
+    """Return the sums of blocks, and the mean of their widths."""
+    draws, hits, widths, warned = zip(*blocks, strict=True)
+    return Count(sum(draws), sum(hits), float(np.mean(widths)), sum(warned))
+
+
+def run_cells(minutes: float, figures: list[str]) -> None:
+    """Append blocks of draws to the file, until the time is over or all cells are decided."""
+    end, is_new = time.monotonic() + 60 * minutes, not FILE.exists()
+    names = [("level", name, 1.0) for name in TESTS]
+    names += [("coverage", name, 1.5 if name in {*ERRORS, *BINS} else 1.0) for name in INTERVALS]
+    names = [one for one in names if one[1] in figures]
+    with FILE.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if is_new:
+            writer.writerow([*KEY, *Count._fields])
+        blocks = stored()
+        tasks = product(range(MOST_DRAWS // BLOCK), design(), names)
+        # Cheap figures and cells first, so that a stop leaves the fewest gaps.
+        for block, structure, (what, name, factor) in sorted(
+            tasks, key=lambda task: (task[2][1] in SLOW, task[0])
+        ):
+            key = tuple(map(str, (what, name, *structure, factor)))
+            done = blocks[key]
+            if not applies(name, structure) or len(done) > block:
+                continue
+            if done and is_decided(what, total(done)):
+                continue
+            if time.monotonic() > end:
+                return
+            seeds = range(block * BLOCK, (block + 1) * BLOCK)
+            done.append(simulate(what, name, structure, seeds, factor))
+            writer.writerow([*key, *done[-1]._replace(width=float(f"{done[-1].width:.4g}"))])
+            file.flush()
+
+
+def print_summary() -> None:
+    """Print for each figure its worst cells, and the cells that do not keep the promise."""
+    figures: dict[tuple[str, str], list[tuple[float, Count, tuple[str, ...]]]] = defaultdict(list)
+    for key, blocks in stored().items():
+        count = total(blocks)
+        if count.draws >= BLOCK // 2:
+            rate = count.hits / count.draws
+            figures[key[:2]].append((rate, count, key[2:]))
+    for (what, name), cells in figures.items():
+        silent = [cell for cell in cells if cell[1].warned < 0.5 * cell[1].draws]
+        print(
+            f"\n{what} {name}: {len(cells)} cells, {len(cells) - len(silent)} with a warning;",
+            end=" ",
+        )
+        rates = [rate for rate, *_ in silent] or [np.nan]
+        print(f"without a warning from {min(rates):.3f} to {max(rates):.3f}")
+        for rate, count, cell in sorted(cells, key=lambda one: one[0]):
+            broken = rate > LEVEL if what == "level" else rate < COVERAGE
+            if broken:
+                mark = "warns" if count.warned >= 0.5 * count.draws else "SILENT"
+                print(f"   {rate:.3f} of {count.draws:3} {mark:6} {' x '.join(cell)}")
 
 
 def structures(options: argparse.Namespace) -> Iterator[Structure]:
@@ -290,8 +532,8 @@ def structures(options: argparse.Namespace) -> Iterator[Structure]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("what", choices=["level", "coverage"])
-    parser.add_argument("--figures", nargs="+", default=["ECE"], choices=[*TESTS, *INTERVALS])
+    parser.add_argument("what", choices=["level", "coverage", "cells", "summary"])
+    parser.add_argument("--figures", nargs="+", choices=[*TESTS, *INTERVALS])
     parser.add_argument("--groups", nargs="+", type=int, default=[20, 50, 200])
     parser.add_argument("--size", nargs="+", default=["6"])
     parser.add_argument("--dependence", nargs="+", default=DEPENDENCES, choices=DEPENDENCES)
@@ -299,18 +541,23 @@ def main() -> None:
     parser.add_argument("--classes", nargs="+", default=["2"])
     parser.add_argument("--factor", type=float, default=1.0, help="1.5: over-confident")
     parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--minutes", type=float, default=60.0, help="time for cells")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    if options.what == "cells":
+        return run_cells(options.minutes, options.figures or [*TESTS, *INTERVALS])
+    if options.what == "summary":
+        return print_summary()
     for structure in structures(options):
         start, cells = time.process_time(), []
-        for name in options.figures:
-            if options.what == "level":
-                rate = level(name, structure, options.draws, options.factor)
-                cells.append(f"{name} {rate:.3f}")
-            else:
-                rate, width, warned = coverage(name, structure, options.draws, options.factor)
-                cells.append(f"{name} {rate:.3f} ({width:.3g}{', warns' * (warned > 0.5)})")
+        for name in options.figures or ["ECE"]:
+            seeds = range(options.draws)
+            count = simulate(options.what, name, structure, seeds, options.factor)
+            rate = count.hits / max(count.draws, 1)
+            warns = ", warns" * (count.warned > count.draws / 2)
+            width = "" if options.what == "level" else f", {count.width:.3g}"
+            cells.append(f"{name} {rate:.3f} ({count.draws}{width}{warns})")
         print(structure, " | ".join(cells), f"[{time.process_time() - start:.0f} s]", flush=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from results import simple_table
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from skcalib._rows.columns import Scored
-from skcalib.display._curves import SmoothCurve, consistency_band, pieces, smooth_curve
+from skcalib._input.scores import Scored
+from skcalib.display._curves import SmoothCurve, consistency_band, pieces
 
 Random = np.random.Generator
 SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
@@ -99,7 +99,7 @@ def holds(band: Any, values: np.ndarray) -> float:
 
 def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[float]:
     """Shares of places at which the bands hold the curve, and the confidence band the truth."""
-    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
+    curve, rng = SmoothCurve.of(*rows[1:]), np.random.default_rng(seed)
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
@@ -113,7 +113,7 @@ def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[flo
 
 def of_over_confident(rows: Scored, args: argparse.Namespace, seed: int) -> list[float]:
     """Share of places outside of the band, and those at which the other holds truth and mean."""
-    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
+    curve, rng = SmoothCurve.of(*rows[1:]), np.random.default_rng(seed)
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)

@@ -11,10 +11,11 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skcalib import base
+from skcalib._input.arrays import on_host
 from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import group_params, params_named, weight_params
 from skcalib._input.logits import refuse_masked
-from skcalib._rows import Rows, both_columns, namespace, on_host
+from skcalib._rows import Rows, both_columns, namespace
 from skcalib._typing import Array, Floats
 from skcalib.base import BaseCalibrator
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
-from skcalib._rows import on_host
-
 from ._warnings import warn
 
 __version__ = "0.1.0"
@@ -70,4 +68,4 @@ def _as_plain(value: Any) -> Any:
         return list(value)
     if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__"):
         return value
-    return np.asarray(on_host(value))
+    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)  # of torch

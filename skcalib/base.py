@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._input.arrays import as_array, as_kind_of, as_numpy, is_dask
+from skcalib._input.arrays import as_array, as_kind_of, as_numpy, is_dask, on_host
 from skcalib._input.dask import collection_row, map_collection
 from skcalib._input.groups import in_groups
 from skcalib._input.labels import as_labels, encode
@@ -27,7 +27,7 @@ from skcalib._input.rows import (
     check_fitted,
     check_new_logits,
 )
-from skcalib._rows import Rows, arrays, map_blocks, on_host
+from skcalib._rows import Rows, arrays, map_blocks
 from skcalib._typing import Array, ArrayLike, Floats
 
 from ._version import Versioned

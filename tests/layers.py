@@ -1,6 +1,7 @@
 """The layers of the package, as CONTRIBUTING.rst states them, and its imports."""
 
 import ast
+import importlib
 import re
 from functools import cache
 from pathlib import Path
@@ -61,3 +62,57 @@ def _imported(parts, node):
 
 def _within(name):
     return name.partition(".")[2] or "__init__"
+
+
+# Parts of the upper storey. They share the shelf of pictures and pages, ``_output``.
+SUBJECTS = {
+    "_cli", "_output", "clinical", "comparison", "conditional", "decision", "display",
+    "experimental", "export", "fusion", "judge", "monitor", "report",
+}  # fmt: skip
+# What the upper storey may import from the lower one, apart from public names and the list.
+GATE = {"_input", "_typing", "_version", "_warnings"}
+
+
+def listed_names():
+    """The internal names of the core that CONTRIBUTING.rst lists for subjects."""
+    text = (ROOT / "CONTRIBUTING.rst").read_text()
+    part = text.split("The list of internal names")[1].split("\n\n``doc/")[0]
+    return set(re.findall(r"``([\w.]+)``", part))
+
+
+def internal_names(module, tree):
+    """Names that a module imports from other parts, neither public nor from gate or shelf."""
+    own = part_of(module)
+    for name in _imported_names(module, tree):
+        part = name.split(".")[0]
+        if part not in {own, "_output", *GATE} and not _is_public(name):
+            yield name
+
+
+def _imported_names(module, tree):
+    """Names within the package, such as ``base.BaseCalibrator``, also used as attributes."""
+    here, modules = module.split(".")[:-1], {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or node.module.startswith("skcalib")):
+            base = here[: len(here) - node.level + 1] if node.level else []
+            parts = (node.module or "").removeprefix("skcalib").strip(".").split(".")
+            prefix = [part for part in [*base, *parts] if part]
+            for alias in node.names:
+                name = ".".join([*prefix, alias.name])
+                path = PACKAGE / name.replace(".", "/")
+                if path.is_dir() or path.with_suffix(".py").exists():
+                    modules[alias.asname or alias.name] = name
+                else:
+                    yield name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in modules:
+            yield f"{modules[node.value.id]}.{node.attr}"
+
+
+def _is_public(name):
+    """Whether the package, or a module without underscores, has a name in its ``__all__``."""
+    module, _, last = name.rpartition(".")
+    if any(part.startswith("_") for part in name.split(".")) and last != "__version__":
+        return False
+    owner = importlib.import_module(f"skcalib.{module}" if module else "skcalib")
+    return last in owner.__all__

@@ -271,6 +271,10 @@ def _registry():
         for method, of_class in _methods(member) if inspect.isclass(member) else ():
             function, path = getattr(member, method), f"{name}.{method}"
             parameters = _parameters(function, method=not of_class)
+            if method == "from_estimator" and "params" in inspect.signature(function).parameters:
+                passed_on, _ = _parameters(member.from_predictions)
+                names = parameters[0] | passed_on - {"y_true", "y_proba", "labels"}
+                parameters = names, parameters[1]
             found[path] = Call(path, function if of_class else None, *parameters)
     return found
 

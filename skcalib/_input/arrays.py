@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from skcalib._rows.arrays import is_foreign, library_of, like, namespace, on_host
+from skcalib._rows.arrays import (
+    is_foreign,
+    library_of,
+    like,
+    namespace,
+)
 from skcalib._typing import Array
 
 
@@ -161,6 +166,19 @@ def _check_not_batches(x: Any, name: str) -> None:
         f"{name} must be one array of all rows, got a {type(x).__name__} of {len(x)} arrays of "
         f"shapes {', '.join(map(str, shapes[:3]))}. {remedy}."
     )
+
+
+def on_host(x: Any) -> Any:
+    """Convert a tensor to a NumPy array without gradients; return other objects unchanged."""
+    if isinstance(x, np.ndarray) or not is_foreign(x):
+        return x
+    if hasattr(x, "detach"):  # torch
+        return x.detach().cpu().numpy()
+    if hasattr(x, "get"):  # CuPy
+        return x.get()
+    if hasattr(x, "to_device") and "array_api_strict" in type(x).__module__:
+        x = x.to_device(namespace(x).Device("CPU_DEVICE"))
+    return np.asarray(x)
 
 
 def as_numpy(x: Any, name: str) -> Any:

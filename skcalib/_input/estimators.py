@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from skcalib._rows import on_host
 from skcalib._typing import Array, Floats
 
+from .arrays import on_host
 from .labels import SEVERAL_LABELS, shown
 
 # Calibrators that replace the methods of scikit-learn's CalibratedClassifierCV.

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import get_tags
 
-from skcalib._rows import on_host
 from skcalib._typing import Array, Bools
 
 from .arrays import (
@@ -18,6 +17,7 @@ from .arrays import (
     check_tensor,
     column_names,
     is_tensor,
+    on_host,
 )
 from .classes import _first_moved
 from .labels import are_missing, shown

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from skcalib._rows import arrays, on_host
+from skcalib._rows import arrays
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
-from .arrays import as_numpy
+from .arrays import as_numpy, on_host
 from .labels import are_missing, distinct_labels
 
 # --------------------------------------------------------------------------------------

@@ -18,10 +18,18 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._input.dask import checked_chunks
-from skcalib._rows import Rows, arrays, on_host
+from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, Floats
 
-from .arrays import as_array, as_kind_of, as_numpy, check_needs_no_gradients, is_dask, is_tensor
+from .arrays import (
+    as_array,
+    as_kind_of,
+    as_numpy,
+    check_needs_no_gradients,
+    is_dask,
+    is_tensor,
+    on_host,
+)
 from .classes import (
     check_column_names,
     check_column_order,

@@ -22,7 +22,7 @@ from scipy import optimize
 
 from skcalib._optimize.linear import mask_scores
 from skcalib._optimize.newton import cached_parts, newton
-from skcalib._rows import Rows, arrays, on_host
+from skcalib._rows import Rows, arrays
 from skcalib._typing import Floats, Indices
 
 # Largest number of passes over the rows.
@@ -31,7 +31,8 @@ MAX_PASSES = 100
 
 def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
     """Yield the terms at the scores ``L`` without their slopes, each in the shape of ``L``."""
-    for low, high in pairwise([-np.inf, *on_host(knots).tolist(), np.inf]):
+    ends = [float(knots[k]) for k in range(knots.shape[0])]
+    for low, high in pairwise([-np.inf, *ends, np.inf]):
         yield arrays.namespace(L).clip(L, low, high)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skcalib._input.parameters import check_integer, check_real
+from skcalib._input.scores import Scored
 from skcalib._output import drawing
 from skcalib._rows import Ranked
-from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import Floats, Indices
 
@@ -55,7 +55,7 @@ def bootstrap_band(
     return low, high
 
 
-class CurveDisplay(drawing.Display):
+class CurveDisplay(drawing.ModelDisplay):
     """One line per model with a bootstrap band.
 
     Derived classes define the line in ``_line``, and set limits in ``_arrange``.

@@ -8,14 +8,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit, softmax
 
+from skcalib._input.arrays import on_host
 from skcalib._input.indicators import of_outputs
 from skcalib._input.parameters import check_option
-from skcalib._rows import on_host
 from skcalib._typing import Floats
 
 if TYPE_CHECKING:
@@ -66,6 +66,57 @@ class Display:
         self.ax_ = new_figure(size).subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
+
+
+class ModelDisplay(Display):
+    """Base class for displays of labels and probabilities, which a classifier may predict."""
+
+    from_predictions: Any  # a class method of each display
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        response_method: ScoreMethod = "auto",
+        name: str | None = None,
+        **params: Any,
+    ) -> Self:
+        """Draw the display for a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted classifier, or a pipeline that ends with one.
+        X : array-like of shape (n_samples, n_features)
+            Held-out input.
+        y : array-like of shape (n_samples,)
+            Labels.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            Method that returns the scores. "auto" calls ``decision_function``, for logits, only if
+            there is no ``predict_proba``.
+        name : str, default=None
+            Name of the model; by default the name of the estimator's class.
+        **params
+            All other parameters of ``from_predictions``, except ``labels``.
+
+        Returns
+        -------
+        Display
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            As ``from_predictions``, and if the estimator lacks the ``response_method``.
+        """
+        P, classes = predict(estimator, X, response_method)
+        labels = None if params.get("kind") == "multilabel" else classes
+        name = name_of(name, estimator)
+        display: Self = cls.from_predictions(y, P, labels=labels, name=name, **params)
+        return display
 
 
 def new_figure(size: tuple[float, float]) -> Figure:

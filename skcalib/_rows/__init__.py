@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .arrays import both_columns, namespace, on_host
+from .arrays import both_columns, namespace
 from .parallel import with_one_blas_thread, with_one_openmp_thread
 from .ranking import Ranked
 from .rows import Rows, map_blocks, thin
 
 __all__ = [
-    "Ranked", "Rows", "both_columns", "map_blocks", "namespace", "on_host", "thin",
+    "Ranked", "Rows", "both_columns", "map_blocks", "namespace", "thin",
     "with_one_blas_thread", "with_one_openmp_thread",
 ]  # fmt: skip

@@ -72,19 +72,6 @@ def like(value: Any, x: Any, dtype: Any = None) -> Any:
     return namespace(x).asarray(value, dtype=dtype, device=x.device)
 
 
-def on_host(x: Any) -> Any:
-    """Convert a tensor to a NumPy array without gradients; return other objects unchanged."""
-    if isinstance(x, np.ndarray) or not is_foreign(x):
-        return x
-    if hasattr(x, "detach"):  # torch
-        return x.detach().cpu().numpy()
-    if hasattr(x, "get"):  # CuPy
-        return x.get()
-    if hasattr(x, "to_device") and "array_api_strict" in type(x).__module__:
-        x = x.to_device(namespace(x).Device("CPU_DEVICE"))
-    return np.asarray(x)
-
-
 def at_least(x: Any, low: float) -> Any:
     """Clip the entries of ``x`` from below."""
     if isinstance(x, np.ndarray):

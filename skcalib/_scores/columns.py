@@ -78,25 +78,6 @@ def _exact_margins(Z: Floats) -> Floats:
     return xp.where(is_top, top_margin, M - xp.log1p(xp.exp(second) * (total - E)))
 
 
-def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
-    """Split logits into the top label (m,), its margin (m,), and the other classes (m, K).
-
-    ``Z`` are logits (m, K), one column per class. The other classes are log-probabilities,
-    conditional on the top label being wrong, and -inf for the top label. The margin is infinite
-    where all other classes are masked.
-    """
-    xp = arrays.namespace(Z)
-    top = xp.argmax(Z, axis=1)
-    is_top = arrays.is_event(top, Z.shape[1])
-    below = xp.where(is_top, -np.inf, Z - xp.max(Z, axis=1, keepdims=True))
-    second = arrays.at_least(xp.max(below, axis=1, keepdims=True), _lowest_difference(Z))
-    below = below - second
-    with np.errstate(divide="ignore"):
-        others = xp.log(xp.sum(xp.exp(below), axis=1))
-    below = below - xp.where(others > -np.inf, others, 0.0)[:, None]
-    return top, -(second[:, 0] + others), below
-
-
 def probabilities(Z: Floats) -> Floats:
     """Return probabilities (m, n_maps) of each class, or the second of two, for logits (m, K)."""
     if Z.shape[1] > 2:

@@ -24,7 +24,6 @@ from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from skcalib._rows.arrays import bincount
-from skcalib._rows.columns import Scored
 from skcalib._typing import Floats, Indices
 
 # Number of cells of the grid of scores.
@@ -45,14 +44,25 @@ def on_grid(scores: Floats, values: Floats, n_cells: int = N_CELLS) -> Floats:
 
     Linear binning divides each value between the two midpoints next to its score.
     """
-    n_columns = scores.shape[1]
-    position = np.clip(scores.astype(np.float64, copy=False) * n_cells - 0.5, 0, n_cells - 1)
-    below = np.minimum(position, n_cells - 2).astype(np.intp)
-    upper = values * (position - below)
+    n_columns, (below, share) = scores.shape[1], _cells_below(scores, n_cells)
+    upper = values * share
     cell = below + n_cells * np.arange(n_columns)
     size = n_cells * n_columns
     sums = bincount(cell, values - upper, size) + bincount(cell + 1, upper, size)
     return sums.reshape(n_columns, n_cells)
+
+
+def interpolated(scores: Floats, values: Floats) -> Floats:
+    """Interpolate values on the midpoints (n_cells,) linearly at scores (n,)."""
+    below, share = _cells_below(scores, len(values))
+    return values[below] + share * (values[below + 1] - values[below])
+
+
+def _cells_below(scores: Floats, n_cells: int) -> tuple[Indices, Floats]:
+    """Return the midpoint below each score, and the share of the midpoint above it."""
+    position = np.clip(scores.astype(np.float64, copy=False) * n_cells - 0.5, 0, n_cells - 1)
+    below = np.minimum(position, n_cells - 2).astype(np.intp)
+    return below, position - below
 
 
 def residuals_on_grid(scores: Floats, events: Any, weights: Floats | None) -> Floats:
@@ -82,21 +92,29 @@ def smooth_error(residuals: Floats) -> float:
     return float(brentq(excess, finest, 2.0, xtol=1e-12))
 
 
-def kernel_height(scores: Floats, bandwidth: float) -> Floats:
-    """Return the height (n,) of each score's kernel at the score, the largest weight of a row."""
-    images = 2.0 * np.arange(-4, 5)[:, None]
-    distances = np.concatenate([images + np.zeros_like(scores), images + 2 * scores])
-    heights = np.exp(-0.5 * (distances / bandwidth) ** 2).sum(axis=0)
-    return heights / (bandwidth * np.sqrt(2 * np.pi))
+def kernel_height(bandwidth: float, n_cells: int) -> Floats:
+    """Return the height (n_cells,) of each midpoint's kernel there, the largest weight of a row."""
+    factors, spectrum = _factors(bandwidth)[1:], np.zeros(n_cells)
+    spectrum[0] = 2 * (1 + factors.sum())
+    spectrum[2 : 2 + 2 * len(factors) : 2] = factors
+    return np.asarray(n_cells * idct(spectrum))
 
 
 def _from_spectrum(spectrum: NDArray[np.float64], bandwidth: float) -> Floats:
-    frequencies = np.pi * np.arange(spectrum.shape[-1])
-    return np.asarray(idct(spectrum * np.exp(-0.5 * (bandwidth * frequencies) ** 2)))
+    factors = _factors(bandwidth)
+    low = spectrum[..., : len(factors)]
+    return np.asarray(idct(low * factors[: low.shape[-1]], n=spectrum.shape[-1]))
+
+
+def _factors(bandwidth: float) -> Floats:
+    """Return the factors of low frequencies. Those of all further frequencies are below 1e-18."""
+    return np.asarray(
+        np.exp(-0.5 * (bandwidth * np.pi * np.arange(9.2 / (np.pi * bandwidth))) ** 2)
+    )
 
 
 class SmoothCurve(NamedTuple):
-    """The curve at scores: arrays of the same shape, and two numbers."""
+    """Smooth curve of the event over scores: arrays of the same shape, and two numbers."""
 
     score: Floats
     value: Floats  #: estimated frequency of the event, possibly outside of [0, 1]
@@ -105,51 +123,42 @@ class SmoothCurve(NamedTuple):
     bandwidth: float
     error: float  #: the smECE
 
+    @classmethod
+    def of(
+        cls, score: Floats, event: Any, weight: Floats | None, n_cells: int = N_CELLS
+    ) -> SmoothCurve:
+        r"""Return the smooth curve on a grid of scores, for scores, events and weights (n,).
+
+        The number of rows is :math:`(\sum w k)^2 / \sum w^2 k`, where k is the kernel divided by
+        its largest value: a row at the score itself counts as one, and a row farther away as less.
+        """
+        w = np.full(len(score), 1 / len(score)) if weight is None else weight / weight.sum()
+        values = (w * (event - score), w, w**2)
+        residuals, *others = (on_grid(score[:, None], x[:, None], n_cells)[0] for x in values)
+        error = smooth_error(residuals)
+        bandwidth = max(error, NARROWEST)
+        above, density, squares = n_cells * smoothed(np.array([residuals, *others]), bandwidth)
+        t = midpoints(n_cells)
+        # Leave out cells without rows in reach: their density is a rounding error.
+        reached = (density > 1e-9 * density.max()) & (squares > 0)
+        density = np.where(reached, density, 0.0)
+        value, n_rows = t.copy(), np.zeros_like(t)
+        value[reached] += above[reached] / density[reached]
+        height = kernel_height(bandwidth, n_cells)[reached]
+        n_rows[reached] = density[reached] ** 2 / (squares[reached] * height)
+        return cls(t, value, density, n_rows, bandwidth, error)
+
     def at(self, cells: Indices) -> SmoothCurve:
         """Return the curve at the scores with these indices."""
         score, value, density, n_rows = (part[cells] for part in self[:4])
         return SmoothCurve(score, value, density, n_rows, self.bandwidth, self.error)
 
+    def smooth(self, cells: Indices, values: Floats) -> Floats:
+        """Smooth values (n_values, n) in cells (n,): (n_values, n_scores) at the curve's scores."""
+        sums = np.array([np.bincount(cells, v, N_CELLS) for v in np.atleast_2d(values)])
+        return N_CELLS * smoothed(sums, self.bandwidth)[:, self.cells(np.nan_to_num(self.score))]
 
-def smooth_curve(rows: Scored) -> SmoothCurve:
-    r"""Return the smooth curve on the grid of scores.
-
-    The number of rows is :math:`(\sum w k)^2 / \sum w^2 k`, where k is the kernel divided by its
-    largest value: a row at the score itself counts as one, and a row farther away as less.
-    """
-    weight = normalized_weights(rows)
-    values = (weight * (rows.event - rows.score), weight, weight**2)
-    residuals, *others = (on_grid(rows.score[:, None], x[:, None])[0] for x in values)
-    error = smooth_error(residuals)
-    bandwidth = max(error, NARROWEST)
-    above, density, squares = N_CELLS * smoothed(np.array([residuals, *others]), bandwidth)
-    t = midpoints()
-    # Leave out cells without rows in reach: their density is a rounding error.
-    reached = (density > 1e-9 * density.max()) & (squares > 0)
-    density = np.where(reached, density, 0.0)
-    value, n_rows = t.copy(), np.zeros_like(t)
-    value[reached] += above[reached] / density[reached]
-    height = kernel_height(t[reached], bandwidth)
-    n_rows[reached] = density[reached] ** 2 / (squares[reached] * height)
-    return SmoothCurve(t, value, density, n_rows, bandwidth, error)
-
-
-def smooth_distances(rows: Scored) -> Floats:
-    """Return the distance (n,) from the smooth curve to the diagonal at each row.
-
-    A coarser grid suffices here than for the error, since no bandwidth is below ``NARROWEST``.
-    """
-    weight, n_cells = normalized_weights(rows), N_CELLS >> 3
-    values = (weight * (rows.event - rows.score), weight)
-    above, density = (on_grid(rows.score[:, None], x[:, None], n_cells)[0] for x in values)
-    bandwidth = max(smooth_error(above), NARROWEST)
-    above, density = smoothed(np.array([above, density]), bandwidth)
-    t, reached = midpoints(n_cells), density > 1e-9 * density.max()
-    value = t + np.divide(above, density, out=np.zeros_like(t), where=reached)
-    return np.abs(np.interp(rows.score, t, np.clip(value, 0, 1)) - rows.score)
-
-
-def normalized_weights(rows: Scored) -> Floats:
-    """Return the weights (n,) of the rows, divided by their sum."""
-    weight = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    return weight / weight.sum()
+    @staticmethod
+    def cells(scores: Floats) -> Indices:
+        """Return the cells (n,) of the grid that contain the scores (n,)."""
+        return np.minimum(scores * N_CELLS, N_CELLS - 1).astype(np.intp)

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from skcalib._input.parameters import check_option, check_real
+from skcalib._input.scores import ScoreColumns
 from skcalib._rows import Ranked, Rows, arrays
-from skcalib._rows.columns import ScoreColumns
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.arrays import check_needs_no_gradients
+from skcalib._input.scores import ScoreColumns
 from skcalib._rows import Ranked, Rows, arrays
-from skcalib._rows.columns import ScoreColumns
 from skcalib._scores.bins import bin_index
 from skcalib._scores.columns import joined_probabilities, margins, n_maps, probabilities
 from skcalib._typing import Bools, Floats, Indices

@@ -9,7 +9,7 @@ import numpy as np
 
 from skcalib._input.groups import group_numbers
 from skcalib._input.parameters import check_flag, check_real
-from skcalib._rows.columns import Scored
+from skcalib._input.scores import Scored
 from skcalib._rows.ranking import Ranked, distinct_scores, rounding
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib.metrics._curve import clopper_pearson

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._input.arrays import check_in_memory
+from skcalib._input.arrays import check_in_memory, on_host
 from skcalib._input.classes import ordered_categories
 from skcalib._input.estimators import may_have, weight_params
 from skcalib._input.features import taken
@@ -21,11 +21,9 @@ from skcalib._input.indicators import of_outputs
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._rows import on_host
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
-from skcalib.metrics._groups import draw_rows
 from skcalib.metrics._named_scorers import NamedScorer, Sample, measured, measures_of, named
 
 from ._regression import calibration_intercept, calibration_slope, integrated_calibration_index
@@ -224,7 +222,9 @@ def _drawn(present: Bools, random: np.random.RandomState, groups: Indices | None
     for _ in range(TRIES):
         rows = random.randint(len(present), size=len(present))
         if groups is not None:
-            rows = np.repeat(np.arange(len(present)), draw_rows(len(present), random, groups))
+            n_groups = int(groups.max()) + 1
+            times = np.bincount(random.randint(n_groups, size=n_groups), minlength=n_groups)
+            rows = np.repeat(np.arange(len(present)), times[groups])
         if present[rows].any(axis=0).all():
             return rows
     n_rows = present.sum(axis=0)

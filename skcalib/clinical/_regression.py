@@ -10,20 +10,21 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
 
+from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers, warn_of_few_events
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_real
-from skcalib._input.scores import columns_of
-from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
+from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
-from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.kernel import smooth_distances
+from skcalib._scores.kernel import SmoothCurve, interpolated
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
-from skcalib.metrics._groups import degrees_of_freedom, sums_by_group
+from skcalib._warnings import ReversedOrderWarning, ignored
+from skcalib.metrics import IntervalEstimate, calibration_error_interval
+from skcalib.metrics._groups import degrees_of_freedom
 from skcalib.metrics._proper_scores import bounded
-from skcalib.metrics._uncertainty import IntervalEstimate, calibration_error_interval
+from skcalib.scaling import PlattScaling
 
 # Smallest share of the information that the other groups must have for an estimate without a group.
 SINGULAR = 1e-9
@@ -125,20 +126,21 @@ def calibration_slope(
             "A slope needs risks that overlap between the classes, got risks that are all equal or "
             "that a threshold separates, for which the likelihood has no maximum. Pass more rows."
         )
-    rows = Rows(z[:, None], event.astype(np.intp), w)
-    sigmoids = RowSigmoids.of(rows, lambda U: ([U], None), smooth=False)
-    theta = fit_sigmoids(sigmoids, sigmoids.constant).x
+    rows = Rows(z[:, None], event.astype(np.intp), w, classes=np.arange(2))
+    with ignored(ReversedOrderWarning):
+        model = fit_to_rows(PlattScaling(smooth_targets=False), rows)
+    slope, intercept = float(model.coef_[0]), float(model.intercept_[0])
+    p = expit(slope * z + intercept)
+    centred = z - np.average(z, weights=w * p * (1 - p))
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        p = expit(theta[0, 0] * z + theta[0, 1])
-        centred = z - np.average(z, weights=w * p * (1 - p))
         of_rows = np.stack([centred, np.ones_like(z)], axis=1), p, event, w, numbers
-        return _jackknife_interval(float(theta[0, 0]), *of_rows, confidence_level)
-    variance = np.linalg.inv(sigmoids.derivatives(theta)[1][0] * sigmoids.weight[0])[0, 0]
+        return _jackknife_interval(slope, *of_rows, confidence_level)
+    variance = 1 / float(w @ (p * (1 - p) * centred**2))
 
     def profile(slope: float) -> float:
         return _loss(slope * z + _shift(slope * z, event, w), event, w)
 
-    return _interval(profile, float(theta[0, 0]), float(np.sqrt(variance)), confidence_level)
+    return _interval(profile, slope, float(np.sqrt(variance)), confidence_level)
 
 
 def calibration_intercept(
@@ -219,7 +221,7 @@ def _jackknife_interval(
 
     def sums(values: Floats) -> Floats:
         """Sum over each group: (n_groups, d)."""
-        return np.stack([sums_by_group(column, groups) for column in values.T], axis=1)
+        return np.stack([np.bincount(groups, column) for column in values.T], axis=1)
 
     # With these units, the information of all rows is the identity matrix.
     deviation = np.sqrt(p * (1 - p))[:, None] * design
@@ -237,8 +239,8 @@ def _jackknife_interval(
 
     # Standard deviation of each group if its rows depend fully on one another.
     sizes, n_events = (
-        sums_by_group(w * deviation[:, 0], groups),
-        sums_by_group(event.astype(float), groups),
+        np.bincount(groups, w * deviation[:, 0]),
+        np.bincount(groups, event),
     )
     informative = min((n_events > 0, n_events < np.bincount(groups)), key=np.count_nonzero)
     freedom = min(degrees_of_freedom(np.abs(sizes)), degrees_of_freedom(np.abs(sizes[informative])))
@@ -365,7 +367,9 @@ def integrated_calibration_index(
             "confidence_level=0.95 for an interval."
         )
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
-    distance = smooth_distances(rows)
+    # A coarse grid suffices for distances, since the bandwidth is at least 0.01.
+    curve = SmoothCurve.of(rows.score, rows.event, rows.weight, n_cells=1 << 11)
+    distance = np.abs(interpolated(rows.score, np.clip(curve.value, 0, 1)) - rows.score)
     if quantile is None:
         return float(np.average(distance, weights=rows.weight))
     by_distance = distinct_scores(distance, None, rows.weight)

@@ -95,9 +95,9 @@ def compare_calibrators(
     cv : int, splitter or iterable of splits, default=5
         Splits of the rows. An integer is a number of stratified folds, which keep groups together.
     test : tuple (X, y[, sample_weight[, features[, groups]]]), default=None
-        Test set to score on instead, after fits to all rows of ``X``. Standard errors are then
-        jackknife errors over 20 parts of its rows or groups, if at most a million logits are in
-        memory. It needs features if ``features`` are passed.
+        Test set to score on instead, after fits to all rows of ``X``. Standard errors and paired
+        intervals of differences then come from a jackknife over 20 parts of its rows or groups, if
+        at most a million logits are in memory. It needs features if ``features`` are passed.
     scoring : str, list of str or dict of str to str or callable, default=None
         Names for :func:`skcalib.metrics.calibration_scorer`, or a dict with scorers under your own
         names. Scorers with names that begin with ``neg_`` are shown as positive errors, without the
@@ -168,7 +168,8 @@ def compare_calibrators(
     rows = Sample(Z, labels, w, _checked_features(features, X))
     classes, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)
-    parts = [] if judged is None else _parts(judged, test)
+    part = None if judged is None else _part_numbers(judged, test)
+    parts = [] if part is None else [np.flatnonzero(part != k) for k in range(part.max() + 1)]
     if calibrators is None:
         defaults = _default_calibrators()
         if features is not None:
@@ -205,6 +206,7 @@ def compare_calibrators(
     return replace(
         comparison,
         base_rate_log_loss=_base_rate_log_loss(judged or rows),
+        part_weights=None if part is None else np.bincount(part, judged.w),
         reference=comparison.names[0] if reference == BEST_REFERENCE else reference,
     )
 
@@ -390,20 +392,20 @@ def _checked_test(
     return Sample(Z, labels, w, checked), statistics.masked
 
 
-def _parts(test: Sample, arguments: Any) -> list[Any]:
-    """Return the indices of the rows that remain if one of 20 parts is left out, for the jackknife.
+def _part_numbers(test: Sample, arguments: Any) -> Any:
+    """Return the part that each row is in, for the jackknife, or None without a jackknife.
 
-    Parts consist of rows, or of groups. ``arguments`` is the tuple that the user passed as test.
+    20 parts consist of rows, or of groups. ``arguments`` is the tuple that the user passed as test.
     """
     if is_dask(test.Z) or test.Z.size > MAX_LOGITS:
-        return []
+        return None
     logits, _, sample_weight, _, groups = (*arguments, None, None, None)[:5]
     numbers = group_numbers(groups, logits, sample_weight)
     units = np.arange(len(test.Z)) if numbers is None else numbers
     n_units = int(units.max()) + 1
-    n_parts = min(n_units, N_PARTS)
-    part = (np.random.RandomState(0).permutation(n_units) % n_parts)[units]
-    return [np.flatnonzero(part != k) for k in range(n_parts if n_units > 1 else 0)]
+    if n_units == 1:
+        return None
+    return (np.random.RandomState(0).permutation(n_units) % min(n_units, N_PARTS))[units]
 
 
 def _checked_features(features: Any, logits: Any, sample_weight: Any = None) -> Any:

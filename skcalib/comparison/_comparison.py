@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._input.parameters import check_option
+from skcalib._input.parameters import check_option, check_real
 from skcalib._output import drawing, written
 from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
 from skcalib._typing import Floats
+from skcalib.metrics._groups import degrees_of_freedom, skewed_interval
 from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class CalibratorComparison:
     left_out : dict of str to ndarray of shape (n_calibrators, n_parts)
         Values if one of 20 parts is left out from the test rows or groups, for the jackknife.
         Empty for splits, and for test sets that are not in memory.
+    part_weights : ndarray of shape (n_parts,) or None
+        Sum of the weights of each part, for :meth:`interval`. None if ``left_out`` is empty.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class CalibratorComparison:
     base_rate_log_loss: float = float("nan")
     reference: str = UNCALIBRATED
     left_out: dict[str, Floats] = field(default_factory=dict)
+    part_weights: Floats | None = None
 
     def mean(self, measure: str) -> Floats:
         """Return the mean of a measure over the splits.
@@ -154,14 +158,65 @@ class CalibratorComparison:
         paired = values - values[self.names.index(self.reference)]
         return scale * _standard_error(values), scale * _standard_error(paired)
 
+    def interval(self, measure: str, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the paired interval of the difference from the reference, on a test set.
+
+        The interval is the t interval of the jackknife over parts of the rows or groups, corrected
+        for skewness, as for :func:`skcalib.metrics.calibration_difference`. It is an interval for
+        means over rows, such as the log loss, the Brier score and the accuracy.
+
+        Parameters
+        ----------
+        measure : str
+            One of the keys of ``scores``.
+        confidence_level : float, default=0.95
+            Between 0 and 1.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_calibrators,)
+            In the order of ``names``. NaN for splits, whose training rows overlap, for test sets
+            that are not in memory, and for measures that are no means over rows. Noise changes a
+            calibration error by an amount that depends on the model: compare two models with
+            :func:`skcalib.metrics.calibration_difference`.
+
+        Raises
+        ------
+        ValueError
+            If there is no measure of this name, or ``confidence_level`` is invalid.
+        """
+        measure = self._column(measure)
+        check_real("confidence_level", confidence_level, high=1)
+        ends = np.full((len(self.names), 2), np.nan)
+        if self._is_mean(measure):
+            differences, without = self._differences(measure)[0], self.left_out[measure]
+            paired = without - without[self.names.index(self.reference)]
+            deviations = (paired.shape[1] - 1) * (paired.mean(axis=1, keepdims=True) - paired)
+            freedom = degrees_of_freedom(self.part_weights)
+            for k, difference in enumerate(differences):
+                found = skewed_interval(difference, deviations[k], confidence_level, freedom)
+                ends[k] = found[:2]
+        low, high = ends.T
+        return low, high
+
+    def _is_mean(self, measure: str) -> bool:
+        """Return whether the values without each part have the mean of a mean over rows."""
+        if self.part_weights is None:
+            return False
+        rest = self.part_weights.sum() - self.part_weights
+        values = self.left_out[measure] @ rest / rest.sum()
+        return bool(np.allclose(values, self.mean(measure), rtol=1e-7, atol=1e-12))
+
     @property
     def _has_errors(self) -> bool:
         return self.fit_times.shape[1] > 1 or bool(self.left_out)
 
     def _is_clear(self, measure: str) -> NDArray[np.bool_]:
-        """Return whether differences exceed two standard errors; False for a single split."""
+        """Return whether intervals exclude 0, or else differences exceed two standard errors."""
+        low, high = self.interval(measure)
         difference, error = self._differences(measure)
-        return np.abs(difference) > CLEAR * np.where(np.isnan(error), np.inf, error)
+        reach = CLEAR * np.where(np.isnan(error), np.inf, error)
+        return np.where(np.isnan(low), np.abs(difference) > reach, (low > 0) | (high < 0))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a data frame.
@@ -173,9 +228,10 @@ class CalibratorComparison:
         -------
         pandas.DataFrame
             A row for each calibrator. Columns are pairs: a measure and "mean", "standard error",
-            "difference" (from ``reference``, on the same splits) or "difference error" (its
-            standard error). Columns without numbers are left out, such as standard errors on a
-            single split.
+            "difference" (from ``reference``, on the same splits), "difference error" (its standard
+            error), or "difference low" and "difference high" (the ends of its 95 % interval on a
+            test set). Columns without numbers are left out, such as standard errors on a single
+            split.
 
         Raises
         ------
@@ -193,6 +249,8 @@ class CalibratorComparison:
             columns[measure, "standard error"] = self.standard_error(measure)
             columns[measure, "difference"] = difference
             columns[measure, "difference error"] = error
+            low, high = self.interval(measure)
+            columns[measure, "difference low"], columns[measure, "difference high"] = low, high
         columns[FIT_TIME, "mean"] = self.fit_times.mean(axis=1)
         frame = pd.DataFrame(columns, index=pd.Index(self.names, name="calibrator"))
         return frame.dropna(axis=1, how="all")
@@ -203,19 +261,19 @@ class CalibratorComparison:
         header: list[str] = []
         lines: list[list[str]] = [[] for _ in range(2 * n_calibrators)]
 
-        def add(title: str, values: Floats, errors: Floats, marks: Any = None) -> None:
-            width = max(9, len(title) + 2)
+        def add(title: str, values: Floats, below: list[str], marks: Any = None) -> None:
+            width = max(9, len(title) + 2, *(len(text) + 3 for text in below))
             header.append(f"{title:>{width}}")
             marks = [" "] * n_calibrators if marks is None else [" *"[int(m)] for m in marks]
             for k, mark in enumerate(marks):
                 lines[2 * k].append(f"{written(values[k]) + mark:>{width}}")
-                lines[2 * k + 1].append(f"±{errors[k]:.4f} ".rjust(width))
+                lines[2 * k + 1].append(f"{below[k]} ".rjust(width))
 
         for measure in self.scores:
-            clear = self._is_clear(measure)
-            add(measure, self.mean(measure), self.standard_error(measure), clear)
+            errors = [f"±{error:.4f}" for error in self.standard_error(measure)]
+            add(measure, self.mean(measure), errors, self._is_clear(measure))
             if measure == LOG_LOSS:
-                add("difference", *self._differences(measure))
+                add("difference", self._differences(measure)[0], _spreads(self, measure))
         header.append(f"{'fit [s]':>9}")
         for k, seconds in enumerate(self.fit_times):
             lines[2 * k].append(f"{_seconds(seconds):>9}")
@@ -258,9 +316,9 @@ class CalibratorComparison:
     def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
         """Draw one measure for all calibrators.
 
-        Error bars show two standard errors of the difference from the reference on either side. The
-        dashed line is the mean of the reference: a bar that does not reach it shows a clear
-        difference.
+        Error bars show the 95 % interval of the difference from the reference on a test set, and
+        otherwise two standard errors of it on either side. The dashed line is the mean of the
+        reference: a bar that does not reach it shows a clear difference.
 
         Parameters
         ----------
@@ -279,20 +337,24 @@ class CalibratorComparison:
         ValueError
             If there is no measure of this name.
         """
-        mean, (_, error) = self.mean(measure), self._differences(measure)
+        mean, (difference, error) = self.mean(measure), self._differences(measure)
         drawing.check_axes(ax)
         if ax is None:
             ax = drawing.new_figure((6.4, 1.4 + 0.32 * len(self.names))).subplots()
         position = np.arange(len(self.names))
-        has_bars = self._has_errors
-        ax.errorbar(mean, position, xerr=CLEAR * error if has_bars else None, fmt="o", capsize=3)
+        has_bars, bars = self._has_errors, "± 2 standard errors"
+        reach = CLEAR * np.stack([error, error])
+        if self._is_mean(self._column(measure)):
+            low, high = self.interval(measure)
+            reach, bars = np.stack([difference - low, high - difference]), "95 % interval"
+        ax.errorbar(mean, position, xerr=reach if has_bars else None, fmt="o", capsize=3)
         start, colour = self.names.index(self.reference), drawing.foreground(ax, 0.6)
         ax.axvline(mean[start], color=colour, linestyle="--", linewidth=1, zorder=0)
         ax.set_yticks(position, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         label = measure
         if has_bars:
-            label += f"\n(bars: ± 2 standard errors of\nthe difference from {self.reference})"
+            label += f"\n(bars: {bars} of\nthe difference from {self.reference})"
         # The names leave little width below the axes: the label ends with the axes.
         drawing.draw_as_written(ax.set_xlabel(label, loc="right"), *ax.get_yticklabels())
         return ax
@@ -336,12 +398,22 @@ def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
         mark = element("span", "*", class_="mark") if comparison._is_clear(measure)[k] else None  # noqa: SLF001
         yield Number([number, mark, spread])
         if measure == LOG_LOSS:
-            difference, error = (values[k] for values in comparison._differences(measure))  # noqa: SLF001
-            spread = element("span", f" ± {error:.4f}", class_="spread")
-            text = written(difference).replace("-", "\N{MINUS SIGN}")
-            cell = [text, None if np.isnan(error) else spread]
-            yield Number(cell)
+            difference = written(comparison._differences(measure)[0][k])  # noqa: SLF001
+            spread = f" {_spreads(comparison, measure)[k]}".replace("±", "± ")
+            texts = [text.replace("-", "\N{MINUS SIGN}") for text in (difference, spread)]
+            shown = element("span", texts[1], class_="spread")
+            yield Number([texts[0], shown if comparison._has_errors else None])  # noqa: SLF001
     yield Number(_seconds(comparison.fit_times[k]))
+
+
+def _spreads(comparison: CalibratorComparison, measure: str) -> list[str]:
+    """Return the intervals of the differences from the reference, or else their errors."""
+    low, high = comparison.interval(measure)
+    errors = comparison._differences(measure)[1]  # noqa: SLF001
+    return [
+        f"±{errors[k]:.4f}" if np.isnan(low[k]) else f"[{low[k]:.4f}, {high[k]:.4f}]"
+        for k in range(len(low))
+    ]
 
 
 def _titles(comparison: CalibratorComparison) -> Iterator[str]:
@@ -362,9 +434,15 @@ def _notes(comparison: CalibratorComparison) -> Iterator[str]:
     if n_splits > 1:
         yield f"Means over {n_splits} splits with their standard errors."
     elif comparison.left_out:
-        yield "Values on the test set with standard errors of its rows or groups (jackknife)."
+        yield (
+            "Values on the test set with standard errors of its rows or groups (jackknife). The\n"
+            "difference has its paired 95 % interval."
+        )
     if any(comparison._is_clear(measure).any() for measure in comparison.scores):  # noqa: SLF001
-        yield f"* differs from {comparison.reference} by more than two standard errors."
+        by = "by more than two standard errors"
+        if comparison.left_out:
+            by = "with an interval that excludes 0; a calibration error, " + by
+        yield f"* differs from {comparison.reference} {by}."
 
 
 def _seconds(times: Floats) -> str:

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._fits import fit_calibrator
-from skcalib._input.arrays import as_kind_of, as_numpy
+from skcalib._input.arrays import as_kind_of, as_numpy, on_host
 from skcalib._input.classes import ordered_categories, with_unknown_classes
 from skcalib._input.estimators import (
     check_calibrator,
@@ -25,7 +25,6 @@ from skcalib._input.estimators import (
 from skcalib._input.features import named_columns, taken
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
-from skcalib._rows import on_host
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator

@@ -15,14 +15,13 @@ from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 
-from skcalib._input.arrays import as_numpy, is_tensor
+from skcalib._input.arrays import as_numpy, is_tensor, on_host
 from skcalib._input.estimators import check_classifier, may_have
 from skcalib._input.groups import check_groups
 from skcalib._input.indicators import as_indicator, has_columns, of_outputs, takes_indicator
 from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
-from skcalib._rows import on_host
 from skcalib._typing import Array, Floats
 from skcalib._version import Versioned
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from skcalib import base
 from skcalib._fits import log_probabilities, with_fitted
-from skcalib._input.arrays import as_kind_of, check_in_memory
+from skcalib._input.arrays import as_kind_of, check_in_memory, on_host
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
 from skcalib._optimize.mixture import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import Rows, arrays, map_blocks, on_host
+from skcalib._rows import Rows, arrays, map_blocks
 from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn

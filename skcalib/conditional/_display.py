@@ -8,7 +8,6 @@ import numpy as np
 
 from skcalib._input.parameters import check_integer
 from skcalib._output import drawing
-from skcalib._output.drawing import ScoreMethod
 from skcalib._typing import ArrayLike, Kind
 
 from ._segments import MulticalibrationResult, multicalibration_error
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer, ErrorbarContainer
 
 
-class SegmentDisplay(drawing.Display):
+class SegmentDisplay(drawing.ModelDisplay):
     """Segments of the rows with the largest standardized gaps, the largest gap on top.
 
     A bar is the mean score minus the event rate in a segment, for the range of scores with the
@@ -70,47 +69,20 @@ class SegmentDisplay(drawing.Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        response_method: ScoreMethod = "auto",
-        features: Any = None,
-        categorical_features: Any = "from_dtype",
-        pairs: bool = False,
-        kind: Kind = "auto",
-        sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
-        groups: ArrayLike | None = None,
-        n_resamples: int = 999,
-        confidence_level: float = 0.95,
-        random_state: Any = None,
-        name: str | None = None,
-        ax: Axes | None = None,
-        n_segments: int = 10,
-        color: Any = None,
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, features: Any = None, **params: Any
     ) -> Self:
         """Draw the worst segments of a fitted classifier.
 
         Parameters
         ----------
-        estimator : classifier
-            Fitted classifier, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            Method that returns the scores, as for
-            :meth:`skcalib.ReliabilityDisplay.from_estimator`.
+        estimator, X, y
+            As for :meth:`skcalib.ReliabilityDisplay.from_estimator`.
         features : array-like or data frame of shape (n_samples, n_columns), default=None
             Features that define the segments; by default X.
-        name : str, default=None
-            Title; by default the name of the class of the estimator.
-        categorical_features, pairs, kind, sample_weight, pos_label, groups, n_resamples, \
-confidence_level, random_state, ax, n_segments, color
-            As for :meth:`from_predictions`.
+        **params
+            ``response_method`` and ``name`` as for
+            :meth:`skcalib.ReliabilityDisplay.from_estimator`, and all other parameters of
+            :meth:`from_predictions`, except ``labels``.
 
         Returns
         -------
@@ -122,15 +94,8 @@ confidence_level, random_state, ax, n_segments, color
         ValueError
             As :meth:`from_predictions`, and for an estimator without the ``response_method``.
         """
-        P, classes = drawing.predict(estimator, X, response_method)
-        return cls.from_predictions(
-            y, P, X if features is None else features, categorical_features=categorical_features,
-            pairs=pairs, kind=kind, sample_weight=sample_weight, labels=classes,
-            pos_label=pos_label, groups=groups, n_resamples=n_resamples,
-            confidence_level=confidence_level,
-            random_state=random_state, name=drawing.name_of(name, estimator),
-            ax=ax, n_segments=n_segments, color=color,
-        )  # fmt: skip
+        features = X if features is None else features
+        return super().from_estimator(estimator, X, y, features=features, **params)
 
     @classmethod
     def from_predictions(

@@ -20,8 +20,7 @@ from skcalib._input.groups import group_numbers
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._input.scores import check_draws_labels, columns_of
-from skcalib._rows.columns import Scored
+from skcalib._input.scores import Scored, check_draws_labels, columns_of
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
 from skcalib.conditional._columns import MIN_WEIGHT, fitted_columns
 from skcalib.metrics._groups import Random

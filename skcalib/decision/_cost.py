@@ -16,7 +16,6 @@ from skcalib._input.measures import check_measure, check_probability_rows
 from skcalib._input.parameters import check_real
 from skcalib._input.scores import columns_of
 from skcalib._rows import map_blocks
-from skcalib._rows.arrays import weighted_sum
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._typing import Array, ArrayLike, Floats, Indices
 
@@ -183,7 +182,7 @@ def expected_cost(
         _check_costs(costs, len(classes), rows.n_rows)
         if capacity is not None:
             return _cost_within(capacity, costs, rows.X, rows.y, rows.w) / rows.weight
-        total = rows.sum(lambda P, y, w: weighted_sum(_row_costs(P, y, costs), w))
+        total = rows.sum(lambda P, y, w: np.sum(_row_costs(P, y, costs) * (1 if w is None else w)))
         return float(total / rows.weight)
     check_in_memory([y_true, y_proba, sample_weight])
     n_rows = np.shape(y_true)[0]
@@ -194,7 +193,7 @@ def expected_cost(
     if capacity is not None:
         return _cost_within(capacity, costs, rows.X, rows.y, rows.w) / rows.weight
     row_costs = map_blocks(_row_costs, rows.X, rows.y, costs)
-    return float(weighted_sum(row_costs, rows.w) / rows.weight)
+    return float(np.average(row_costs, weights=rows.w))
 
 
 def _as_numbers(cost: ArrayLike) -> Floats:

@@ -8,9 +8,7 @@ import numpy as np
 
 from skcalib._input.groups import group_numbers
 from skcalib._input.scores import check_kind, scored_rows
-from skcalib._output import drawing
 from skcalib._output.curves import CurveDisplay, Line
-from skcalib._output.drawing import ScoreMethod
 from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import ArrayLike, Floats
 
@@ -78,64 +76,6 @@ class RiskCoverageDisplay(CurveDisplay):
     >>> round(display.curve.area, 3)
     0.027
     """
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        response_method: ScoreMethod = "auto",
-        kind: Accepted = "top-label",
-        sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
-        groups: ArrayLike | None = None,
-        name: str | None = None,
-        ax: Axes | None = None,
-        confidence_level: float | None = 0.95,
-        legend: bool | str = True,
-        n_resamples: int = 200,
-        random_state: Any = None,
-        color: Any = None,
-        line_kw: Any = None,
-    ) -> Self:
-        """Draw the curve of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            Method that returns the scores, as for
-            :meth:`skcalib.ReliabilityDisplay.from_estimator`.
-        name : str, default=None
-            Name of the model; by default the name of the class of the estimator.
-        kind, sample_weight, pos_label, groups, ax, confidence_level, legend, n_resamples, \
-random_state, color, line_kw
-            As for :meth:`from_predictions`.
-
-        Returns
-        -------
-        RiskCoverageDisplay
-            With the curve drawn.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`from_predictions`, and for an estimator without the ``response_method``.
-        """
-        P, classes = drawing.predict(estimator, X, response_method)
-        return cls.from_predictions(
-            y, P, kind=kind, sample_weight=sample_weight, labels=classes, pos_label=pos_label,
-            groups=groups, name=drawing.name_of(name, estimator), ax=ax,
-            confidence_level=confidence_level, legend=legend, n_resamples=n_resamples,
-            random_state=random_state, color=color, line_kw=line_kw,
-        )  # fmt: skip
 
     @classmethod
     def from_predictions(

@@ -10,7 +10,6 @@ import numpy as np
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.scores import check_kind, columns_of
 from skcalib._output import briefly, drawing
-from skcalib._output.drawing import ScoreMethod
 from skcalib._typing import ArrayLike, Kind, NBins
 from skcalib.metrics import ReliabilityCurve
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-class ConfidenceDisplay(drawing.Display):
+class ConfidenceDisplay(drawing.ModelDisplay):
     r"""Histogram of the confidence, with its average and the accuracy.
 
     The confidence is the largest predicted probability in a row. A calibrated model's average
@@ -104,57 +103,6 @@ class ConfidenceDisplay(drawing.Display):
         if self.curve.kind == "top-label":
             return "Confidence", "Accuracy"
         return "Probability", "Observed frequency"
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        response_method: ScoreMethod = "auto",
-        n_bins: NBins = 15,
-        kind: Kind = "auto",
-        sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
-        name: str | None = None,
-        ax: Axes | None = None,
-        legend: bool | str = True,
-        color: Any = None,
-    ) -> Self:
-        """Draw the histogram for a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            Method that returns the scores, as for :meth:`ReliabilityDisplay.from_estimator`.
-        name : str, default=None
-            Title; by default the name of the estimator's class.
-        n_bins, kind, sample_weight, pos_label, ax, legend, color
-            As for :meth:`from_predictions`.
-
-        Returns
-        -------
-        ConfidenceDisplay
-            With the histogram drawn.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`from_predictions`, and if the estimator lacks the ``response_method``.
-        """
-        P, classes = drawing.predict(estimator, X, response_method)
-        return cls.from_predictions(
-            y, P, n_bins=n_bins, kind=kind, sample_weight=sample_weight, labels=classes,
-            pos_label=pos_label, name=drawing.name_of(name, estimator), ax=ax,
-            legend=legend, color=color,
-        )  # fmt: skip
 
     @classmethod
     def from_predictions(

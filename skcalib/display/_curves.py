@@ -9,18 +9,15 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
+from skcalib._input.scores import Scored
 from skcalib._output.curves import bootstrap_band
 from skcalib._rows import Ranked
-from skcalib._rows.columns import Scored
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores import kernel
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._scores.kernel import SmoothCurve, normalized_weights, smooth_curve
+from skcalib._scores.kernel import SmoothCurve
 from skcalib._typing import Bools, Floats, Indices, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
-from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.metrics._curve import with_groups
-from skcalib.metrics._groups import uniform_numbers
 
 # Events with a smaller base rate get quantile bins and logit axes.
 RARE = 0.02
@@ -72,7 +69,7 @@ def bin_rows(
 
 def bin_error(curve: ReliabilityCurve) -> float:
     """Return the expected calibration error (ECE) from bins."""
-    return float(FORMULAS["expected_calibration_error"](curve))
+    return float(curve.share @ np.abs(curve.gap))
 
 
 def miscalibration(rows: Scored) -> float:
@@ -128,7 +125,9 @@ def consistency_band(
     Events are drawn with the scores as probabilities. Curves are isotonic, or smooth with the
     bandwidth of ``drawn``. Within a group (n,) events depend fully on one another.
     """
-    random, score, w = check_random_state(seed), rows.score, normalized_weights(rows)
+    random, score = check_random_state(seed), rows.score
+    w = np.ones(len(score)) if rows.weight is None else rows.weight
+    w = w / w.sum()
     if drawn is None:
         in_order = distinct_scores(score, None, w)
         position = np.searchsorted(in_order.scores, score, side="right") - 1
@@ -138,16 +137,15 @@ def consistency_band(
             hits: Floats = np.bincount(position, event * w, len(in_order.scores)).astype(float)
             return np.interp(x, *_corners(Ranked(in_order.scores, in_order.weight, hits)))
     else:
-        x, cells = drawn.score, _kernel_cells(score)
-        x_cells = _kernel_cells(np.nan_to_num(drawn.score))
+        x, cells = drawn.score, drawn.cells(score)
 
         def curve(event: Bools) -> Floats:
-            sums = np.bincount(cells, w * (event - score), kernel.N_CELLS)
-            above = kernel.N_CELLS * kernel.smoothed(sums.astype(float), drawn.bandwidth)[x_cells]
-            return x + above / drawn.density
+            return x + drawn.smooth(cells, w * (event - score))[0] / drawn.density
 
-    n = len(score)
-    curves = [curve(uniform_numbers(n, random, groups) < score) for _ in range(n_resamples)]
+    units = np.arange(len(score)) if groups is None else groups
+    n_units = int(units.max()) + 1  # rows of a group share a uniform number
+    draws = (random.uniform(size=n_units)[units] for _ in range(n_resamples))
+    curves = [curve(u < score) for u in draws]
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return x, np.clip(low, 0, 1), np.clip(high, 0, 1)
 
@@ -165,10 +163,8 @@ def confidence_band(
     def curve(sample: Ranked) -> Floats:
         if drawn is None:
             return np.interp(x, *_corners(sample))
-        cells, w = _kernel_cells(sample.scores), sample.weight
-        values = (sample.hits - w * sample.scores, w)
-        sums = np.array([np.bincount(cells, v, kernel.N_CELLS) for v in values])
-        above, density = kernel.smoothed(sums, drawn.bandwidth)[:, _kernel_cells(np.nan_to_num(x))]
+        w, cells = sample.weight, drawn.cells(sample.scores)
+        above, density = drawn.smooth(cells, np.stack([sample.hits - w * sample.scores, w]))
         # Smaller densities are rounding errors.
         return np.clip(x + above / np.maximum(density, 1e-9 * density.max()), 0, 1)
 
@@ -193,10 +189,11 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     Pieces end where neighbouring scores are more than two bandwidths apart, and where the kernel
     reaches too few rows.
     """
-    occupied = np.flatnonzero(np.bincount(_kernel_cells(scores), minlength=kernel.N_CELLS))
-    breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * kernel.N_CELLS)
+    n_cells = len(curve.score)
+    occupied = np.flatnonzero(np.bincount(curve.cells(scores), minlength=n_cells))
+    breaks = np.flatnonzero(np.diff(occupied) > 2 * curve.bandwidth * n_cells)
     starts, ends = occupied[np.append(0, breaks + 1)], occupied[np.append(breaks, -1)]
-    is_near = np.zeros(kernel.N_CELLS, dtype=bool)
+    is_near = np.zeros(n_cells, dtype=bool)
     for first, last in zip(starts, ends, strict=True):
         is_near[max(first - MARGIN, 0) : last + MARGIN + 1] = True
     edges = np.flatnonzero(
@@ -211,15 +208,10 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
     """Return the smooth curve at the scores to draw, with NaN between two pieces."""
-    whole = smooth_curve(rows)
+    whole = SmoothCurve.of(rows.score, rows.event, rows.weight)
     parts = pieces(rows.score, whole)
     ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]
     cells = np.concatenate([*parts, np.empty(0, np.intp)])
     fields = (np.insert(field, ends, np.nan) for field in whole.at(cells)[:4])
     score, value, density, n_rows = fields
     return SmoothCurve(score, value, density, n_rows, whole.bandwidth, whole.error)
-
-
-def _kernel_cells(scores: Floats) -> Indices:
-    """Return the cells (n,) that contain the scores (n,)."""
-    return np.minimum(scores * kernel.N_CELLS, kernel.N_CELLS - 1).astype(np.intp)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._input.arrays import on_host
 from skcalib._input.labels import shown
 from skcalib._input.parameters import check_integer
-from skcalib._input.scores import OF_EACH
+from skcalib._input.scores import OF_EACH, Scored
 from skcalib._output.drawing import new_figure
-from skcalib._rows import on_host
-from skcalib._rows.columns import Scored
 from skcalib.metrics import ReliabilityCurve
 
 from ._curves import bin_error

@@ -11,10 +11,8 @@ import numpy as np
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import OF_EACH, columns_of
+from skcalib._input.scores import OF_EACH, Scored, columns_of
 from skcalib._output import briefly, drawing
-from skcalib._output.drawing import ScoreMethod
-from skcalib._rows.columns import Scored
 from skcalib._typing import ArrayLike, Indices, Kind, NBins
 from skcalib.metrics import ReliabilityCurve
 from skcalib.metrics._curve import concatenated
@@ -43,7 +41,7 @@ class Options(NamedTuple):
     look: dict[str, Any]
 
 
-class ReliabilityDisplay(drawing.Display):
+class ReliabilityDisplay(drawing.ModelDisplay):
     r"""Reliability diagram: the accuracy of a model against its confidence.
 
     For two classes the diagram shows an event's frequency against its predicted probability. There
@@ -181,75 +179,6 @@ class ReliabilityDisplay(drawing.Display):
     def expected_calibration_error(self) -> float:
         """ECE, with several classes the mean over the classes."""
         return _curves.bin_error(self.curve)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        response_method: ScoreMethod = "auto",
-        n_bins: NBins = 15,
-        strategy: Any = None,
-        kind: Kind = "auto",
-        sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
-        order: Any = None,
-        by: Any = None,
-        groups: Any = None,
-        subset: Any = 9,
-        name: str | None = None,
-        ax: Any = None,
-        style: Any = None,
-        scale: Any = None,
-        confidence_level: float | None = 0.95,
-        band: Band = "consistency",
-        counts: bool = True,
-        legend: Any = True,
-        n_resamples: int = 200,
-        random_state: Any = None,
-        color: Any = None,
-        line_kw: Any = None,
-    ) -> Self:
-        """Draw the diagram for a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted classifier, or a pipeline that ends with one.
-        X : array-like of shape (n_samples, n_features)
-            Held-out input.
-        y : array-like of shape (n_samples,)
-            Labels.
-        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            Method that returns the scores. "auto" calls ``decision_function``, for logits, only if
-            there is no ``predict_proba``.
-        name : str, default=None
-            Model name; by default the name of the estimator's class.
-        n_bins, strategy, kind, sample_weight, pos_label, order, by, groups, subset, ax, style, \
-scale, confidence_level, band, counts, legend, n_resamples, random_state, color, line_kw
-            As for :meth:`from_predictions`.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            With the diagram drawn.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`from_predictions`, and if the estimator lacks the ``response_method``.
-        """
-        P, classes = drawing.predict(estimator, X, response_method)
-        return cls.from_predictions(
-            y, P, n_bins=n_bins, strategy=strategy, kind=kind, sample_weight=sample_weight,
-            labels=None if kind == "multilabel" else classes, pos_label=pos_label, order=order,
-            by=by, groups=groups, subset=subset, name=drawing.name_of(name, estimator), ax=ax,
-            style=style, scale=scale, confidence_level=confidence_level, band=band,
-            counts=counts, legend=legend, n_resamples=n_resamples, random_state=random_state,
-            color=color, line_kw=line_kw,
-        )  # fmt: skip
 
     @classmethod
     def from_predictions(

@@ -9,15 +9,15 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.arrays import as_array, check_in_memory, on_host
 from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
+from skcalib._input.scores import Scored
 from skcalib._output import briefly, drawing
-from skcalib._rows import both_columns, on_host
-from skcalib._rows.columns import Scored
+from skcalib._rows import both_columns
 from skcalib._typing import ArrayLike, Floats, NBins
 from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.metrics._proper_scores import log_losses

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.classes import check_column_names
 from skcalib._input.estimators import check_calibrator, check_order
-from skcalib._rows import Rows
-from skcalib._rows.arrays import TINY, both_columns, in_columns_of, log_softmax, namespace
+from skcalib._rows import Rows, both_columns
 from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
 from skcalib.base import BaseCalibrator
@@ -43,6 +43,9 @@ MIN_SHARE = 1e-12
 
 # Largest number of logits in all copies: 4 gigabytes.
 LARGEST_COPIES = 5 * 10**8
+
+# Smallest divisor and argument of a logarithm.
+SMALLEST = float(np.finfo(np.float64).tiny)
 
 # Longest extrapolation, in plain iterations.
 LONGEST = 100.0
@@ -173,9 +176,8 @@ class NoisyLabelCalibration(BaseCalibrator):
         return {"calibrator_": state.calibrator, "noise_matrix_": state.Q, "n_iter_": n_iter}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        return in_columns_of(
-            Z, log_probabilities(self.calibrator_, _subtract_maxima(Z), self.classes_)
-        )
+        L = log_probabilities(self.calibrator_, _subtract_maxima(Z), self.classes_)
+        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
 
 def makes_folds(calibrator: Any) -> bool:
@@ -188,7 +190,7 @@ def makes_folds(calibrator: Any) -> bool:
 
 def _subtract_maxima(Z: Floats) -> Floats:
     """Subtract the maximum of each row from logits (n, K), so that no constant is large."""
-    return Z - namespace(Z).max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
+    return Z - np.max(Z, axis=1, keepdims=True) if Z.shape[1] > 1 else Z
 
 
 def _check_noise_matrix(matrix: Any, K: int) -> Floats:
@@ -234,15 +236,15 @@ class _Iteration(NamedTuple):
 
     def start(self) -> Floats:
         """Return scores (n, K) from uncalibrated logits and the matrix, or symmetric noise."""
-        L = log_softmax(both_columns(self.rows.X))
+        L = log_softmax(both_columns(self.rows.X), axis=1)
         Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.noise_matrix is None else self.noise_matrix
-        return L + np.log(np.maximum(Q, TINY)).T[self.rows.y]
+        return L + np.log(np.maximum(Q, SMALLEST)).T[self.rows.y]
 
     def __call__(self, S: Floats) -> _State:
         rows = self.rows
         w = np.ones(len(rows.y)) if rows.w is None else rows.w
-        P = np.exp(log_softmax(S))
-        uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64)))
+        P = np.exp(log_softmax(S, axis=1))
+        uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64), axis=1))
         share = P + uncalibrated * PRIOR_ROWS / w.sum()
         i, k = np.nonzero(share > MIN_SHARE)
         if len(i) * S.shape[1] > LARGEST_COPIES:
@@ -261,9 +263,9 @@ class _Iteration(NamedTuple):
             Q = _symmetric(1 - np.trace(counts) / counts.sum(), len(counts))
             if counts.sum() >= ROWS_PER_ENTRY * counts.size:
                 counts += PSEUDO_ROWS * Q
-                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY)
+                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), SMALLEST)
         L = log_probabilities(fitted, rows.X, rows.classes)
-        S = L + np.log(np.maximum(Q, TINY)).T[rows.y]
+        S = L + np.log(np.maximum(Q, SMALLEST)).T[rows.y]
         return _State(fitted, Q, S, -float(w @ np.logaddexp.reduce(S, axis=1)), messages)
 
 
@@ -283,7 +285,7 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         first = em(before.S)
         second = em(first.S)
         n += 2
-        P, R = (np.exp(log_softmax(state.S)) for state in (first, second))
+        P, R = (np.exp(log_softmax(state.S, axis=1)) for state in (first, second))
         moved = float(np.abs(R - P).max())
         smallest, since = min(smallest, moved), 0 if moved < smallest else since + 1
         # Fits of trees never agree to the last digit, so the tolerance alone would not end them.
@@ -293,7 +295,7 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         seen = np.isfinite(second.S)  # masked classes have no step
         step = np.where(seen, first.S, 0) - np.where(seen, before.S, 0)
         change = np.where(seen, second.S, 0) - np.where(seen, first.S, 0) - step
-        size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), TINY))
+        size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), SMALLEST))
         size = np.clip(size, 1, LONGEST)
         far = em(np.where(seen, before.S + 2 * size * step + size**2 * change, -np.inf))
         n += 1

@@ -11,24 +11,11 @@ from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.labels import warn_of_groups
 from skcalib._input.parameters import check_real
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Rows
-from skcalib._rows.arrays import (
-    TINY,
-    astype,
-    at_most,
-    both_columns,
-    in_columns_of,
-    is_event,
-    log_softmax,
-    namespace,
-    take,
-)
-from skcalib._scores.columns import top_and_rest
+from skcalib._rows import Rows, both_columns
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.scaling import PlattScaling
-from skcalib.scaling._platt import log_odds
 
 # Classes of the inner calibrators: 1 if the top label is the label.
 WRONG_OR_RIGHT = np.arange(2)
@@ -176,39 +163,20 @@ class TopLabelCalibration(BaseCalibrator):
     def _calibrate(self, Z: Floats) -> Floats:
         top, margin, S = top_and_rest(both_columns(Z))
         confidence = self._confidence(margin, top)[:, None]
-        S = namespace(S).where(is_event(top, S.shape[1]), confidence, S)
-        return in_columns_of(Z, S)
+        S = np.where(top[:, None] == np.arange(S.shape[1]), confidence, S)
+        return S[:, 1:] - S[:, :1] if Z.shape[1] == 1 else S
 
     def _confidence(self, margin: Floats, top: Indices) -> Floats:
         """Return calibrated log-odds (m,) for margins and top labels (m,)."""
         Z = _clip_margins(margin)
-        members = self.pooled_calibrator_, *self.calibrators_
-        if not isinstance(Z, np.ndarray) and all(type(c) is PlattScaling for c in members):
-            return self._sigmoids(Z[:, 0], top)
         pooled = L = log_probabilities(self.pooled_calibrator_, Z, WRONG_OR_RIGHT)
         if not isinstance(L, np.ndarray):  # an ONNX graph has branches for all classes
             for k in np.flatnonzero(self.shares_).tolist():
-                L = namespace(L).where((top == k)[:, None], self._mixed(k, Z, pooled), L)
+                L = np.where((top == k)[:, None], self._mixed(k, Z, pooled), L)
         else:
             for rows in _rows_by_class(top):
                 k = int(top[rows[0]])
                 L[rows] = self._mixed(k, Z[rows], L[rows])
-        return L[:, 1] - L[:, 0]
-
-    def _sigmoids(self, margin: Floats, top: Indices) -> Floats:
-        """Return log-odds (m,) without a branch per class, for tensors and ONNX graphs."""
-        pooled, xp = self.pooled_calibrator_, namespace(margin)
-        coef, intercept = (
-            np.concatenate([getattr(c, name) for c in (*self.calibrators_, pooled)])
-            for name in ("coef_", "intercept_")
-        )
-        shares = np.maximum([self.shares_, 1 - self.shares_], TINY)
-        parts = []
-        for share, k in zip(np.log(shares), (top, top * 0 + len(self.shares_)), strict=True):
-            S = log_odds(margin, take(coef, k), take(intercept, k))
-            log_share = astype(take(share, top), margin.dtype)
-            parts.append(log_softmax(S[:, None]) + log_share[:, None])
-        L = mixture(xp.stack(parts), np.ones(2))
         return L[:, 1] - L[:, 0]
 
     def _mixed(self, k: int, Z: Floats, pooled: Floats) -> Floats:
@@ -220,8 +188,27 @@ class TopLabelCalibration(BaseCalibrator):
         if not share > 0:
             return pooled
         by_class = log_probabilities(self.calibrators_[k], Z, WRONG_OR_RIGHT)
-        parts = namespace(by_class).stack([by_class, pooled])
+        parts = np.stack([by_class, pooled])
         return by_class if share == 1 else mixture(parts, np.array([share, 1 - share]))
+
+
+def top_and_rest(Z: Floats) -> tuple[Indices, Floats, Floats]:
+    """Split logits into the top label (m,), its margin (m,), and the other classes (m, K).
+
+    ``Z`` are logits (m, K), one column per class. The other classes are log-probabilities,
+    conditional on the top label being wrong, and -inf for the top label. The margin is infinite
+    where all other classes are masked.
+    """
+    top = np.argmax(Z, axis=1)
+    is_top = top[:, None] == np.arange(Z.shape[1])
+    below = np.where(is_top, -np.inf, Z - np.max(Z, axis=1, keepdims=True))
+    lowest = np.finfo(Z.dtype).min / 2  # a bound for differences between logits
+    second = np.maximum(np.max(below, axis=1, keepdims=True), lowest)
+    below = below - second
+    with np.errstate(divide="ignore"):
+        others = np.log(np.sum(np.exp(below), axis=1))
+    below = below - np.where(others > -np.inf, others, 0.0)[:, None]
+    return top, -(second[:, 0] + others), below
 
 
 def _tops(Z: Floats, *_: Any) -> Floats:
@@ -233,7 +220,7 @@ def _tops(Z: Floats, *_: Any) -> Floats:
 def _clip_margins(margin: Floats) -> Floats:
     """Return margins (m, 1) as log-odds, clipped to the largest that calibrators accept."""
     largest = float(np.finfo(margin.dtype).max) / 4
-    return at_most(margin, largest)[:, None]
+    return np.minimum(margin, largest)[:, None]
 
 
 def _event_rows(tops: Rows) -> tuple[Rows, Indices]:

@@ -7,19 +7,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtri, stdtrit
 
+from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import as_numpy, check_in_memory
 from skcalib._input.groups import warn_of_few_groups
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import LARGEST, check_weights
 from skcalib._input.parameters import check_real
 from skcalib._input.rows import check_not_swapped
-from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
+from skcalib._warnings import ReversedOrderWarning, ignored
 from skcalib.metrics._curve import clopper_pearson
-from skcalib.metrics._groups import degrees_of_freedom, inflation, sums_by_group
+from skcalib.metrics._groups import degrees_of_freedom
+from skcalib.scaling import PlattScaling
 
 # Arrays (n,): scores and weights, for labelled rows the labels between 0 and 1, and groups.
 RatedRows = Sequence[Any]
@@ -480,8 +482,9 @@ def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple
     n_groups = int(numbers.max()) + 1
     if n_groups == len(w):
         return plain, 1.0
-    sizes, sums = sums_by_group(w, numbers), sums_by_group(w * residuals, numbers)
-    few = inflation(level, degrees_of_freedom(sizes))
+    sizes, sums = (np.bincount(numbers, v).astype(float) for v in (w, w * residuals))
+    tail = (1 + level) / 2
+    few = stdtrit(degrees_of_freedom(sizes), tail) / ndtri(tail)
     robust = few**2 * n_groups / max(n_groups - 1, 1) * float(sums @ sums)
     return max(plain, robust), float(sizes @ sizes / sizes.sum())
 
@@ -496,8 +499,8 @@ def _calibrated(labelled: RatedRows, rows: RatedRows) -> tuple[Floats, Floats]:
     shares, events = np.concatenate([w * (1 - y), w * y]), np.arange(2).repeat(len(y))
     counts = shares > 0
     M = np.tile(s - centre, 2)[counts, None]
-    weighted = Rows(M, events[counts], shares[counts])
-    sigmoids = RowSigmoids.of(weighted, lambda U: ([U], None), smooth=True)
-    slope, offset = fit_sigmoids(sigmoids, sigmoids.constant).x[0]
-    f, f_all = (expit(slope * (x - centre) + offset) for x in (s, rows[0]))
+    weighted = Rows(M, events[counts], shares[counts], classes=np.arange(2))
+    with ignored(ReversedOrderWarning):
+        model = fit_to_rows(PlattScaling(), weighted)
+    f, f_all = (expit(model.coef_ * (x - centre) + model.intercept_) for x in (s, rows[0]))
     return f, f_all

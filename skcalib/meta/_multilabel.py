@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from skcalib._fits import fit_to_rows, log_probabilities, with_fitted
-from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory
+from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory, on_host
 from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import check_groups
 from skcalib._input.indicators import (
@@ -35,7 +35,7 @@ from skcalib._input.logits import (
 )
 from skcalib._input.parameters import check_flag
 from skcalib._input.rows import check_fitted
-from skcalib._rows import Rows, on_host
+from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn

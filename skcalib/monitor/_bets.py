@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._scores.bins import BinSums
 from skcalib._typing import Floats
 
 Capital = NDArray[np.float64]
@@ -60,11 +59,11 @@ def bet_on(
 ) -> Bets:
     """Return the bets after a batch of ``n`` rows.
 
-    ``sums`` are the :class:`BinSums` (n_curves, 5, n_bins) of the rows that bet, ``sides``
-    (n_bins,) the halves of the bins.
+    ``sums`` (n_curves, 5, n_bins) are the number, weight, squared weight, hits and scores of the
+    rows that bet, ``sides`` (n_bins,) the halves of the bins.
     """
     n_curves, _, n_bins = sums.shape
-    curves, bins = np.nonzero(sums[:, BinSums._fields.index("weight")])
+    curves, bins = np.nonzero(sums[:, 1])
     _, weight, _, hits, scores = sums[curves, :, bins].T
     # Under-confidence means fewer events than predicted below 1/2, and more above. So bets on both
     # halves have opposite shifts, and a bin that contains 1/2 is in neither half.

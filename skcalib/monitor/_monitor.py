@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from skcalib._input.arrays import as_array
+from skcalib._input.arrays import as_array, on_host
 from skcalib._input.classes import resolve_classes
 from skcalib._input.groups import check_groups
-from skcalib._input.labels import exact
+from skcalib._input.labels import encode, exact
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
-from skcalib._input.scores import check_kind, columns_of, resolved
-from skcalib._rows import on_host
-from skcalib._scores.bins import BinSums, bin_sums, closed, uniform_edges
+from skcalib._input.scores import check_kind, resolved
 from skcalib._typing import Array, ArrayLike, Floats, Kind
 from skcalib._version import Versioned
 from skcalib._warnings import ColumnOrderWarning, warn
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
-from skcalib.metrics._curve import concatenated, curve_from_sums
 
 from ._bets import Bets, Capital, bet_on, bet_weights, bin_sides, e_value
 from ._memory import Hashes, NewGroups, new_groups
@@ -165,7 +161,7 @@ class CalibrationMonitor(Versioned):
         check_real("confidence_level", confidence_level, high=1)
         check_real("tolerance", tolerance, high=1, closed=True)
         edges = np.array(n_bins, dtype=np.float64)
-        self._edges = edges if edges.ndim else uniform_edges(int(edges))
+        self._edges = edges if edges.ndim else np.linspace(0, 1, int(edges) + 1)
         self.n_bins = len(self._edges) - 1
         self.kind = resolved(kind, self.labels)
         self.pos_label = pos_label
@@ -267,18 +263,28 @@ class CalibrationMonitor(Versioned):
             )
 
     def _bin_sums(self, y_true: Any, y_proba: Any, sample_weight: Any, *, warns: bool) -> Floats:
-        """Return the :class:`BinSums` (n_curves, 5, n_bins) of a batch.
+        """Return sums (n_curves, 5, n_bins) over the rows of a batch in each bin.
+
+        The sums are the number of rows, the weight, the squared weight, and the weight times the
+        event and times the score.
 
         ``warns`` says whether to warn of columns in another order.
         """
-        rows = y_true, y_proba, self.kind, sample_weight, self.labels, self.pos_label
         with warnings.catch_warnings():
             if not warns:
                 warnings.simplefilter("ignore", ColumnOrderWarning)
-            columns = columns_of(*rows)
-        sums = columns.sums(partial(bin_sums, edges=closed(self._edges), n_bins=self.n_bins))
-        # One-dimensional probabilities for the first label reverse the order of the two classes.
-        return sums[::-1] if columns.labels[0] != self.labels[0] else sums
+            curve = reliability_curve(
+                y_true, y_proba, n_bins=self._edges, kind=self.kind, sample_weight=sample_weight,
+                labels=self.labels, pos_label=self.pos_label,
+            )  # fmt: skip
+        sums, weight = np.zeros(self._sums.shape), curve.weight
+        label = (
+            np.zeros(len(weight), int) if curve.label is None else encode(curve.label, self.labels)
+        )
+        bins = np.searchsorted(self._edges, curve.lower)
+        squares, means = weight**2 / curve.n_effective, np.array([curve.accuracy, curve.confidence])
+        sums[label, :, bins] = np.stack([curve.n_samples, weight, squares, *weight * means], axis=1)
+        return sums
 
     def reset(self) -> Self:
         """Remove all rows and groups, and begin a new test with a new probability of false alarms.
@@ -295,7 +301,7 @@ class CalibrationMonitor(Versioned):
         CalibrationMonitor(n_bins=15, kind='binary', n_samples=0)
         """
         n_curves = len(self.labels) if self.kind == "classwise" else 1
-        self._sums = np.zeros((n_curves, len(BinSums._fields), self.n_bins))
+        self._sums = np.zeros((n_curves, 5, self.n_bins))
         self._capital, self._reserve = Bets.start(n_curves, self.n_bins)
         self._memory, self._recent, self._warned = np.zeros(0, np.uint64), [0, 0], []
         self.e_value_, self.n_bets_ = 1.0, 0
@@ -310,7 +316,7 @@ class CalibrationMonitor(Versioned):
     @property
     def n_samples_(self) -> int:
         """Number of rows so far, without rows of weight 0."""
-        return int(BinSums(*self._sums[0]).n_samples.sum())
+        return int(self._sums[0, 0].sum())
 
     def curve(self) -> ReliabilityCurve:
         """Return the reliability curve of all rows so far.
@@ -334,8 +340,7 @@ class CalibrationMonitor(Versioned):
         >>> curve.accuracy.round(2).tolist(), curve.confidence.round(2).tolist()
         ([0.33, 1.0], [0.25, 0.9])
         """
-        curves = self._curves()
-        return concatenated(curves) if self.kind == "classwise" else curves[0]
+        return self._curve(slice(None))
 
     def measure(self, name: str) -> float:
         """Compute a calibration error of all rows so far.
@@ -365,17 +370,22 @@ class CalibrationMonitor(Versioned):
         """
         name = name.removeprefix("neg_") if isinstance(name, str) else name
         check_option("name", name, FORMULAS)
-        return float(np.mean([*map(FORMULAS[name], self._curves())]))
+        curves = [self._curve(slice(k, k + 1)) for k in range(len(self._sums))]
+        return float(np.mean([*map(FORMULAS[name], curves)]))
 
-    def _curves(self) -> list[ReliabilityCurve]:
-        """Return one curve, or one curve per label with ``kind="classwise"``."""
+    def _curve(self, labels: slice) -> ReliabilityCurve:
+        """Return the curve of all rows, or with ``kind="classwise"`` the curves of some labels."""
         if self.n_samples_ == 0:
             raise ValueError("The monitor needs samples, got none yet. Call update first.")
-        labels = self.labels if self.kind == "classwise" else [None]
-        return [
-            curve_from_sums(label, self._edges, sums, kind=self.kind)
-            for label, sums in zip(labels, self._sums, strict=True)
-        ]
+        curves, bins = np.nonzero(self._sums[labels, 1] > 0)
+        count, weight, squares, hits, scores = self._sums[labels][curves, :, bins].T
+        n_effective = np.divide(weight**2, squares, out=count.copy(), where=squares > 0)
+        return ReliabilityCurve(
+            lower=self._edges[bins], upper=self._edges[bins + 1], n_samples=count, weight=weight,
+            confidence=scores / weight, accuracy=hits / weight, n_effective=n_effective,
+            label=self.labels[labels][curves] if self.kind == "classwise" else None,
+            kind=self.kind,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         alarm = ", alarm=True" if self.alarm_ else ""

@@ -14,10 +14,10 @@ from scipy.special import expit, logit, ndtri
 from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib import clinical, metrics
+from skcalib._input.arrays import on_host
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.scores import resolved
-from skcalib._rows import on_host
 from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
@@ -27,7 +27,6 @@ from skcalib.metrics._groups import (
     degrees_of_freedom,
     effective_rates,
     skewed_interval,
-    sums_by_group,
 )  # fmt: skip
 from skcalib.metrics._proper_scores import brier_scores, log_losses
 
@@ -112,7 +111,8 @@ class Evaluation:
     @property
     def n_effective(self) -> float:
         """Number of rows, or groups, of equal weight with the same variance of means."""
-        share = sums_by_group(self.weights / self.weights.sum(), self.groups)
+        share = self.weights / self.weights.sum()
+        share = share if self.groups is None else np.bincount(self.groups, share)
         return 1 / float(share @ share)
 
     @property
@@ -251,11 +251,14 @@ def mean_estimate(
     values: Floats, w: Floats, groups: Indices | None = None
 ) -> tuple[float, float, float, float]:
     """Return a weighted mean, its 95% interval, and the p-value of 0; NaN for a single group."""
-    mean, sizes = float(np.average(values, weights=w)), sums_by_group(w, groups)
+    mean = float(np.average(values, weights=w))
+    units = np.arange(len(w)) if groups is None else groups
+    terms = (w, w / w.sum() * (values - mean))
+    sizes, residuals = (np.bincount(units, term).astype(float) for term in terms)
     n = np.count_nonzero(sizes)
     if n < 2:
         return mean, math.nan, math.nan, math.nan
-    residuals = sums_by_group(w / w.sum() * (values - mean), groups)[sizes > 0]
+    residuals = residuals[sizes > 0]
     freedom = degrees_of_freedom(sizes[sizes > 0])
     return mean, *skewed_interval(mean, n * residuals, LEVEL, freedom)
 

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.utils import check_array
 
 from skcalib import metrics
-from skcalib._input.arrays import as_array, check_in_memory
+from skcalib._input.arrays import as_array, check_in_memory, on_host
 from skcalib._input.classes import position
 from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.logits import as_floats
@@ -25,7 +25,7 @@ from skcalib._input.rows import check_not_swapped
 from skcalib._input.scores import check_kind
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows import both_columns, on_host
+from skcalib._rows import both_columns
 from skcalib._typing import Array, ArrayLike, Floats, Kind
 from skcalib._warnings import give, recorded
 from skcalib.comparison import CalibratorComparison

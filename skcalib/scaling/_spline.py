@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._input.arrays import on_host
 from skcalib._input.parameters import check_flag, check_integer
 from skcalib._optimize.spline import Splines, evaluate, value_powers
 from skcalib._optimize.strength import log_prior
-from skcalib._rows import Rows, arrays, on_host, with_one_blas_thread
+from skcalib._rows import Rows, arrays, with_one_blas_thread
 from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import IncreasingMap

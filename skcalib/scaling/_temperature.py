@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._input.arrays import on_host
 from skcalib._input.parameters import check_option, fitted_smoothing
 from skcalib._optimize import mixture
 from skcalib._optimize.temperature import fit_inverse_temperature, warn_of_no_minimum
-from skcalib._rows import Rows, arrays, on_host
+from skcalib._rows import Rows, arrays
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, IncreasingMap

@@ -33,7 +33,11 @@ from skcalib._warnings import NoMinimumWarning
 from skcalib.comparison._comparison import CalibratorComparison
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
-from skcalib.metrics import calibration_scorer as our_scorer, expected_calibration_error
+from skcalib.metrics import (
+    calibration_difference,
+    calibration_scorer as our_scorer,
+    expected_calibration_error,
+)
 from skcalib.metrics._named_scorers import EVERY_MEASURE
 
 SOME = [TemperatureScaling(), HistogramBinning(), PlattScaling()]
@@ -517,6 +521,49 @@ def test_errors_on_a_test_set_are_errors_of_paired_rows_or_groups():
     by_groups = compare_calibrators(X[:500], y[:500], test=(*test, None, None, three), **given)
     wider = by_groups.standard_error("log loss") / by_rows.standard_error("log loss")
     assert (wider > 1.2).all()
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_intervals_on_a_test_set_are_paired(size):
+    """As the interval of the difference, and in the table, the data frame, the page and the plot.
+
+    Groups of three equal rows have the interval of single rows.
+    """
+    X, y = make_logits(1000, 3, temperature=2.0, random_state=0)
+    test, rows = slice(500, None), np.repeat(np.arange(500), size)
+    given = {"calibrators": [TemperatureScaling()], "scoring": ["neg_log_loss", "accuracy"]}
+    judged = X[test][rows], y[test][rows], None, None, rows
+    found = compare_calibrators(X[:500], y[:500], test=judged, **given)
+    P, before = (
+        found.calibrators[name].predict_proba(judged[0])
+        for name in ("TemperatureScaling", "uncalibrated")
+    )
+    expected = calibration_difference(judged[1], before, P, measure="log_loss", groups=rows)
+    low, high = found.interval("log loss")
+    width = expected.high - expected.low
+    assert_allclose([low[0], high[0]], [expected.low, expected.high], atol=0.35 * width)
+    assert_array_equal([low[1], high[1]], [0, 0])
+    cell = f"[{low[0]:.4f}, {high[0]:.4f}]"
+    assert cell in str(found)
+    assert cell.replace("-", "\N{MINUS SIGN}") in found._repr_html_()
+    frame = found.to_frame()["log loss"].loc["TemperatureScaling"]
+    assert_array_equal(frame[["difference low", "difference high"]], [low[0], high[0]])
+    bars = found.plot().containers[0].lines[2][0].get_segments()[0][:, 0]
+    assert_allclose(bars - found.mean("log loss")[1], [low[0], high[0]])
+    narrow = found.interval("log loss", 0.5)
+    assert low[0] < narrow[0][0] < narrow[1][0] < high[0]
+
+
+def test_intervals_are_for_means_over_rows_of_a_test_set(rows, found):
+    """Calibration errors have none, nor have means over splits with common training rows."""
+    weights = 1 + np.arange(600) % 3
+    there = compare_calibrators(*rows, calibrators=SOME, test=(*rows, weights))
+    for measure in EVERY_MEASURE:
+        is_mean = measure in {"log loss", "Brier", "accuracy"}
+        assert np.isfinite(there.interval(measure)).all() == is_mean
+        assert np.isnan(found.interval(measure)).all()
+        assert ((measure, "difference low") in there.to_frame()) == is_mean
+    assert "an interval that excludes 0" in str(there)
 
 
 @pytest.mark.parametrize(

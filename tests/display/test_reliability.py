@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skcalib import ReliabilityDisplay
-from skcalib._rows.columns import Scored
+from skcalib._input.scores import Scored
 from skcalib.display._curves import bin_rows
 from skcalib.metrics import expected_calibration_error, reliability_curve
 

@@ -10,11 +10,11 @@ from scipy.stats import binom, norm
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib import ReliabilityDisplay
-from skcalib._rows.columns import Scored
+from skcalib._input.scores import Scored
 from skcalib._scores.kernel import (
     N_CELLS,
     NARROWEST,
-    smooth_curve,
+    SmoothCurve,
 )
 from skcalib.display._curves import (
     confidence_band,
@@ -103,7 +103,7 @@ def area(curve):
 
 @every_data
 def test_area_between_curve_and_diagonal_is_the_error(y, p, w):
-    curve = smooth_curve(scored(y, p, w))
+    curve = SmoothCurve.of(*scored(y, p, w)[1:])
     error = smooth_calibration_error(y, p, sample_weight=w, **BINARY)
     assert curve.error == pytest.approx(error, abs=1e-9)
     assert curve.bandwidth == max(curve.error, NARROWEST)
@@ -119,7 +119,7 @@ def test_area_between_curve_and_diagonal_is_the_error(y, p, w):
 def test_curve_is_the_literal_formula(weighted):
     y, p = sample(60)
     w = np.random.default_rng(3).exponential(size=60) if weighted else np.ones(60)
-    curve = smooth_curve(scored(y, p, w if weighted else None))
+    curve = SmoothCurve.of(*scored(y, p, w if weighted else None)[1:])
     at = np.linspace(0, N_CELLS - 1, 23).astype(int)
     t = curve.score[at]
     K = literal_kernel(t, p, curve.bandwidth)
@@ -135,7 +135,10 @@ def test_curve_is_the_literal_formula(weighted):
 def test_weights_are_repetitions():
     y, p = sample()
     w = np.random.default_rng(4).integers(0, 4, size=len(p))
-    one, other = smooth_curve(scored(y, p, w)), smooth_curve(scored(y.repeat(w), p.repeat(w)))
+    one, other = (
+        SmoothCurve.of(*scored(y, p, w)[1:]),
+        SmoothCurve.of(*scored(y.repeat(w), p.repeat(w))[1:]),
+    )
     assert one.error == pytest.approx(other.error)
     np.testing.assert_allclose(one.value, other.value, atol=1e-9)
     np.testing.assert_allclose(one.density, other.density, atol=1e-9)
@@ -146,7 +149,7 @@ def test_weights_are_repetitions():
 def test_expected_curve_of_a_calibrated_model_is_the_diagonal():
     """The density of the scores has no effect; it would bend a mean of the events."""
     p = np.linspace(0, 1, 4001) ** 6
-    curve = smooth_curve(Scored(None, p, p, None))  # the event is its own probability
+    curve = SmoothCurve.of(*Scored(None, p, p, None)[1:])  # the event is its own probability
     np.testing.assert_allclose(curve.value, curve.score, atol=1e-12)
 
 
@@ -283,7 +286,7 @@ def test_confidence_bands_are_quantiles_of_curves_of_bootstrap_samples(style):
     params = {"n_resamples": 12, "confidence_level": 0.8, "random_state": 3, "band": "confidence"}
     display = drawn(y, p, style=style, **params)
     x, low, high = band_of(display)
-    curve, random = smooth_curve(scored(y, p)), np.random.RandomState(3)
+    curve, random = SmoothCurve.of(*scored(y, p)[1:]), np.random.RandomState(3)
     order, found = np.argsort(p), []
     K = literal_kernel(x, p, curve.bandwidth)
     for _ in range(12):

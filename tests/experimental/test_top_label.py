@@ -7,9 +7,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import skcalib
-from skcalib._scores.columns import margins, top_and_rest
+from skcalib._scores.columns import margins
 from skcalib.datasets import make_logits
 from skcalib.experimental import TopLabelCalibration
+from skcalib.experimental._top_label import top_and_rest
 
 ONE_BIN = skcalib.HistogramBinning(n_bins=1, pseudo_rows=0)
 # Class 0 has the top score in four rows (one is right), class 1 in two rows (both are right).
@@ -124,7 +125,7 @@ def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
     np.testing.assert_allclose(c.predict_proba(new)[:, 3], q)
 
 
-@pytest.mark.filterwarnings("ignore:Columns of X probably")  # all predictions may be wrong
+@pytest.mark.filterwarnings("ignore:Columns of X")  # all predictions may be wrong
 @pytest.mark.parametrize(
     "calibrator", [None, skcalib.BBQ(), skcalib.AutoCalibrator(), LogisticRegression()]
 )

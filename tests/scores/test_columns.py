@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax, logsumexp, softmax
 
-from skcalib._scores.columns import joined, joined_probabilities, margins, top_and_rest
+from skcalib._scores.columns import joined, joined_probabilities, margins
+from skcalib.experimental._top_label import top_and_rest
 
 ROWS = {
     "usual": [1.0, 0.3, -2.0],

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from skcalib._rows.columns import Scored
-from skcalib._scores.kernel import N_CELLS, NARROWEST, on_grid, smooth_curve
+from skcalib._input.scores import Scored
+from skcalib._scores.kernel import N_CELLS, NARROWEST, SmoothCurve, on_grid
 
 
 def test_curve_far_from_all_scores_is_the_diagonal_without_rows():
     p = np.append(np.linspace(0.19, 0.21, 1000), np.linspace(0.79, 0.81, 1000))
-    curve = smooth_curve(Scored(None, p, p, None))  # the event is its own probability
+    curve = SmoothCurve.of(*Scored(None, p, p, None)[1:])  # the event is its own probability
     assert curve.bandwidth == NARROWEST
     distance = np.abs(curve.score[:, None] - [0.19, 0.21, 0.79, 0.81]).min(axis=1)
     far, near = distance > 7 * NARROWEST, distance < 5 * NARROWEST
