@@ -103,7 +103,7 @@ def labelled_rows(
         only = shown(statistics.labels)
         raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
     named = statistics.categories if calibrator.classes is None else calibrator.classes
-    if n_scores is not None:
+    if n_scores is not None and len(statistics.labels):
         n_classes = len(statistics.labels if named is None else named)
         check_columns_of_scores(rows.n_columns, n_scores, n_classes)
     classes = resolve_classes(
