@@ -366,7 +366,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     def _log_probabilities(self, X: Any) -> Floats:
         """Return the logarithms (n, K) of the probabilities for checked scores."""
         check_fitted(self)
-        X, n_scores = as_matrix(X), len(self.score_names_)
+        X, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
         check_columns(X, self)
         Z = logits_for(self, X, least_rows=1)
         check_scores(Z, n_scores)

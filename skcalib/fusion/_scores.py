@@ -23,7 +23,7 @@ from skcalib.scaling import MatrixScaling, SplineCalibration, VectorScaling
 MANY_CLASSES = 100
 
 
-def as_matrix(X: Any) -> Any:
+def as_matrix(X: Any, n_columns: int | None = None) -> Any:
     """Return ``X`` in memory in two dimensions, or raise a ValueError with the remedy."""
     check_in_memory(
         [X], "Fusion takes rows in memory, got a Dask collection. Call compute() on a part of it."
@@ -36,7 +36,7 @@ def as_matrix(X: Any) -> Any:
             "np.hstack(X) for a list or the shape (n_scores, n_samples, n_classes), and "
             "X.reshape(len(X), -1) for the shape (n_samples, n_scores, n_classes)."
         )
-    return as_array(X)
+    return as_array(X, n_columns=n_columns)
 
 
 def check_columns(X: Any, fusion: Any) -> None:
