@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skcalib._input.dask import checked_chunks
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, Floats
+from skcalib._warnings import warn
 
 from .arrays import (
     as_array,
@@ -102,10 +103,10 @@ def labelled_rows(
     if len(statistics.labels) == 1:
         only = shown(statistics.labels)
         raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-    named = statistics.categories if calibrator.classes is None else calibrator.classes
     if n_scores is not None and len(statistics.labels):
-        n_classes = len(statistics.labels if named is None else named)
-        check_columns_of_scores(rows.n_columns, n_scores, n_classes)
+        named = statistics.categories if calibrator.classes is None else calibrator.classes
+        labels = statistics.labels if named is None else np.asarray(named)
+        check_columns_of_scores(rows.n_columns, n_scores, labels)
     classes = resolve_classes(
         statistics.labels,
         rows.n_columns // (n_scores or 1),
@@ -123,22 +124,25 @@ def labelled_rows(
     return rows, statistics
 
 
-def check_columns_of_scores(n_columns: int, n_scores: int, n_classes: int) -> None:
+def check_columns_of_scores(n_columns: int, n_scores: int, labels: Array) -> None:
     """Raise a ValueError unless each score has a column per class, or one for two classes.
 
-    Scores may have more columns, for classes without rows, unless more scores explain them.
+    Warn if scores have several columns per class, but numeric labels may be column numbers.
     """
-    width = n_columns // n_scores
+    width, n_classes = n_columns // n_scores, len(labels)
     has_absent_classes = width > n_classes and width % n_classes > 0
     if width == n_classes or (width, n_classes) == (1, 2) or has_absent_classes:
         return
     number, rest = divmod(n_columns, n_classes)
     remedy = "Check the columns of X" if rest else f"Pass n_scores={number}"
-    raise ValueError(
+    message = (
         f"Each score must have one column for each of the {n_classes} classes, got n_scores="
         f"{n_scores} and {n_columns} columns. {remedy}, or name all classes in the order of the "
         "columns of a score with classes=."
     )
+    if width < n_classes or labels.dtype.kind not in "iuf":
+        raise ValueError(message)
+    warn(message)
 
 
 def check_new_logits(
