@@ -73,7 +73,8 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
         check_labels_are_not_masked(rows)
     if statistics.like_probabilities:
         warn_of_probabilities(rows.n_columns)
-    warn_of_small_weights(statistics.weight, statistics.n_rows)
+    if sample_weight is not None:
+        warn_of_small_weights(statistics.weight, statistics.n_rows)
     # Labels that are column numbers have a warning of their own.
     is_named = calibrator.classes is not None or statistics.categories is not None
     if is_named and calibrator._has_class_parameters:  # noqa: SLF001
@@ -163,7 +164,7 @@ def check_new_logits(
         refuse_masked(calibrator)
     if n_rows > 1:
         warn_of_new_probabilities(Z)
-    return Z, lambda output: output if is_array else as_kind_of(output, X)
+    return Z, np.asarray if is_array else partial(as_kind_of, x=X)
 
 
 def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
@@ -201,8 +202,9 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
     Values may be invalid. There must be ``least_rows`` rows.
     """
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
-    if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
-        return as_floats(X, "X", estimator=type(estimator).__name__)
+    has_names = hasattr(estimator, "feature_names_in_")
+    if same_width and X.dtype in FLOATS and len(X) and not has_names:
+        return X
     options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
     Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
     return Z
@@ -233,7 +235,7 @@ def _has_fractions(x: Any, name: str) -> bool:
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if a label's class is masked in its row."""
-    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
+    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.label_scores(Z, y)))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "

@@ -134,7 +134,7 @@ def penalized_loss(
     slopes = evidence.X.reshape(-1, 2 * n_scores).T @ R.ravel() + 2 * ridge * deviations
     slopes[:n_scores] += 2 * excess / n_useful * direction
     offsets = evidence.gaps.T @ R + 2 * OFFSET_RIDGE * pool.offsets
-    return penalty - w @ arrays.of_labels(L, y), np.append(slopes, offsets)
+    return penalty - w @ arrays.label_scores(L, y), np.append(slopes, offsets)
 
 
 def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> Pool:
@@ -169,7 +169,7 @@ def held_out_loss(evidence: Evidence, y: Indices, w: Floats, fold: Indices) -> f
 
 def log_loss(L: Floats, y: Indices, w: Floats) -> float:
     """Return the mean log loss of log-probabilities (n, K)."""
-    return float(-np.average(arrays.of_labels(L, y), weights=w))
+    return float(-np.average(arrays.label_scores(L, y), weights=w))
 
 
 def loss_report(
@@ -181,5 +181,5 @@ def loss_report(
     report = {name: log_loss(L[m], y, w) for m, name in enumerate(names)}
     shares = has | ~has.any(axis=1, keepdims=True)  # base rates in rows without any score
     P = np.einsum("mnk,nm->nk", np.exp(L), shares / shares.sum(axis=1, keepdims=True))
-    mean = -np.average(np.log(arrays.of_labels(P, y)), weights=w)
+    mean = -np.average(np.log(arrays.label_scores(P, y)), weights=w)
     return report | {"mean": float(mean)}
