@@ -110,7 +110,7 @@ def penalized_loss(
     slopes = evidence.X.reshape(-1, n_weights).T @ R.ravel() + 2 * alpha * n_scores * deviations
     slopes[:n_scores] += 2 * excess / n_scores
     gradient = [slopes, (evidence.gaps.T @ R + 20 * pool.offsets).ravel()]
-    return penalty - w @ arrays.of_labels(L, y), np.concatenate(gradient)
+    return penalty - w @ arrays.label_scores(L, y), np.concatenate(gradient)
 
 
 def as_pool(theta: Floats, n_weights: int) -> Pool:
@@ -142,7 +142,7 @@ def held_out(evidence: Evidence, y: Indices, w: Floats, fold: Indices, alpha: fl
 
 def log_loss(L: Floats, y: Indices, w: Floats) -> float:
     """Return the mean log loss of log-probabilities (n, K)."""
-    return float(-np.average(arrays.of_labels(L, y), weights=w))
+    return float(-np.average(arrays.label_scores(L, y), weights=w))
 
 
 def choose_alpha(evidence: Evidence, y: Indices, w: Floats, fold: Indices) -> tuple[float, Floats]:
@@ -166,5 +166,5 @@ def loss_report(
     report = {name: log_loss(L[m], y, w) for m, name in enumerate(names)}
     shares = has | ~has.any(axis=1, keepdims=True)  # base rates in rows without any score
     P = np.einsum("mnk,nm->nk", np.exp(L), shares / shares.sum(axis=1, keepdims=True))
-    mean = -np.average(np.log(arrays.of_labels(P, y)), weights=w)
+    mean = -np.average(np.log(arrays.label_scores(P, y)), weights=w)
     return report | {"mean": float(mean)}
