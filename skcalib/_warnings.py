@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-# Calls pass through these packages, as in a pipeline inside a search.
-PASSED_THROUGH = frozenset({"skcalib", "sklearn", "joblib"})
+# Calls pass through these packages, as in a pipeline inside a search, and through these modules of
+# Python, as in a decorated function or a cached property.
+PASSED_THROUGH = frozenset({"skcalib", "sklearn", "joblib", "contextlib", "functools"})
 
 # Messages of warnings from a fit, by class and cause. Some warnings cannot be pickled, so that only
 # their messages come back from other processes.
@@ -29,8 +30,8 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning, *data: A
     """
     frame, level = inspect.currentframe(), 1
     while frame is not None:
-        package = str(frame.f_globals.get("__package__") or "")  # empty in a program
-        if package.partition(".")[0] not in PASSED_THROUGH:
+        module = str(frame.f_globals.get("__name__") or "")
+        if module.partition(".")[0] not in PASSED_THROUGH:
             break
         frame, level = frame.f_back, level + 1
     warning = message if isinstance(message, Warning) else category(message, *data)
@@ -83,6 +84,10 @@ class ReversedOrderWarning(FitWarning):
 
 class SmallWeightsWarning(FitWarning):
     """The sum of the weights is far below the number of rows."""
+
+
+class FewGroupsWarning(UserWarning):
+    """There are few groups, or few groups or rows with an event, for intervals and tests."""
 
 
 class FewRowsWarning(UserWarning):

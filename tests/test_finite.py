@@ -6,10 +6,7 @@ from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from families import REPRESENTATIVES
 from public import REGISTRY, N
-
-from skcalib.datasets import make_logits
 
 # The parameters, with an array or a number of a dtype that has the value x in one place.
 PARAMETERS = {
@@ -67,15 +64,3 @@ def test_infinity_and_nan_are_refused(name, path):
         bad = np.asarray(PARAMETERS[name](value)).astype(dtype)[()]
         with pytest.raises(ValueError, match=name):
             used(path, **{name: bad})
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", REPRESENTATIVES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_logits_that_underflow_are_refused(kind, dtype):
-    """Ratios of subnormal numbers are infinite."""
-    Z, y = make_logits(100, 3, random_state=0)
-    X = (Z * 10 * np.finfo(dtype).smallest_subnormal).astype(dtype)
-    with pytest.raises(ValueError, match="largest logit of X"):
-        kind().fit(X, y)
-    kind().fit(np.zeros_like(X), y)

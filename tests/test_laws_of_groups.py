@@ -1,7 +1,11 @@
 """Laws of groups and of numbers of classes, over all public functions that take them."""
 
+import warnings
+from collections import Counter
+
 import numpy as np
 import pandas as pd
+import public
 import pytest
 from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N, calls
 from sklearn.linear_model import LogisticRegression
@@ -58,6 +62,25 @@ def test_groups_of_any_type(call, form):
     if call.name == "clinical.integrated_calibration_index":
         more["confidence_level"] = 0.95  # groups change only the interval
     call(groups=groups, **more)
+
+
+@pytest.mark.parametrize("call", calls("groups", skip=OTHERS))
+def test_few_groups_give_a_warning_once_at_the_line_of_the_user(call):
+    groups, more = np.arange(N) // 10, {}
+    if "groups_all" in call.parameters:
+        more["groups_all"] = np.tile(groups, 2)
+    if call.name == "clinical.integrated_calibration_index":
+        more["confidence_level"] = 0.95
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call(groups=groups, **more)
+        n_warnings = len(caught)
+        if hasattr(result, "verdict_"):  # a report has given its warnings
+            assert result.verdict_
+            assert result.to_html()
+    assert len(caught) == n_warnings
+    assert max(Counter(str(w.message) for w in caught).values(), default=0) <= 1
+    assert {w.filename for w in caught} <= {public.__file__}
 
 
 def test_every_fit_takes_groups():

@@ -86,5 +86,5 @@ RAGGED = [
 def test_rows_of_different_lengths_are_refused(name, path):
     array = {"X": LOGITS, "y_proba": PROBABILITIES, "cost": 1 - np.eye(2)}[name].tolist()
     array[1] = [*array[1], 0.0]
-    with pytest.raises(ValueError, match="same number of columns in each row"):
+    with pytest.raises(ValueError, match=r"same number of columns|two dimensions|inhomogeneous"):
         REGISTRY[path](**{name: array})

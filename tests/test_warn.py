@@ -1,5 +1,6 @@
 """Warnings point at the line of the user's program, through all layers of other code."""
 
+import functools
 import pickle
 import warnings
 
@@ -23,7 +24,7 @@ from skcalib import (
     VectorScaling,
     compare_calibrators,
 )
-from skcalib._warnings import NoMinimumWarning, give, recorded, warn
+from skcalib._warnings import NoMinimumWarning, give, ignored, recorded, warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_scorer, expected_calibration_error
 
@@ -135,6 +136,20 @@ def test_warnings_point_at_skcalib_without_a_caller():
     with pytest.warns(UserWarning, match="there") as caught:
         exec(compile("warn('there')", "program.py", "exec"), names)
     assert [w.filename for w in caught] == ["program.py"]
+
+
+def test_warnings_pass_through_decorators_and_cached_properties():
+    code = """class Lazy:
+        @functools.cached_property
+        @ignored(DeprecationWarning)
+        def value(self):
+            warn("here")
+    """
+    inside = {"__name__": "skcalib.lazy", "warn": warn, "ignored": ignored, "functools": functools}
+    exec(compile(code, "lazy.py", "exec"), inside)
+    with pytest.warns(UserWarning, match="here") as caught:
+        _ = inside["Lazy"]().value
+    assert [w.filename for w in caught] == [__file__]
 
 
 def test_scorers_are_quiet():

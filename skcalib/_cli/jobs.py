@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from skcalib._input.labels import is_text, shown
-from skcalib._input.logits import kinds_of_probabilities
+from skcalib._input.logits import are_probabilities
 from skcalib._output import replacing
 from skcalib._typing import Array
 from skcalib._warnings import warn
@@ -146,7 +146,7 @@ def _as_logits(rows: FileRows, args: argparse.Namespace) -> FileRows:
     if not args.probabilities:
         return rows
     P = np.asarray(rows.X, dtype=np.float64)
-    if "percentages" in kinds_of_probabilities(P):
+    if P.shape[1] > 1 and are_probabilities(P / 100):
         P = P / 100
     if not (P.min() >= 0 and P.max() <= 1.001):
         raise ValueError(

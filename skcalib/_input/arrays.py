@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -90,82 +90,46 @@ def as_array(
     """
     if type(x) is np.ndarray and x.ndim == 2:
         return x
-    if isinstance(x, list | tuple):
-        _check_not_batches(x, name)
     names = column_names(x)
     if len(set(names)) < len(names):
         raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
-    is_series = hasattr(x, "to_frame")
     if type(x) is not np.ndarray:
         stays_tensor = tensors and not is_dask(x) and is_tensor(x)
         x = check_tensor(x, name) if stays_tensor else as_numpy(x, name)
-    _check_not_ragged(x, name)
-    has_rows = isinstance(x, Sequence) or hasattr(x, "shape") or is_dask(x)
-    n_dimensions = getattr(x, "ndim", 2 if has_rows else 0)
+    if isinstance(x, list | tuple):  # NumPy could not convert it
+        empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
+        raise ValueError(
+            f"{name} must be one array with the same number of columns in each row, got a "
+            f"{type(x).__name__} of {len(x)} parts that differ in shape. Concatenate batches, as "
+            f"in np.concatenate({name}), and pad rows to the longest row with {empty}."
+        )
+    n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "shape") or is_dask(x) else 0)
     if n_dimensions > 2:
         raise ValueError(
             f"{name} must have two dimensions, one row for each label and one column for each "
-            f"class, got shape {tuple(x.shape)}. Move the K classes to the last axis, by moveaxis, "
-            f"and pass {name}.reshape(-1, K) and y.ravel()."
+            f"class, got shape {tuple(x.shape)}. Concatenate a list of batches, as in "
+            f"np.concatenate({name}); move the K classes to the last axis, by moveaxis, and pass "
+            f"{name}.reshape(-1, K) and y.ravel()."
         )
     if n_dimensions == 0:
         raise ValueError(
             f"{name} must be an array, a data frame or a list of rows, got {type(x).__name__} "
             "without rows. Pass a list, also for one row."
         )
-    if n_dimensions == 1 and x.dtype == object and len(x) and np.ndim(x[0]) == 1:
-        raise ValueError(
-            f"{name} must hold a number in each place, got {len(x)} rows that hold a "
-            f"{type(x[0]).__name__} each. Pass np.stack({name})."
-        )
     if n_dimensions == 1 and not flat:
         if n_columns in {None, 1}:  # log-odds for two classes
             return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
-        row = f"{name}.to_frame().T" if is_series else f"{name}.reshape(1, -1)"
         raise ValueError(
             f"{name} must have two dimensions, got one. Reshape your data: a single row of logits "
-            f"is {row}."
+            f"is np.reshape({name}, (1, -1))."
         )
     return x
-
-
-def _check_not_ragged(x: Any, name: str) -> None:
-    """Raise a ValueError if rows differ in length, such as search results."""
-    is_list = isinstance(x, list | tuple)  # NumPy could not convert it
-    if name.startswith("y") and name != "y_proba":
-        return  # sets of labels
-    if not is_list and not (isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1):
-        return
-    rows = [row for row in x if hasattr(row, "__len__") and not isinstance(row, str)]
-    if any(getattr(row, "ndim", 1) != 1 for row in rows):
-        return  # a list of batches
-    lengths = {len(row) for row in rows}
-    if len(lengths) > 1:
-        empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
-        raise ValueError(
-            f"{name} must have the same number of columns in each row, got rows of {min(lengths)} "
-            f"to {max(lengths)} numbers. Pad them to the longest row with {empty}."
-        )
 
 
 def column_names(x: Any) -> list[Any]:
     """Return the column names of a data frame or a pyarrow table, else an empty list."""
     names = getattr(x, "column_names", None)
     return list(getattr(x, "columns", ()) if names is None else names)
-
-
-def _check_not_batches(x: Any, name: str) -> None:
-    """Raise a ValueError if batches are in a list, or logits and labels in a tuple."""
-    shapes = [tuple(getattr(part, "shape", ())) for part in x]
-    if not any(len(shape) > 1 for shape in shapes):
-        return
-    remedy = f"Concatenate batches, as in np.concatenate({name}) or torch.cat({name})"
-    if isinstance(x, tuple):
-        remedy = f"Pass its logits alone, such as {name}[0]"
-    raise ValueError(
-        f"{name} must be one array of all rows, got a {type(x).__name__} of {len(x)} arrays of "
-        f"shapes {', '.join(map(str, shapes[:3]))}. {remedy}."
-    )
 
 
 def on_host(x: Any) -> Any:
@@ -189,17 +153,13 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, list | tuple):
         try:
             return np.asarray(x)
-        except ValueError:
-            _check_not_ragged(x, name)
+        except ValueError:  # parts differ in shape
             return x
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
-            n_masked = int(np.ma.getmaskarray(x).sum())
-            fill = ""
-            if name == "X":
-                fill = ", or call X.filled(-np.inf) if they are impossible classes"
             raise ValueError(
-                f"{name} must have no masked entries, got {n_masked}. Leave out their rows{fill}."
+                f"{name} must have no masked entries, got {np.ma.count_masked(x)}. Leave out their "
+                "rows, or call X.filled(-np.inf) if they are impossible classes."
             )
         return x.data
     if isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns"):
@@ -207,11 +167,11 @@ def as_numpy(x: Any, name: str) -> Any:
     try:
         x = on_host(x)
         return np.asarray(x) if hasattr(x, "__array__") else x
-    except (TypeError, RuntimeError) as error:
+    except (TypeError, RuntimeError) as error:  # such as bfloat16
         raise ValueError(
             f"{name} must be convertible to a NumPy array, got {type(x).__name__} of type "
             f"{getattr(x, 'dtype', 'unknown')}: {str(error).rstrip('.')}. Pass "
-            f"it as a NumPy array, as {name}.detach().float().cpu().numpy() of torch."
+            f"{name}.detach().float().cpu().numpy() of a torch tensor."
         ) from error
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -14,9 +15,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._typing import Array, Floats
+from skcalib._warnings import warn
 
 from .arrays import on_host
 from .labels import SEVERAL_LABELS, shown
+from .logits import refuse_masked
 
 # Calibrators that replace the methods of scikit-learn's CalibratedClassifierCV.
 METHODS = {
@@ -181,3 +184,51 @@ def features_argument(calibrator: Any, features: Any) -> dict[str, Any]:
     """Return the argument ``features`` if the calibrator's ``predict_proba`` accepts it."""
     takes_features = "features" in signature(calibrator.predict_proba).parameters
     return {"features": features} if takes_features and features is not None else {}
+
+
+def by_name(calibrators: Mapping[str, Any] | Sequence[Any], uncalibrated: Any) -> dict[str, Any]:
+    """Name calibrators by class, or by repr if several have one class. Mappings keep names.
+
+    ``uncalibrated`` replaces the text "passthrough", as in pipelines.
+    """
+
+    def unless_passthrough(member: Any) -> Any:
+        return uncalibrated if isinstance(member, str) and member == "passthrough" else member
+
+    # Refuse a pipeline, which is a sequence of steps, and a string, a sequence of letters.
+    if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
+        raise ValueError(
+            f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
+            "a list."
+        )
+    if isinstance(calibrators, Mapping):
+        named = {name: unless_passthrough(member) for name, member in calibrators.items()}
+        for name in named:
+            if not isinstance(name, str):
+                raise ValueError(f"Names of calibrators must be strings, got {name!r}.")
+    else:
+        members = list(map(unless_passthrough, calibrators))
+        kinds = Counter(type(member).__name__ for member in members)
+        names = [
+            repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__
+            for member in members
+        ]
+        named = dict(zip(names, members, strict=True))
+        if len(named) < len(members):
+            raise ValueError(f"calibrators must differ, or be a dict with names, got {names}.")
+    if not named:
+        raise ValueError(f"calibrators must name at least one, got {calibrators!r}.")
+    return named
+
+
+def taking_masked(calibrators: dict[str, Any]) -> dict[str, Any]:
+    """Return the calibrators that accept masked classes, and warn of the others."""
+    taking = {name: c for name, c in calibrators.items() if getattr(c, "_takes_masked", True)}
+    if not taking:
+        refuse_masked(next(iter(calibrators.values())))
+    if len(taking) < len(calibrators):
+        warn(
+            "Calibrators that take no masked classes, logits of -inf, are left out: "
+            f"{', '.join(name for name in calibrators if name not in taking)}."
+        )
+    return taking

@@ -8,7 +8,7 @@ import numpy as np
 
 from skcalib._rows import Rows
 from skcalib._typing import Array, Floats, Indices
-from skcalib._warnings import warn
+from skcalib._warnings import FewGroupsWarning, warn
 
 from .arrays import check_in_memory
 from .labels import as_labels
@@ -76,7 +76,8 @@ def warn_of_few_groups(n_groups: int) -> None:
     if n_groups < FEW_GROUPS:
         warn(
             f"Intervals and tests with groups hold for {FEW_GROUPS} groups and more, got "
-            f"{n_groups}: intervals may be too narrow. Collect rows of more groups."
+            f"{n_groups}: intervals may be too narrow. Collect rows of more groups.",
+            FewGroupsWarning,
         )
 
 
@@ -85,7 +86,8 @@ def warn_of_few_events(n_groups: int, n_all: int) -> None:
     if n_groups < FEW_EVENTS and n_all >= FEW_GROUPS:  # fewer groups have their own warning
         warn(
             f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
-            f"without it, got {n_groups}: the interval may be too narrow. Collect more events."
+            f"without it, got {n_groups}: the interval may be too narrow. Collect more events.",
+            FewGroupsWarning,
         )
 
 

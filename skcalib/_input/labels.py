@@ -1,14 +1,12 @@
 """Labels, one per row: integers, strings, booleans, or other objects that can be sorted.
 
-Integers of any size are distinct labels, unless NumPy converts them to floats, which are exact up
-to 2^53. This happens in lists with small integers and integers from 2^63 on, and in comparisons
-with floats.
+Integer labels are exact up to 2^53: NumPy converts mixtures of large integers to floats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -97,21 +95,23 @@ def exact(values: Any, name: str) -> Labels:
     became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
     if became_text and not all(isinstance(value, str) for value in values):
         labels = np.array(values, dtype=object)
-    if labels.dtype.kind == "O":
-        return _exact_objects(labels, name)
-    if labels.dtype.kind in "fmM" and (missing := are_missing(labels)).any():
-        _refuse_missing(labels.ravel().tolist(), int(missing.argmax()), name)
-    return labels
+    if labels.dtype.kind in "OfmM" and (missing := are_missing(labels).ravel()).any():
+        index = int(missing.argmax())
+        value = labels.ravel().tolist()[index]
+        content = "NaN" if isinstance(value, float) else repr(value)
+        noun = "group" if name.startswith("groups") else "label"
+        raise ValueError(
+            f"Input {name} contains {content}: each row must have a {noun}, got {content} at "
+            f"position {index}. Leave out rows without one."
+        )
+    return _without_objects(labels, name) if labels.dtype.kind == "O" else labels
 
 
-def _exact_objects(labels: Labels, name: str) -> Labels:
+def _without_objects(labels: Labels, name: str) -> Labels:
     """Convert objects to integers or booleans if all are, or raise a ValueError for mixed types."""
     flat = labels.ravel().tolist()
     try:
-        distinct = set(flat)
-        if any(map(_is_missing, distinct)):
-            _refuse_missing(flat, [_is_missing(label) for label in flat].index(True), name)
-        sorted(distinct)
+        sorted(set(flat))
     except TypeError as error:
         raise ValueError(
             f"{name} must hold labels of one type that can be sorted, got {shown(flat)}: {error}. "
@@ -135,15 +135,6 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _refuse_missing(flat: list[Any], index: int, name: str) -> NoReturn:
-    content = "NaN" if isinstance(flat[index], float) else repr(flat[index])
-    noun = "group" if name.startswith("groups") else "label"
-    raise ValueError(
-        f"Input {name} contains {content}: each row must have a {noun}, got {content} at position "
-        f"{index}. Leave out rows without one."
-    )
-
-
 def shown(labels: Any) -> str:
     """Write the first labels and the number of other labels as text, for messages."""
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
@@ -153,10 +144,8 @@ def shown(labels: Any) -> str:
 
 
 def in_one_type(a: Labels, b: Labels) -> tuple[Labels, Labels]:
-    """Convert two arrays to one dtype: objects where NumPy would make floats or strings."""
-    kinds = {a.dtype.kind, b.dtype.kind}
-    kind = np.result_type(a, b).kind
-    if (kind == "f" and kind not in kinds) or (kind == "U" and len(kinds) > 1):
+    """Convert numbers and text to objects, since NumPy would make the numbers text."""
+    if (a.dtype.kind == "U") != (b.dtype.kind == "U"):
         return a.astype(object), b.astype(object)
     return a, b
 

@@ -6,7 +6,6 @@ fits. NumPy arrays of floats skip these checks, which would change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -52,24 +51,15 @@ def as_floats(
     dimensions = (1, 2) if flat else (2,)
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
-    check_no_dates(x, name)
-    try:
-        values: Floats = check_array(
-            with_nan(x),
-            dtype=FLOATS,
-            ensure_2d=not flat,
-            ensure_all_finite=False,
-            ensure_min_samples=least_rows,
-            input_name=name,
-            estimator=estimator,
-        )
-    except ValueError as error:
-        if "could not convert string" not in str(error):
-            raise
-        raise ValueError(
-            f"{name} must hold numbers, got text: {str(error).rstrip('.')}. Leave out columns of "
-            "text, and pass predict_proba(X) rather than predicted labels."
-        ) from error
+    values: Floats = check_array(
+        with_nan(x),
+        dtype=FLOATS,
+        ensure_2d=not flat,
+        ensure_all_finite=False,
+        ensure_min_samples=least_rows,
+        input_name=name,
+        estimator=estimator,
+    )
     return values
 
 
@@ -81,45 +71,24 @@ def with_nan(x: Any) -> Any:
     return np.where(are_missing(values), np.nan, values)
 
 
-def check_no_dates(x: Any, name: str) -> None:
-    """Raise a ValueError if values are dates or durations, which scikit-learn makes numbers."""
-    dtypes = [x.dtype] if hasattr(x, "dtype") else getattr(x, "dtypes", ())
-    wrong = [dtype for dtype in dtypes if getattr(dtype, "kind", None) in ("m", "M")]
-    if wrong:
-        raise ValueError(f"{name} must hold numbers, got {wrong[0]}. Leave out its columns.")
-
-
-def check_finite(Z: Floats, *, allow_tiny: bool = True) -> bool:
+def check_finite(Z: Floats) -> bool:
     """Return whether some class is masked, or raise a ValueError for invalid logits.
 
-    Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, log-odds
-    of -inf, and unless ``allow_tiny`` logits so close to zero that their ratios underflow.
+    Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, and
+    log-odds of -inf.
     """
     xp = arrays.namespace(Z)
-    limits = xp.finfo(Z.dtype)
-    largest = min(LARGEST, float(limits.max) / 4)
-    low, high = xp.min(Z), xp.max(Z)
-    smallest = 10 * float(limits.smallest_normal)
-    size = 0.0 if allow_tiny else max(float(high), -float(low))
-    if 0 < size < smallest:
-        raise ValueError(
-            f"The largest logit of X must be zero, or at least {smallest:.1g} in size for {Z.dtype}"
-            f", got {size:.1g}. Multiply X by the same large number."
-        )
-    if low >= -largest and high <= largest:  # false for NaN
+    largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
+    if xp.min(Z) >= -largest and xp.max(Z) <= largest:  # false for NaN
         return False
     Z = on_host(Z)
-    masked, nan = np.isneginf(Z), np.isnan(Z)
-    counts = {
-        "NaN": np.count_nonzero(nan),
-        "larger": np.count_nonzero(~(masked | nan | (np.abs(Z) <= largest))),
-        "-inf": np.count_nonzero(masked) if Z.shape[1] == 1 else 0,
-    }
-    if any(counts.values()):
-        invalid = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+    masked = np.isneginf(Z) & (Z.shape[1] > 1)
+    invalid = Z[~(masked | (np.abs(Z) <= largest))]
+    if len(invalid):
         raise ValueError(
             f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
-            f"for masked classes, got {invalid}. {CLIP_FIRST}"
+            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. "
+            f"{CLIP_FIRST}"
         )
     n_rows = np.count_nonzero(masked.all(axis=1))
     if n_rows:
@@ -148,57 +117,50 @@ def _has_negative(X: Floats) -> bool:
     return bool(xp.min(X[: min(100, X.shape[0]), ...]) < 0 or not xp.min(X) >= 0)
 
 
-def kinds_of_probabilities(X: Floats) -> frozenset[str]:
-    """Return which of "probabilities", "percentages", "sigmoids" all rows (n, K) may be."""
+def seem_probabilities(X: Floats, *, fit: bool = True) -> bool:
+    """Return whether logits (n, K) seem to be probabilities or percentages.
+
+    Rows are non-negative and sum to one or 100, or if they are to ``fit``, all are in [0, 1], as
+    after a sigmoid for each class.
+    """
     xp = arrays.namespace(X)
     if _has_negative(X):
-        return frozenset()
-    largest = float(xp.max(X))
-    if X.shape[1] == 1:
-        few = X.shape[0] < FEW_LOG_ODDS
-        are_likely = SMALLEST_RATE < largest <= 1 + ROUNDING and not few
-        return frozenset(["probabilities"] if are_likely else [])
-    kinds = {"probabilities": are_probabilities(X), "percentages": are_probabilities(X / 100)}
-    kinds["sigmoids"] = 0.5 < largest <= 1 + ROUNDING and X.shape[0] >= FEW_LOG_ODDS
-    return frozenset(kind for kind, may_be in kinds.items() if may_be)
+        return False
+    if X.shape[1] > 1 and (are_probabilities(X) or are_probabilities(X / 100)):
+        return True
+    # Fewer numbers, or smaller numbers, may be in [0, 1] by chance.
+    lowest = SMALLEST_RATE if X.shape[1] == 1 else 0.5
+    in_unit_interval = lowest < float(xp.max(X)) <= 1 + ROUNDING
+    return in_unit_interval and X.shape[0] >= FEW_LOG_ODDS and (fit or X.shape[1] == 1)
 
 
 def check_probabilities(P: Floats, labels: Array | None = None) -> None:
     """Raise a ValueError unless rows (n, K), or numbers (n,), are probabilities.
 
-    ``labels`` (n,) determine the number of classes.
+    ``labels`` (n,) determine the number of classes, for the message.
     """
     if are_probabilities(P):
         return
     P = on_host(P)
-    if P.ndim == 1:
-        worst = P[np.argmin((P >= 0) & (P <= 1 + ROUNDING))]
-        raise ValueError(
-            f"y_proba must hold probabilities between 0 and 1, got {worst:g}. {_remedy(P, worst)}."
-        )
-    improper = ~((np.abs(P.sum(axis=1) - 1) <= SUM_TOLERANCE) & (P.min(axis=1) >= 0))
-    row = P[improper.argmax()]
-    n_classes = P.shape[1] if labels is None else len(distinct_labels(labels))
-    if P.shape[1] > max(n_classes, 2):
-        for k in range(P.shape[1]):
-            if are_probabilities(np.delete(P, k, axis=1)):
-                raise ValueError(
-                    f"y_proba must have one column per class, got {P.shape[1]} columns for "
-                    f"{n_classes} classes in y_true. Leave out column {k}, such as "
-                    f"np.delete(y_proba, {k}, axis=1): the other columns sum to one."
-                )
+    rows = P[:, None] if P.ndim == 1 else P
+    improper = ~((rows >= 0) & (rows <= 1 + ROUNDING)).all(axis=1)
+    sums = ""
+    if P.ndim == 2:
+        improper |= np.abs(P.sum(axis=1) - 1) > SUM_TOLERANCE
+        sums = f" that sum to one in each row within {SUM_TOLERANCE:g}"
+    row = rows[improper.argmax()]
+    n_classes = 2 if labels is None else len(distinct_labels(labels))
     raise ValueError(
-        "Each row of y_proba must hold probabilities between 0 and 1 that sum to one within "
-        f"{SUM_TOLERANCE:g}, got {improper.sum()} of {len(P)} rows that do not, the first with "
-        f"minimum {row.min():g}, maximum {row.max():g} and sum {row.sum():g}, in {P.shape[1]} "
-        f"columns for {n_classes} classes. {_remedy(P, row.min())}."
+        f"y_proba must hold probabilities between 0 and 1{sums}, got {improper.sum()} of {len(P)} "
+        f"invalid rows, the first with minimum {row.min():g}, maximum {row.max():g} and sum "
+        f"{row.sum():g}, in {rows.shape[1]} columns for {n_classes} classes. {_remedy(P)}."
     )
 
 
-def _remedy(P: Floats, worst: float) -> str:
+def _remedy(P: Floats) -> str:
     """Return advice on what to pass instead of numbers that are no probabilities."""
     low, high = P.min(), P.max()
-    if np.isnan(worst):
+    if np.isnan(low):
         return "Leave out rows without one"
     if low >= -ROUNDING and high <= 1 + ROUNDING:
         if low < 0 and (P.ndim == 1 or are_probabilities(np.clip(P, 0, 1))):
@@ -209,40 +171,30 @@ def _remedy(P: Floats, worst: float) -> str:
         )
     if low >= 0 and (are_probabilities(P / 100) if P.ndim == 2 else 10 < high <= 100):
         return "Divide percentages by 100"
-    if P.ndim == 1 and (np.floor(P) == P).all():
-        return "Pass probabilities, such as predict_proba(X), not predicted labels"
-    return "Pass probabilities, not logits"
+    return "Pass probabilities, such as predict_proba(X), not logits or predicted labels"
 
 
-def warn_of_probabilities(
-    n_columns: int, kinds: Collection[str] = ("probabilities",), method: str = "fit"
-) -> None:
-    """Warn of logits, or log-odds in a single column, that look like probabilities.
+def warn_of_probabilities(n_columns: int, method: str = "fit") -> None:
+    """Warn of logits, or log-odds in a single column, that seem to be probabilities.
 
-    ``kinds`` are from :func:`kinds_of_probabilities`; ``method`` is a word for the message.
+    ``method`` is a word for the message.
     """
-    expected, remedy = "logits", "np.log(p)"
+    expected, condition = "logits", "its rows sum to 1 or 100, or all numbers are in [0, 1]"
+    remedy = "np.log(p)"
     if n_columns == 1:
-        expected, remedy = "log-odds", "scipy.special.logit(p)"
-        condition = "The column of X is between 0 and 1"
-    elif "probabilities" in kinds:
-        condition = "Every row of X is non-negative and sums to one"
-    elif "percentages" in kinds:
-        condition, remedy = "Every row of X is non-negative and sums to 100", "np.log(p / 100)"
-    else:
-        condition, remedy = "Every entry of X is between 0 and 1", "scipy.special.logit(p)"
+        expected, condition = "log-odds", "its column is between 0 and 1"
+        remedy = "scipy.special.logit(p)"
     warn(
-        f"{condition}: X probably holds probabilities where {expected} are expected by {method}. "
+        f"X probably holds probabilities where {expected} are expected by {method}: {condition}. "
         f"Pass {remedy} instead.",
         ProbabilitiesWarning,
     )
 
 
 def warn_of_new_probabilities(X: Floats) -> None:
-    """Warn if two or more rows to predict look like probabilities or percentages."""
-    kinds = kinds_of_probabilities(X) - {"sigmoids"}
-    if kinds:
-        warn_of_probabilities(X.shape[1], kinds, "predictions")
+    """Warn if two or more rows to predict seem to be probabilities or percentages."""
+    if seem_probabilities(X, fit=False):
+        warn_of_probabilities(X.shape[1], "predictions")
 
 
 # --------------------------------------------------------------------------------------
@@ -267,11 +219,6 @@ def check_weights(
             f"sklearn.utils.class_weight.compute_sample_weight({sample_weight!r}, y)."
         )
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
-    if w.size and isinstance(w.flat[0], str):
-        raise ValueError(
-            f"sample_weight must be numbers, got {str(w.flat[0])!r}. Pass groups by name, as "
-            "in fit(X, y, groups=groups)."
-        )
     w = check_array(with_nan(w), dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if w.shape != (n_rows,):
         raise ValueError(
@@ -322,7 +269,6 @@ def refuse_masked(calibrator: Any) -> None:
         raise ValueError(
             f"{type(calibrator).__name__} mixes the logits of all classes, so X must hold finite "
             "ones, got -inf. Use VectorScaling or another calibrator that maps each class "
-            "separately if -inf marks a masked class, that is, one that is impossible in a row; if "
-            "they are logarithms of zero probabilities, clip these before taking the log, as in "
-            "np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
+            "separately if -inf marks a masked class, that is, one that is impossible in a row. "
+            f"{CLIP_FIRST}"
         )

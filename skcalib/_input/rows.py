@@ -43,20 +43,17 @@ from .logits import (
     FLOATS,
     as_floats,
     check_finite,
-    check_no_dates,
     check_probabilities,
     check_total_weight,
     check_weights,
-    kinds_of_probabilities,
     refuse_masked,
+    seem_probabilities,
     warn_of_new_probabilities,
     warn_of_probabilities,
     warn_of_small_weights,
     with_nan,
     with_weight_only,
 )
-
-check_fit_logits = partial(check_finite, allow_tiny=False)
 
 
 def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Rows]:
@@ -74,7 +71,7 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
         refuse_masked(calibrator)
         check_labels_are_not_masked(rows)
     if statistics.like_probabilities:
-        warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
+        warn_of_probabilities(rows.n_columns)
     warn_of_small_weights(statistics.weight, statistics.n_rows)
     # Labels that are column numbers have a warning of their own.
     is_named = calibrator.classes is not None or statistics.categories is not None
@@ -90,7 +87,7 @@ def labelled_rows(
     sample_weight: Any = None,
     *,
     n_scores: int = 1,
-    check: Callable[[Floats], bool] = check_fit_logits,
+    check: Callable[[Floats], bool] = check_finite,
 ) -> tuple[Rows, RowStatistics]:
     """Check logits, labels and weights; return rows with class indices, and statistics.
 
@@ -162,7 +159,7 @@ def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
     rows, statistics = checked_rows(check, X=X, sample_weight=sample_weight)
     check_total_weight(statistics.weight)
     if statistics.like_probabilities:
-        warn_of_probabilities(rows.n_columns, statistics.like_probabilities)
+        warn_of_probabilities(rows.n_columns)
     return rows
 
 
@@ -180,7 +177,6 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
     if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
         return as_floats(X, "X", estimator=type(estimator).__name__)
-    check_no_dates(X, "X")
     options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
     Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
     return Z
@@ -231,7 +227,7 @@ class RowStatistics:
     labels: Array  #: distinct labels in rows with positive weight, sorted
     weight: float  #: total weight
     n_rows: int = 0  #: number of rows with positive weight
-    like_probabilities: frozenset[str] = frozenset()  #: from kinds_of_probabilities
+    like_probabilities: bool = False  #: whether the logits seem to be probabilities
     masked: bool = False  #: whether some logit is -inf
     categories: Array | None = None  #: ordered categories
 
@@ -240,7 +236,7 @@ class RowStatistics:
             np.unique(np.concatenate(in_one_type(self.labels, other.labels))),
             self.weight + other.weight,
             self.n_rows + other.n_rows,
-            self.like_probabilities & other.like_probabilities,
+            self.like_probabilities and other.like_probabilities,
             self.masked or other.masked,
             other.categories if self.categories is None else self.categories,
         )
@@ -253,7 +249,7 @@ def check_rows(
     *,
     proba: bool = False,
     estimator: str | None = None,
-    check: Callable[[Floats], bool] = check_fit_logits,
+    check: Callable[[Floats], bool] = check_finite,
 ) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
     """Check logits, labels and weights; return rows with positive weight and statistics.
 
@@ -270,20 +266,15 @@ def check_rows(
             "y_proba[:, 0]."
         )
     if len(labels) != len(X):
-        names, lengths = [name, y_name], [len(X), len(labels)]
-        if proba:  # in measures labels are the first argument
-            names, lengths = names[::-1], lengths[::-1]
-        is_transposed = X.ndim == 2 and X.shape[1] == len(labels)
-        remedy = f"{name}.T, if it has a column for each row" if is_transposed else "the same rows"
         raise ValueError(
-            f"{' and '.join(names)} must have the same rows, got inconsistent numbers of samples: "
-            f"{lengths}. Pass {remedy}."
+            f"{y_name} and {name} must have the same rows, got inconsistent numbers of samples: "
+            f"[{len(labels)}, {len(X)}]. Pass a row of {name} for each label."
         )
-    masked, kinds = False, frozenset[str]()
+    masked = like_probabilities = False
     if proba:
         check_probabilities(X, labels)
     else:
-        masked, kinds = check(X), kinds_of_probabilities(X)
+        masked, like_probabilities = check(X), seem_probabilities(X)
     w = None
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)
@@ -293,7 +284,7 @@ def check_rows(
         labels=distinct_labels(labels),
         weight=float(len(labels) if w is None else w.sum()),
         n_rows=len(labels),
-        like_probabilities=kinds,
+        like_probabilities=like_probabilities,
         masked=masked,
         categories=ordered_categories(y),
     )
@@ -305,13 +296,13 @@ def _check_without_labels(
 ) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
     """Check logits and weights for a fitted estimator; return rows and statistics."""
     Z = logits_for(estimator, X, least_rows=1)
-    masked, kinds = check_finite(Z), kinds_of_probabilities(Z)
+    masked = check_finite(Z)
     w = check_weights(sample_weight, len(Z), part=True)
     statistics = RowStatistics(
         labels=np.zeros(0, np.intp),
         weight=float(len(Z) if w is None else w.sum()),
         n_rows=len(Z),
-        like_probabilities=kinds,
+        like_probabilities=seem_probabilities(Z),
         masked=masked,
     )
     return (Z, None, w), statistics

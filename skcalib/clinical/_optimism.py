@@ -21,10 +21,10 @@ from skcalib._input.indicators import of_outputs
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._typing import ArrayLike, Bools, Floats, Indices
+from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import warn
 from skcalib.metrics import calibration_scorer
-from skcalib.metrics._named_scorers import NamedScorer, Sample, measured, measures_of, named
+from skcalib.metrics._named_scorers import Measures
 
 from ._regression import calibration_intercept, calibration_slope, integrated_calibration_index
 
@@ -187,14 +187,13 @@ def optimism_corrected(
             f"estimator must be a classifier with predict_proba, got {estimator!r}. Pass one that "
             "has not only decision_function, such as CalibratedClassifier(estimator)."
         )
-    scorers = {k: FIGURES.get(s, s) if isinstance(s, str) else s for k, s in named(scoring).items()}
     order, targets = ordered_categories(y), y
-    measures = measures_of(scorers, X, "auto", order)
+    measures = Measures(scoring, X, order=order, others=FIGURES)
     X, labels = indexable(X, column_or_1d(as_labels(y)))
     targets = labels if order is None else targets
     w = check_weights(sample_weight, len(labels))
     kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
-    random, rows = check_random_state(random_state), Sample(X, labels, w)
+    random, rows = check_random_state(random_state), (X, labels, w)
     classes = np.unique(labels[kept])
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got {shown(classes) or 'no row'}.")
@@ -210,7 +209,8 @@ def optimism_corrected(
     low, high = apparent - np.quantile(optimism, ends, axis=0)
     estimates = np.stack([apparent, mean, apparent - mean, low, high], axis=1)
     return {
-        m.name: OptimismCorrection(*v) for m, v in zip(measures, estimates.tolist(), strict=True)
+        name: OptimismCorrection(*values)
+        for name, values in zip(measures.names, estimates.tolist(), strict=True)
     }
 
 
@@ -237,30 +237,28 @@ def _drawn(present: Bools, random: np.random.RandomState, groups: Indices | None
 
 def _values(
     estimator: Any,
-    rows: Sample,
+    rows: tuple[Any, Array, Floats | None],
     targets: Any,
     drawn: Indices,
     *,
     kept: Indices,
-    measures: list[NamedScorer],
+    measures: Measures,
 ) -> Floats:
     """Return measures (2, n_measures) on rows drawn and on rows of positive weight.
 
     A clone is fitted to the rows drawn, with ``targets``: the labels, or ordered categories.
     """
-    X, y, w, _ = rows
-    parts = [
-        Sample(taken(X, part), y[part], None if w is None else w[part]) for part in (drawn, kept)
-    ]
-    weights = weight_params(estimator, parts[0].w, "estimator")
-    model = clone(estimator).fit(parts[0].Z, taken(targets, drawn), **weights)
+    X, y, w = rows
+    weights = weight_params(estimator, None if w is None else w[drawn], "estimator")
+    model = clone(estimator).fit(taken(X, drawn), taken(targets, drawn), **weights)
     classes = np.asarray(on_host(model.classes_))
-    values_of_parts = []
-    for part in parts:
-        P = np.asarray(on_host(of_outputs(model.predict_proba(part.Z), classes)))
-        values = measured(P, part, classes, measures)
-        values_of_parts.append([values[measure.name] for measure in measures])
-    return np.array(values_of_parts)
+    values = []
+    for part in (drawn, kept):
+        part_X = taken(X, part)
+        P = np.asarray(on_host(of_outputs(model.predict_proba(part_X), classes)))
+        by_name = measures(P, classes, part_X, y[part], None if w is None else w[part])
+        values.append([*by_name.values()])
+    return np.array(values)
 
 
 def _or_message(f: Callable[[Indices], Floats], rows: Indices) -> Floats | str:

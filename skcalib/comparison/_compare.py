@@ -20,7 +20,13 @@ from skcalib import binning, scaling
 from skcalib._fits import fit_calibrator
 from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory, is_dask
 from skcalib._input.classes import check_column_names, with_unknown_classes
-from skcalib._input.estimators import check_calibrator, check_order, features_argument
+from skcalib._input.estimators import (
+    by_name,
+    check_calibrator,
+    check_order,
+    features_argument,
+    taking_masked,
+)
 from skcalib._input.features import named_columns, taken
 from skcalib._input.groups import check_groups, group_numbers
 from skcalib._input.labels import as_labels, not_among, shown
@@ -33,19 +39,11 @@ from skcalib._typing import Array, ArrayLike, Kind
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
-from skcalib.metrics._named_scorers import (
-    LOG_LOSS,
-    NamedScorer,
-    Sample,
-    Scorer,
-    measured,
-    measures_of,
-)
+from skcalib.metrics._named_scorers import Measures
 from skcalib.scaling import Uncalibrated
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._candidates import by_name, taking_masked
 
-from ._comparison import UNCALIBRATED, CalibratorComparison
+from ._comparison import FIT_TIME, UNCALIBRATED, CalibratorComparison
 
 # The reference that stands for the calibrator with the lowest log loss.
 BEST_REFERENCE = "best"
@@ -64,7 +62,7 @@ def compare_calibrators(
     calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
     cv: Any = 5,
     test: tuple[ArrayLike, ...] | None = None,
-    scoring: str | Sequence[str] | Mapping[str, str | Scorer] | None = None,
+    scoring: str | Sequence[str] | Mapping[str, Any] | None = None,
     kind: Kind = "auto",
     reference: str = UNCALIBRATED,
     sample_weight: ArrayLike | None = None,
@@ -174,14 +172,20 @@ def compare_calibrators(
         defaults = _default_calibrators()
         if features is not None:
             defaults.append(ConditionalCalibrator())
-        calibrators = by_name(defaults)
+        calibrators = by_name(defaults, Uncalibrated())
         if masked or checked.masked_:
             calibrators = taking_masked(calibrators)
-    members = _members(calibrators, w, classes)
-    if reference not in members and type(by_name(calibrators).get(reference)) is Uncalibrated:
+    named = by_name(calibrators, Uncalibrated())
+    members = _members(named, w, classes)
+    if reference not in members and type(named.get(reference)) is Uncalibrated:
         reference = UNCALIBRATED
     check_option("reference", reference, [*members, BEST_REFERENCE])
-    measures = measures_of(scoring, X, kind, checked.order_)
+    measures = Measures(scoring, X, kind, checked.order_)
+    if FIT_TIME in measures.names:
+        raise ValueError(
+            f"{FIT_TIME!r} in scoring is the name of a column of every comparison, got a measure "
+            "with this name. Choose another name."
+        )
     if judged is None:
         splits = [
             (rows.part(train), None if groups is None else groups[train], rows.part(test_rows))
@@ -201,7 +205,7 @@ def compare_calibrators(
     for outcome in Parallel(n_jobs=n_jobs, return_as="generator" if streams else "list")(jobs):
         outcomes.append(outcome)
         progress(len(outcomes), len(jobs))
-    greater = tuple(measure.name for measure in measures if measure.sign > 0)
+    greater = measures.greater_is_better
     comparison = _collected(list(members), outcomes, greater, keep=test is not None)
     return replace(
         comparison,
@@ -225,6 +229,22 @@ def _progress_line() -> Callable[[int, int], None]:
     return show
 
 
+class Sample(NamedTuple):
+    """Logits, labels, weights and features of rows: arrays, or of Dask."""
+
+    Z: Any
+    y: Any
+    w: Any
+    features: Any = None
+
+    def part(self, rows: Any) -> Sample:
+        """Some of the rows."""
+        *arrays, features = self
+        features = None if features is None else taken(features, rows)
+        Z, y, w = (None if array is None else array[rows] for array in arrays)
+        return Sample(Z, y, w, features)
+
+
 class _CheckedInput(Uncalibrated):
     """Checks of logits and labels that store whether classes are masked, and their order."""
 
@@ -243,20 +263,14 @@ def _base_rate_log_loss(rows: Sample) -> float:
     return float(entropy(np.bincount(index, rows.w)))
 
 
-def _members(
-    calibrators: Mapping[str, Any] | Sequence[Any], w: Any, classes: Array
-) -> dict[str, Any]:
-    """Return calibrators by name, with the uncalibrated logits first.
+def _members(named: Mapping[str, Any], w: Any, classes: Array) -> dict[str, Any]:
+    """Return the named calibrators, with the uncalibrated logits first.
 
     ``w`` (n,) are weights or None, ``classes`` (n_classes,) labels. The uncalibrated logits have
     one row, even if the calibrators include them. Raise a ValueError if a calibrator does not suit
     the weights or the order of the classes.
     """
-    named = {
-        name: member
-        for name, member in by_name(calibrators).items()
-        if type(member) is not Uncalibrated
-    }
+    named = {name: member for name, member in named.items() if type(member) is not Uncalibrated}
     if {UNCALIBRATED, BEST_REFERENCE} & named.keys():
         raise ValueError(
             f"calibrators must have other names than {UNCALIBRATED!r}, which is always included, "
@@ -296,7 +310,7 @@ def _outcome(
     parts: list[Any],
     classes: Array,
     order: Array | None,
-    measures: list[NamedScorer],
+    measures: Measures,
 ) -> Outcome:
     """Fit a calibrator to training rows, which may lack classes, and score it on test rows.
 
@@ -314,8 +328,8 @@ def _outcome(
         arguments = features_argument(fitted, test.features)
         P = fitted.predict_proba(test.Z, **arguments)
         P = with_unknown_classes(P, fitted_classes, classes)
-        scores = measured(P, test, classes, measures)
-        left_out = [measured(P[index], test.part(index), classes, measures) for index in parts]
+        scores = measures(P, classes, *test[:3])
+        left_out = [measures(P[index], classes, *test.part(index)[:3]) for index in parts]
     return Outcome(scores, fitted, seconds, messages, left_out)
 
 
@@ -339,7 +353,7 @@ def _collected(
         m: np.array([[part[m] for part in row[0].left_out] for row in rows])
         for m in (scores if outcomes[0].left_out else ())
     }
-    order = np.argsort(scores[LOG_LOSS].mean(axis=1), kind="stable")
+    order = np.argsort(scores[Measures.LOG_LOSS].mean(axis=1), kind="stable")
     return CalibratorComparison(
         [names[k] for k in order],
         {measure: values[order] for measure, values in scores.items()},

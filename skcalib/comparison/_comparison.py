@@ -15,13 +15,14 @@ from skcalib._output import drawing, written
 from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
 from skcalib._typing import Floats
 from skcalib.metrics._groups import degrees_of_freedom, skewed_interval
-from skcalib.metrics._named_scorers import EVERY_MEASURE, FIT_TIME, LOG_LOSS, PROPER_SCORES
+from skcalib.metrics._named_scorers import Measures
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 UNCALIBRATED = "uncalibrated"
+FIT_TIME = "fit time"
 
 # A star marks differences larger than this number of standard errors.
 CLEAR = 2.0
@@ -140,7 +141,9 @@ class CalibratorComparison:
         """Return the key in ``scores`` for a measure or the name of its scorer."""
         if isinstance(measure, str) and measure not in self.scores:
             plain = measure.removeprefix("neg_")
-            titles = {scorer.removeprefix("neg_"): title for title, scorer in EVERY_MEASURE.items()}
+            titles = {
+                scorer.removeprefix("neg_"): title for title, scorer in Measures.EVERY.items()
+            }
             measure = plain if plain in self.scores else titles.get(plain, measure)
         check_option("measure", measure, self.scores)
         return measure
@@ -272,7 +275,7 @@ class CalibratorComparison:
         for measure in self.scores:
             errors = [f"±{error:.4f}" for error in self.standard_error(measure)]
             add(measure, self.mean(measure), errors, self._is_clear(measure))
-            if measure == LOG_LOSS:
+            if measure == Measures.LOG_LOSS:
                 add("difference", self._differences(measure)[0], _spreads(self, measure))
         header.append(f"{'fit [s]':>9}")
         for k, seconds in enumerate(self.fit_times):
@@ -313,7 +316,7 @@ class CalibratorComparison:
         values = sign * self.mean(measure)
         return values == np.fmax.reduce(values)
 
-    def plot(self, ax: Axes | None = None, *, measure: str = LOG_LOSS) -> Axes:
+    def plot(self, ax: Axes | None = None, *, measure: str = Measures.LOG_LOSS) -> Axes:
         """Draw one measure for all calibrators.
 
         Error bars show the 95 % interval of the difference from the reference on a test set, and
@@ -392,12 +395,12 @@ def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
     for measure in comparison.scores:
         mean, error = comparison.mean(measure)[k], comparison.standard_error(measure)[k]
         number: Child = written(mean)
-        if measure in PROPER_SCORES and comparison.best(measure)[k]:
+        if measure in Measures.PROPER and comparison.best(measure)[k]:
             number = element("strong", f"{BEST_MARK} {number}")
         spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
         mark = element("span", "*", class_="mark") if comparison._is_clear(measure)[k] else None  # noqa: SLF001
         yield Number([number, mark, spread])
-        if measure == LOG_LOSS:
+        if measure == Measures.LOG_LOSS:
             difference = written(comparison._differences(measure)[0][k])  # noqa: SLF001
             spread = f" {_spreads(comparison, measure)[k]}".replace("±", "± ")
             texts = [text.replace("-", "\N{MINUS SIGN}") for text in (difference, spread)]
@@ -420,7 +423,7 @@ def _titles(comparison: CalibratorComparison) -> Iterator[str]:
     """Yield the titles of the columns of measures, with the difference after the log loss."""
     for measure in comparison.scores:
         yield measure
-        if measure == LOG_LOSS:
+        if measure == Measures.LOG_LOSS:
             yield f"difference from {comparison.reference}"
 
 

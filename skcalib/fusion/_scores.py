@@ -101,7 +101,7 @@ def check_scores(X: Floats, n_scores: int) -> bool:
             f"{len(Z)} rows. Set the other columns to NaN too, or fill the gaps by "
             "skcalib.judge.ScoreTransformer(missing='keep')."
         )
-    masked = not missing.all() and check_finite(Z[~missing], allow_tiny=False)
+    masked = not missing.all() and check_finite(Z[~missing])
     possible: Floats = Z.min(axis=1).max(axis=1)  # -inf if some score masks each class
     impossible = np.count_nonzero(np.isneginf(possible))
     if masked and impossible:

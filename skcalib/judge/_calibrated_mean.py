@@ -338,7 +338,7 @@ def _checked_rows(
             f"{n} and {n_all}. Check that they are not swapped."
         )
     codes = _codes(*groups, n, n_all, "groups")
-    if codes is not None:
+    if codes is not None and not prefix:  # the first of two systems has the same groups
         warn_of_few_groups(len(np.unique(codes[0])))
     numbers, numbers_all = codes or (np.arange(n), np.arange(n_all))
     ratings = (labels.astype(np.float64) - low) / (high - low)

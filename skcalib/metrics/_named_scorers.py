@@ -1,17 +1,16 @@
-"""Measures of a comparison by name, from scorers."""
+"""Measures by name, from scorers, of probabilities that are computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import sklearn.metrics
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib._input.arrays import check_in_memory
-from skcalib._input.features import taken
 from skcalib._input.measures import check_measure
 from skcalib._input.scores import check_kind
 from skcalib._typing import Array, Floats, Indices, Kind
@@ -23,36 +22,87 @@ from ._scorers import CalibrationScorer, calibration_scorer
 
 Scorer = Callable[..., float]
 
-LOG_LOSS, FIT_TIME = "log loss", "fit time"
 
-# The best value is marked for proper scores only, which should choose calibrators.
-PROPER_SCORES = {LOG_LOSS, "Brier", "brier_score"}
+class Measures:
+    """The log loss, and the measures that ``scoring`` names, of probabilities.
 
-EVERY_MEASURE = {
-    LOG_LOSS: "neg_log_loss",
-    "Brier": "neg_brier_score",
-    "ECE": "neg_expected_calibration_error",
-    "RMSCE": "neg_root_mean_squared_calibration_error",
-    "MCE": "neg_maximum_calibration_error",
-    "classwise ECE": "neg_classwise_calibration_error",
-    "accuracy": "accuracy",
-}
+    ``kind`` is passed to calibration errors by name, and ``order``, if it is known, to measures of
+    ordered classes. ``others`` are more scorers by name. Raise a ValueError for a measure that
+    would load Dask collections, such as ``logits``, into memory.
+    """
 
+    LOG_LOSS = "log loss"
 
-class Sample(NamedTuple):
-    """Logits, labels, weights and features of rows: arrays, or of Dask."""
+    #: The best value is marked for proper scores only, which should choose calibrators.
+    PROPER = frozenset({LOG_LOSS, "Brier", "brier_score"})
 
-    Z: Any
-    y: Any
-    w: Any
-    features: Any = None
+    #: Names in scikit-learn, by title, of the measures of every comparison.
+    EVERY: ClassVar = {
+        LOG_LOSS: "neg_log_loss",
+        "Brier": "neg_brier_score",
+        "ECE": "neg_expected_calibration_error",
+        "RMSCE": "neg_root_mean_squared_calibration_error",
+        "MCE": "neg_maximum_calibration_error",
+        "classwise ECE": "neg_classwise_calibration_error",
+        "accuracy": "accuracy",
+    }
 
-    def part(self, rows: Any) -> Sample:
-        """Some of the rows."""
-        *arrays, features = self
-        features = None if features is None else taken(features, rows)
-        Z, y, w = (None if array is None else array[rows] for array in arrays)
-        return Sample(Z, y, w, features)
+    def __init__(
+        self,
+        scoring: Any,
+        logits: Any,
+        kind: Kind = "auto",
+        order: Array | None = None,
+        others: Mapping[str, Scorer] | None = None,
+    ) -> None:
+        check_kind(kind, ["auto", "top-label", "binary", "classwise"])
+        self.scorers = [_measure(self.LOG_LOSS, "neg_log_loss", kind, order)]
+        log_losses = calibration_scorer("neg_log_loss"), sklearn.metrics.get_scorer("neg_log_loss")
+        for name, scorer in named(scoring).items():
+            if not isinstance(name, str):
+                raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
+            is_log_loss = (isinstance(scorer, str) and measure_name(scorer) == "log_loss") or any(
+                type(scorer) is type(one) and vars(scorer) == vars(one) for one in log_losses
+            )
+            if name == self.LOG_LOSS and not is_log_loss:
+                raise ValueError(
+                    f"{name!r} in scoring is the name of a column of every comparison, got "
+                    f"{scorer!r} for it. Choose another name."
+                )
+            if name != self.LOG_LOSS:
+                other = (others or {}).get(scorer) if isinstance(scorer, str) else None
+                self.scorers.append(_measure(name, other or scorer, kind, order))
+        for measure in self.scorers:
+            if not measure.takes_rows:
+                check_in_memory(
+                    [logits],
+                    "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
+                    f"'neg_brier_score' or 'accuracy', got {measure.name!r}.",
+                )
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the measures."""
+        return [measure.name for measure in self.scorers]
+
+    @property
+    def greater_is_better(self) -> tuple[str, ...]:
+        """Names of the measures that are no errors."""
+        return tuple(measure.name for measure in self.scorers if measure.sign > 0)
+
+    def __call__(self, P: Any, classes: Array, Z: Any, y: Any, w: Any) -> dict[str, float]:
+        """Return the measures, by name, of the probabilities of test rows.
+
+        ``P`` are (n, K), ``classes`` (K,), ``Z`` logits or features (n, ...), ``y`` labels (n,) and
+        ``w`` weights (n,) or None.
+        """
+        # Scorers of scikit-learn take columns to be in the order of the sorted labels.
+        order = np.argsort(classes)
+        classes, P = classes[order], P[:, order].astype(np.float64, copy=False)
+        if all(measure.takes_rows for measure in self.scorers):  # one check for all of them
+            P, y, w = check_measure(y, P, w, classes), None, None
+        predictions = Predictions(classes, P)
+        return {measure.name: measure(predictions, Z, y, w) for measure in self.scorers}
 
 
 class Predictions(ClassifierMixin, BaseEstimator):
@@ -94,58 +144,10 @@ class NamedScorer(NamedTuple):
         return float(self.sign * self.scorer(predictions, Z, y, **weights))
 
 
-def measured(
-    P: Any, sample: Sample, classes: Array, measures: list[NamedScorer]
-) -> dict[str, float]:
-    """Measures, by name, of the probabilities of test rows."""
-    # Scorers of scikit-learn take columns to be in the order of the sorted labels.
-    order = np.argsort(classes)
-    test, classes, P = sample, classes[order], P[:, order].astype(np.float64, copy=False)
-    if all(measure.takes_rows for measure in measures):  # one check for all of them
-        P = check_measure(sample.y, P, sample.w, classes)
-        test = Sample(sample.Z, None, None, None)
-    predictions = Predictions(classes, P)
-    return {measure.name: measure(predictions, *test[:3]) for measure in measures}
-
-
-def measures_of(
-    scoring: Any, logits: Any, kind: Kind, order: Array | None = None
-) -> list[NamedScorer]:
-    """Return the measures that ``scoring`` names, after the log loss, which is always included.
-
-    ``kind`` is passed to calibration errors by name, and ``order``, if it is known, to measures of
-    ordered classes. Raise a ValueError for a measure that would load Dask collections into memory.
-    """
-    check_kind(kind, ["auto", "top-label", "binary", "classwise"])
-    measures = [_measure(LOG_LOSS, "neg_log_loss", kind, order)]
-    log_losses = calibration_scorer("neg_log_loss"), sklearn.metrics.get_scorer("neg_log_loss")
-    for name, scorer in named(scoring).items():
-        if not isinstance(name, str):
-            raise ValueError(f"Names of measures in scoring must be strings, got {name!r}.")
-        is_log_loss = (isinstance(scorer, str) and measure_name(scorer) == "log_loss") or any(
-            type(scorer) is type(one) and vars(scorer) == vars(one) for one in log_losses
-        )
-        if name in {LOG_LOSS, FIT_TIME} and not (is_log_loss and name == LOG_LOSS):
-            raise ValueError(
-                f"{name!r} in scoring is the name of a column of every comparison, got "
-                f"{scorer!r} for it. Choose another name."
-            )
-        if name != LOG_LOSS:
-            measures.append(_measure(name, scorer, kind, order))
-    for measure in measures:
-        if not measure.takes_rows:
-            check_in_memory(
-                [logits],
-                "For Dask collections, scoring must name measures of skcalib, 'neg_log_loss', "
-                f"'neg_brier_score' or 'accuracy', got {measure.name!r}.",
-            )
-    return measures
-
-
 def named(scoring: Any) -> Mapping[Any, Any]:
     """Scorers, or their names, by their names in the comparison."""
     if scoring is None:
-        return EVERY_MEASURE
+        return Measures.EVERY
     if isinstance(scoring, Mapping):
         return scoring
     listed = [scoring] if isinstance(scoring, str) or not isinstance(scoring, Iterable) else scoring
@@ -157,7 +159,9 @@ def named(scoring: Any) -> Mapping[Any, Any]:
             f"got {nameless[0]!r}. Pass scoring={{'my measure': scorer}}."
         )
     plain = [name.removeprefix("neg_") for name in names]
-    return {LOG_LOSS if p == "log_loss" else p: s for p, s in zip(plain, names, strict=True)}
+    return {
+        Measures.LOG_LOSS if p == "log_loss" else p: s for p, s in zip(plain, names, strict=True)
+    }
 
 
 def _measure(name: str, scorer: Any, kind: Kind, order: Array | None) -> NamedScorer:

@@ -139,7 +139,8 @@ def calibration_error_interval(
       probabilities or from recalibrated ones. The averaged two-bin error is the square of a norm,
       and its ends are the squares of the ends of the norm.
     - *Measures that are no calibration errors*, such as a log loss, have the t interval of the
-      jackknife, corrected for skewness [2]_. A few large groups count as few degrees of freedom.
+      jackknife, corrected for skewness [2]_. The correction moves an end away by at most about
+      half of its distance. A few large groups count as few degrees of freedom.
 
     With groups, a bin has the effective number of rows of :func:`reliability_curve`. The interval
     always contains the estimate.

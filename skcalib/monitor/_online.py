@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._fits import UntilFit, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import check_column_names
+from skcalib._input.estimators import by_name
 from skcalib._input.labels import as_labels, encode, exact, not_among, shown
 from skcalib._input.logits import check_finite, check_weights, with_weight_only
 from skcalib._input.parameters import check_real
@@ -22,7 +23,7 @@ from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, ArrayLike, Floats, Indices
 from skcalib.base import BaseCalibrator, set_fitted
-from skcalib.selection._candidates import by_name
+from skcalib.scaling import Uncalibrated
 
 from ._newton import Stream, updated
 
@@ -245,7 +246,7 @@ class OnlineCalibrator(BaseCalibrator):
 
     def _experts(self) -> dict[str, Any]:
         """Return the checked calibrators by name, without FrozenEstimator."""
-        experts = by_name(self.calibrators)
+        experts = by_name(self.calibrators, Uncalibrated())
         if set(MAPS) & experts.keys():
             raise ValueError(
                 f"calibrators must have other names than {MAPS}, got {[*experts]}. Rename them."
@@ -274,7 +275,8 @@ class OnlineCalibrator(BaseCalibrator):
 
     def _has_state(self) -> bool:
         """Return whether there is a state for these calibrators, which may have been replaced."""
-        return [*vars(self).get("weights_", {})] == [*by_name(self.calibrators), *MAPS]
+        named = by_name(self.calibrators, Uncalibrated())
+        return [*vars(self).get("weights_", {})] == [*named, *MAPS]
 
     def _start(self) -> Stream:
         experts = self._experts()

@@ -15,11 +15,12 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib import clinical, metrics
 from skcalib._input.arrays import on_host
+from skcalib._input.groups import warn_of_few_events
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.scores import resolved
 from skcalib._typing import Array, Floats, Indices, Kind
-from skcalib._warnings import ColumnOrderWarning, ignored
+from skcalib._warnings import ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
 from skcalib.conditional._columns import fitted_columns
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
@@ -29,6 +30,9 @@ from skcalib.metrics._groups import (
     skewed_interval,
 )  # fmt: skip
 from skcalib.metrics._proper_scores import brier_scores, log_losses
+
+# The warnings of a report are given when it is created.
+silent = ignored(ColumnOrderWarning, FewGroupsWarning)
 
 LEVEL = 0.95
 Z_LEVEL = float(ndtri((1 + LEVEL) / 2))
@@ -87,6 +91,10 @@ class Evaluation:
         # Rows with a positive weight, of each class and in all.
         self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
         self.n_samples = int(self.counts.sum())
+        if self.groups is not None:
+            units, hits = self.groups[self.weights > 0], self.hits[self.weights > 0]
+            fewest = min(len(np.unique(units[hits == outcome])) for outcome in (0, 1))
+            warn_of_few_events(fewest, len(np.unique(units)))
 
     @property
     def row_params(self) -> dict[str, Any]:
@@ -142,7 +150,7 @@ class Evaluation:
         return {**errors, f"{other} ECE": (ERRORS["ECE"], other)}
 
     @cached_property
-    @ignored(ColumnOrderWarning)
+    @silent
     def measures(self) -> dict[str, IntervalEstimate]:
         """All measures by title, in the order of the table."""
         means = {
@@ -159,19 +167,19 @@ class Evaluation:
         )
 
     @cached_property
-    @ignored(ColumnOrderWarning)
+    @silent
     def ece(self) -> IntervalEstimate:
         """Calibration error of the verdict, which needs no other."""
         return error_interval(self, *self.errors["ECE"])
 
     @cached_property
-    @ignored(ColumnOrderWarning)
+    @silent
     def test(self) -> CalibrationTestResult:
         """Test of calibration."""
         return metrics.calibration_test(self.y, self.P, **self.params, **self.draws(self.n_samples))
 
     @cached_property
-    @ignored(ColumnOrderWarning)
+    @silent
     def segments(self) -> MulticalibrationResult | None:
         """Gaps of the segments of features."""
         if self.features is None:
@@ -180,13 +188,13 @@ class Evaluation:
         return multicalibration_error(self.y, self.P, self.features, **params)
 
     @cached_property
-    @ignored(ColumnOrderWarning)
+    @silent
     def risk(self) -> dict[str, Any] | None:
         """Figures of the risk of the event, of two classes."""
         return risk_figures(self) if self.kind == "binary" else None
 
     @cached_property
-    @ignored(ColumnOrderWarning)
+    @silent
     def by_class(self) -> dict[str, Array]:
         """Rows, base rate, mean probability and ECE of each class, in the order of the columns."""
         weight = np.bincount(self.index, self.weights, minlength=len(self.classes))
@@ -235,7 +243,7 @@ def error_interval(rows: Evaluation, measure: str, kind: Kind) -> IntervalEstima
     return IntervalEstimate(getattr(metrics, measure)(rows.y, rows.P, **params), math.nan, math.nan)
 
 
-@ignored(ColumnOrderWarning)
+@silent
 def error_difference(
     before: Evaluation, after: Evaluation, measure: str, kind: Kind
 ) -> CalibrationDifference:

@@ -11,11 +11,10 @@ import numpy as np
 
 from skcalib._output import written
 from skcalib._output.html import Html, as_text, element
-from skcalib._warnings import ColumnOrderWarning, ignored
 from skcalib.clinical import NetBenefitDisplay
 from skcalib.display import ConfidenceDisplay, ReliabilityDisplay
 
-from ._numbers import Evaluation
+from ._numbers import Evaluation, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -34,7 +33,7 @@ def short(name: object) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\N{HORIZONTAL ELLIPSIS}"
 
 
-@ignored(ColumnOrderWarning)
+@silent
 def draw_report(views: dict[str, Evaluation], figure: Figure | SubFigure | None) -> Any:
     """Draw reliability diagrams above histograms, by default in a new figure."""
     if figure is None:
@@ -75,7 +74,7 @@ def as_image(figure: Figure) -> str:
     return f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
 
 
-@ignored(ColumnOrderWarning)
+@silent
 def picture(draw: Callable[[Any], Any], size: tuple[float, float], alt: str) -> Html:
     """Return an image of axes with a size in inches, in matplotlib's default style."""
     from matplotlib import style

@@ -387,9 +387,10 @@ def calibration_report(
     :func:`~skcalib.metrics.calibration_error_interval` and
     :func:`~skcalib.metrics.calibration_difference` with 499 resamples, or down to 99 for the smooth
     ECE and for more than 10 000 rows. Intervals of log loss and Brier score are t intervals of
-    weighted means, corrected for skewness. Intervals of the accuracy are Wilson intervals. There
-    are no intervals for the smooth ECE of more than 100 000 rows, and for the classwise ECE of more
-    than 5 million rows times classes.
+    weighted means, corrected for skewness. The correction moves an end away by at most about half
+    of its distance from the mean. Intervals of the accuracy are Wilson intervals. There are no
+    intervals for the smooth ECE of more than 100 000 rows, and for the classwise ECE of more than
+    5 million rows times classes.
 
     Examples
     --------
@@ -506,8 +507,9 @@ def validation_report(
     Notes
     -----
     Intervals are computed as by :func:`calibration_report`. The interval of the prevalence is a
-    Wilson interval. Observed over expected uses the delta method for the logarithm, and the
-    c-statistic [1]_ for the log-odds. Both sum the influence of the rows of each group.
+    Wilson interval. Observed over expected and the c-statistic [1]_ have t intervals by the delta
+    method, for the logarithm and for the log-odds, corrected for skewness. Both sum the influence
+    of the rows of each group.
 
     References
     ----------

@@ -12,7 +12,7 @@ import numpy as np
 from skcalib._fits import log_probabilities, output_of
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import columns_in_order
-from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._input.estimators import by_name, check_calibrator, check_order, taking_masked
 from skcalib._input.groups import in_groups
 from skcalib._input.parameters import check_integer, check_option
 from skcalib._input.rows import check_fit
@@ -22,8 +22,9 @@ from skcalib._scores.columns import margins
 from skcalib._splits import Split, forward_splits, given_splits, random_splits
 from skcalib._typing import ArrayLike, Floats
 from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
+from skcalib.scaling import Uncalibrated
 
-from ._candidates import SIMPLE, by_name, default_candidates, taking_masked
+from ._candidates import SIMPLE, default_candidates
 from ._stacking import Fold, stack
 
 
@@ -269,7 +270,7 @@ class AutoCalibrator(BaseCalibrator):
         if self.calibrators is None:
             n_classes, ordered = len(rows.classes), self.ordered
             return default_candidates(rows.n_rows, n_classes, masked=rows.masked, ordered=ordered)
-        candidates = by_name(self.calibrators)
+        candidates = by_name(self.calibrators, Uncalibrated())
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)
             check_order(candidate, rows.classes)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from skcalib._input.logits import refuse_masked
 from skcalib._rows import Rows, namespace
 from skcalib._typing import Floats
-from skcalib._warnings import warn
 from skcalib.base import BaseCalibrator
 from skcalib.binning import VennAbersCalibration
 from skcalib.meta._estimator_calibration import EstimatorCalibration
@@ -25,7 +20,6 @@ from skcalib.scaling import (
     Uncalibrated,
     VectorScaling,
 )
-from skcalib.scaling._uncalibrated import unless_passthrough
 
 # Default candidates that the weights' prior favors.
 SIMPLE = ("temperature", "uncalibrated")
@@ -84,44 +78,3 @@ def default_candidates(
         candidates["gradient boosting"] = EstimatorCalibration()
         candidates["extra trees"] = EstimatorCalibration(forest)
     return candidates
-
-
-def by_name(calibrators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Name calibrators by class, or by repr if several have one class. Mappings keep names."""
-    # Refuse a pipeline, which is a sequence of steps, and a string, a sequence of letters.
-    if hasattr(calibrators, "fit") or isinstance(calibrators, str) or not np.iterable(calibrators):
-        raise ValueError(
-            f"calibrators must be a list or a dict of calibrators, got {calibrators!r}. Pass it in "
-            "a list."
-        )
-    if isinstance(calibrators, Mapping):
-        named = {name: unless_passthrough(member) for name, member in calibrators.items()}
-        for name in named:
-            if not isinstance(name, str):
-                raise ValueError(f"Names of calibrators must be strings, got {name!r}.")
-    else:
-        members = list(map(unless_passthrough, calibrators))
-        kinds = Counter(type(member).__name__ for member in members)
-        names = [
-            repr(member) if kinds[type(member).__name__] > 1 else type(member).__name__
-            for member in members
-        ]
-        named = dict(zip(names, members, strict=True))
-        if len(named) < len(members):
-            raise ValueError(f"calibrators must differ, or be a dict with names, got {names}.")
-    if not named:
-        raise ValueError(f"calibrators must name at least one, got {calibrators!r}.")
-    return named
-
-
-def taking_masked(calibrators: dict[str, Any]) -> dict[str, Any]:
-    """Return the calibrators that accept masked classes, and warn of the others."""
-    taking = {name: c for name, c in calibrators.items() if getattr(c, "_takes_masked", True)}
-    if not taking:
-        refuse_masked(next(iter(calibrators.values())))
-    if len(taking) < len(calibrators):
-        warn(
-            "Calibrators that take no masked classes, logits of -inf, are left out: "
-            f"{', '.join(name for name in calibrators if name not in taking)}."
-        )
-    return taking

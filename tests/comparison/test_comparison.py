@@ -38,7 +38,7 @@ from skcalib.metrics import (
     calibration_scorer as our_scorer,
     expected_calibration_error,
 )
-from skcalib.metrics._named_scorers import EVERY_MEASURE
+from skcalib.metrics._named_scorers import Measures
 
 SOME = [TemperatureScaling(), HistogramBinning(), PlattScaling()]
 
@@ -62,15 +62,15 @@ def test_every_calibrator_takes_part(rows):
     found = compare_calibrators(*rows, cv=2)
     kinds = {kind.__name__ for kind in COMPARED} - {"Uncalibrated"}
     assert set(found.names) == {"uncalibrated", *kinds}
-    assert set(found.scores) == set(EVERY_MEASURE)
+    assert set(found.scores) == set(Measures.EVERY)
     assert found.calibrators == {}
 
 
 @pytest.mark.parametrize("calibrator", SOME, ids=repr)
-@pytest.mark.parametrize("measure", [m for m in EVERY_MEASURE if m != "Brier"])
+@pytest.mark.parametrize("measure", [m for m in Measures.EVERY if m != "Brier"])
 def test_scores_match_cross_val_score(rows, found, calibrator, measure):
     """But the Brier score of several classes, which scikit-learn only has since 1.7."""
-    name = EVERY_MEASURE[measure]
+    name = Measures.EVERY[measure]
     expected = cross_val_score(clone(calibrator), *rows, cv=5, scoring=our_scorer(name))
     expected = -expected if name.startswith("neg_") else expected
     assert_allclose(of(found, type(calibrator).__name__, measure), expected)
@@ -178,7 +178,7 @@ def test_folds_keep_groups_together_and_calibrators_get_them(rows):
 def test_table(found):
     lines = str(found).splitlines()
     assert lines[0].split("  ")[-1] == "fit [s]"
-    titles = ["log loss", "difference", *list(EVERY_MEASURE)[1:], "fit [s]"]
+    titles = ["log loss", "difference", *list(Measures.EVERY)[1:], "fit [s]"]
     assert " ".join(lines[0].split()) == " ".join(titles)
     assert lines[1].startswith(found.names[0])
     assert f"{found.mean('log loss')[0]:.4f}*" in lines[1]
@@ -277,7 +277,7 @@ def test_weights(rows, rng):
     by_weight = compare_calibrators(*rows, calibrators=SOME, sample_weight=w, test=(*rows, w))
     again = compare_calibrators(*twice, calibrators=SOME, test=twice)
     assert by_weight.names == again.names
-    for measure in EVERY_MEASURE:
+    for measure in Measures.EVERY:
         assert_allclose(by_weight.scores[measure], again.scores[measure], rtol=1e-6)
     folds = compare_calibrators(*rows, calibrators=SOME, sample_weight=w, cv=2)
     (first, second), _ = StratifiedKFold(2).split(logits, y)
@@ -558,7 +558,7 @@ def test_intervals_are_for_means_over_rows_of_a_test_set(rows, found):
     """Calibration errors have none, nor have means over splits with common training rows."""
     weights = 1 + np.arange(600) % 3
     there = compare_calibrators(*rows, calibrators=SOME, test=(*rows, weights))
-    for measure in EVERY_MEASURE:
+    for measure in Measures.EVERY:
         is_mean = measure in {"log loss", "Brier", "accuracy"}
         assert np.isfinite(there.interval(measure)).all() == is_mean
         assert np.isnan(found.interval(measure)).all()

@@ -92,12 +92,12 @@ def test_a_calibrator_is_no_classifier_of_features(kind):
 def test_the_second_probabilities_are_called_by_their_name():
     compare = metrics.calibration_difference
     for other, message in (
-        (2 * P, "Each row of other_proba must hold probabilities"),
+        (2 * P, "other_proba must hold probabilities"),
         (P[:5], r"y_proba and other_proba must be of the same shape, got \(40, 3\) and \(5, 3\)"),
     ):
         with pytest.raises(ValueError, match=message):
             compare(Y, P, other)
-    with pytest.raises(ValueError, match="Each row of y_proba must hold"):
+    with pytest.raises(ValueError, match=r"^y_proba must hold"):
         compare(Y, 2 * P, P)
 
 
@@ -144,7 +144,7 @@ LOGIT_TAKERS = dict(takers_of_logits())
 def test_a_list_of_batches_is_to_be_concatenated(name):
     scores = P if name in {"measure", "display"} else Z
     for batches in ([scores[:20], scores[20:]], [scores[:30], scores[30:]]):
-        with pytest.raises(ValueError, match=r"a list of 2 arrays .* np.concatenate\("):
+        with pytest.raises(ValueError, match=r"np.concatenate\("):
             LOGIT_TAKERS[name](batches, Y)
 
 
@@ -156,10 +156,9 @@ def test_columns_with_one_name_are_refused(name):
 
 
 def test_a_row_of_logits_and_a_column_of_probabilities_lead_to_the_call_to_write():
-    with pytest.raises(ValueError, match=r"a single row of logits is X.to_frame\(\).T"):
-        FITTED.predict_proba(pd.Series(Z[0]))
-    with pytest.raises(ValueError, match=r"a single row of logits is X.reshape\(1, -1\)"):
-        FITTED.predict_proba(Z[0])
+    for row in (Z[0], pd.Series(Z[0])):
+        with pytest.raises(ValueError, match=r"a single row of logits is np.reshape\(X, \(1, -1\)"):
+            FITTED.predict_proba(row)
     with pytest.raises(ValueError, match=r"second class, pass y_proba\[:, 0\]"):
         metrics.expected_calibration_error(Y % 2, P[:, :1])
 

@@ -34,12 +34,12 @@ WRONG = {
     "rounding of one column": (BINARY, COLUMN, "np.clip"),
     "percent": (Y, 100 * P, "Divide percentages by 100"),
     "percent of one column": (BINARY, 100 * p, "Divide percentages by 100"),
-    "predictions": (BINARY, Y, "not predicted labels"),
-    "text": (np.array(list("abc"))[Y], np.array(list("abc"))[Y], "predicted labels"),
-    "one column too many": (Y, np.column_stack([P, Y]), "4 columns for 3 classes.*column 3"),
-    "a first column too many": (Y, np.column_stack([P.max(axis=1), P]), "Leave out column 0"),
+    "predictions": (BINARY, Y, "not logits or predicted labels"),
+    "text": (np.array(list("abc"))[Y], np.array(list("abc"))[Y], "convert string to float"),
+    "one column too many": (Y, np.column_stack([P, Y]), "4 columns for 3 classes"),
+    "a first column too many": (Y, np.column_stack([P.max(axis=1), P]), "4 columns for 3 classes"),
     "names in a column": (
-        Y, pd.DataFrame(P).assign(prediction=np.array(list("abc"))[Y]), "Leave out columns of text"
+        Y, pd.DataFrame(P).assign(prediction=np.array(list("abc"))[Y]), "convert string to float"
     ),
     "a sigmoid per label": (Y, SIGMOIDS, "kind='multilabel'"),
 }  # fmt: skip
