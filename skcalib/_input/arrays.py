@@ -11,8 +11,8 @@ from sklearn import get_config
 from skcalib._rows.arrays import (
     is_foreign,
     library_of,
-    like,
     namespace,
+    to_library,
 )
 from skcalib._typing import Array
 
@@ -52,7 +52,7 @@ def check_needs_no_gradients(x: Any, name: str) -> None:
 
 def as_kind_of(value: Array, x: Any) -> Any:
     """Convert numbers to the library of a tensor ``x``; return other values unchanged."""
-    return like(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
+    return to_library(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
 def as_array(

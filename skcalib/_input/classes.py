@@ -22,6 +22,7 @@ from skcalib._warnings import (
 
 from .arrays import column_names
 from .column_order import (
+    agree_more_than_chance,
     agreement_below_chance,
     largest_columns,
     natural_order,
@@ -40,6 +41,8 @@ MIN_EXPECTED = 5.0
 
 def ordered_categories(y: Any) -> Labels | None:
     """Return the ordered categories if ``y`` is an ordered pandas or polars column, else None."""
+    if isinstance(y, np.ndarray):
+        return None
     columns = column_names(y)
     dtype = getattr(y[columns[0]] if len(columns) == 1 else y, "dtype", None)
     if getattr(dtype, "ordered", False):  # pandas
@@ -332,6 +335,8 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         compared = rows.take(slice(None, None, step)) if step > 1 else rows
         y, top = compared.y, largest_columns(compared.X)
     message = "" if named else _other_order(classes, y, top, rows.order)
+    if not message and agree_more_than_chance(y, top, len(classes)):
+        return  # most fits end here
     if not message and (columns := suspect_columns(y, top, len(classes))) is not None:
         moved = np.flatnonzero(columns != np.arange(len(classes)))
         k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]

@@ -51,6 +51,16 @@ def largest_columns(X: Floats) -> Indices:
     return (X[:, -1] > (X[:, 0] if X.shape[1] == 2 else 0)).astype(np.intp)
 
 
+def agree_more_than_chance(y: Indices, top: Indices, n_classes: int) -> bool:
+    """Return whether the rows of each class agree with their column at least as often as by chance.
+
+    ``y`` are class indices, and ``top`` the columns with the largest logits, both (n,).
+    """
+    in_class, in_column = np.bincount(y, minlength=n_classes), np.bincount(top, minlength=n_classes)
+    agree = np.bincount(y[y == top], minlength=n_classes)
+    return bool((agree * len(y) >= in_class * in_column).all())
+
+
 def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     """Return the columns per class if the rows agree best with another order, else None.
 
@@ -74,11 +84,6 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
         chance, and with the exchanged columns 4 standard deviations above chance. All classes in
         the cycle with 5 rows must agree more with the exchanged column.
     """
-    in_class, in_column, agree = (
-        np.bincount(values, minlength=n_classes) for values in (y, top, y[y == top])
-    )
-    if (agree * len(y) >= in_class * in_column).all():
-        return None  # all classes agree more than by chance: most fits end here
     # Shuffle, since labels may alternate.
     cells = np.random.default_rng(0).permutation(y * n_classes + top)
     # Among few orders the best is seldom significant by chance, so all rows find and test it.

@@ -70,13 +70,13 @@ def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bo
     )
 
 
-def names_of_labels(y: Any, n_labels: int) -> Array:
+def label_names(y: Any, n_labels: int) -> Array:
     """Return the column names of a data frame, else column numbers."""
     names = column_names(y)
     return np.asarray(names) if names else np.arange(n_labels)
 
 
-def check_labels_of_columns(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
+def check_label_order(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
     """Raise a ValueError if two data frames have the same columns in another order.
 
     Prefixes and suffixes may differ between the data frames, as in "a" and "logit_a".
@@ -109,7 +109,7 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
     return x
 
 
-def of_outputs(P: Any, classes: Any) -> Any:
+def class_probabilities(P: Any, classes: Any) -> Any:
     """Convert a classifier's output to probabilities with one column per class or label.
 
     Parameters
@@ -138,6 +138,6 @@ def of_outputs(P: Any, classes: Any) -> Any:
                 "Each output of the classifier must be an indicator of a label, got one with "
                 f"classes {shown(labels)}. Calibrate outputs of several classes one by one."
             )
-        both = of_outputs(p, np.array(labels))
+        both = class_probabilities(p, np.array(labels))
         columns.append(both[:, labels.index(1)] if 1 in labels else np.zeros_like(p[:, 0]))
     return np.column_stack(columns)

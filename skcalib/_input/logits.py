@@ -102,19 +102,12 @@ def check_finite(Z: Floats) -> bool:
 def are_probabilities(P: Floats) -> bool:
     """Return whether rows (n, K) are non-negative and sum to one, or a column is in [0, 1]."""
     xp = arrays.namespace(P)
-    if _has_negative(P):
+    if not xp.min(P) >= 0:  # also NaN
         return False
     if P.ndim == 1 or P.shape[1] == 1:
         return bool(xp.max(P) <= 1 + ROUNDING)
     sums = np.einsum("ij->i", P) if xp is np else xp.sum(P, axis=1)  # faster for few columns
     return bool(xp.max(sums) <= 1 + SUM_TOLERANCE and xp.min(sums) >= 1 - SUM_TOLERANCE)
-
-
-def _has_negative(X: Floats) -> bool:
-    """Return whether some number is negative or NaN."""
-    xp = arrays.namespace(X)
-    # Some of the first rows usually contain negative logits, so few calls search all rows.
-    return bool(xp.min(X[: min(100, X.shape[0]), ...]) < 0 or not xp.min(X) >= 0)
 
 
 def seem_probabilities(X: Floats, *, fit: bool = True) -> bool:
@@ -124,7 +117,8 @@ def seem_probabilities(X: Floats, *, fit: bool = True) -> bool:
     after a sigmoid for each class.
     """
     xp = arrays.namespace(X)
-    if _has_negative(X):
+    # Some of the first rows usually contain negative logits, so few calls search all rows.
+    if xp.min(X[: min(100, X.shape[0]), ...]) < 0 or xp.min(X) < 0:
         return False
     if X.shape[1] > 1 and (are_probabilities(X) or are_probabilities(X / 100)):
         return True
@@ -260,7 +254,7 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
     if w is None or w.all():
         return y, X, w
     index = np.flatnonzero(w > 0)
-    return y[index], arrays.namespace(X).take(X, arrays.like(index, X), axis=0), w[index]
+    return y[index], arrays.namespace(X).take(X, arrays.to_library(index, X), axis=0), w[index]
 
 
 def refuse_masked(calibrator: Any) -> None:

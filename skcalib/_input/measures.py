@@ -20,8 +20,8 @@ from .classes import (
 from .indicators import (
     as_columns,
     as_indicator,
-    check_labels_of_columns,
-    names_of_labels,
+    check_label_order,
+    label_names,
 )
 from .labels import Labels, encode, exact, shown
 from .logits import as_floats, check_probabilities, check_weights, with_weight_only
@@ -115,8 +115,8 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
             f"{E.shape} and {P.shape}."
         )
     check_probabilities(P.ravel())
-    check_labels_of_columns(y_proba, y_true, "y_proba", "y_true")
-    names = names_of_labels(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
+    check_label_order(y_proba, y_true, "y_proba", "y_true")
+    names = label_names(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
         names = np.asarray(exact(labels, "labels"))
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skcalib._input.dask import checked_chunks
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, Floats
+from skcalib._warnings import warn
 
 from .arrays import (
     as_array,
@@ -72,7 +73,8 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
         check_labels_are_not_masked(rows)
     if statistics.like_probabilities:
         warn_of_probabilities(rows.n_columns)
-    warn_of_small_weights(statistics.weight, statistics.n_rows)
+    if sample_weight is not None:
+        warn_of_small_weights(statistics.weight, statistics.n_rows)
     # Labels that are column numbers have a warning of their own.
     is_named = calibrator.classes is not None or statistics.categories is not None
     if is_named and calibrator._has_class_parameters:  # noqa: SLF001
@@ -86,24 +88,28 @@ def labelled_rows(
     y: Any,
     sample_weight: Any = None,
     *,
-    n_scores: int = 1,
+    n_scores: int | None = None,
     check: Callable[[Floats], bool] = check_finite,
 ) -> tuple[Rows, RowStatistics]:
     """Check logits, labels and weights; return rows with class indices, and statistics.
 
-    ``X`` is (n, K), or (n, n_scores * K) with several scores side by side. ``check`` raises an
-    error if logits are invalid, and returns whether some class is masked.
+    ``X`` is (n, K), or (n, n_scores * K) with the scores of a fusion side by side. ``check`` raises
+    an error if logits are invalid, and returns whether some class is masked.
     """
     checks = partial(check_rows, estimator=type(calibrator).__name__, check=check)
     rows, statistics = checked_rows(checks, X=X, y=y, sample_weight=sample_weight)
     if len(statistics.labels) == 1:
         only = shown(statistics.labels)
         raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
+    if n_scores is not None and len(statistics.labels):
+        named = statistics.categories if calibrator.classes is None else calibrator.classes
+        labels = statistics.labels if named is None else np.asarray(named)
+        check_columns_of_scores(rows.n_columns, n_scores, labels)
     classes = resolve_classes(
         statistics.labels,
-        rows.n_columns // n_scores,
+        rows.n_columns // (n_scores or 1),
         calibrator.classes,
-        X if n_scores == 1 else None,
+        X if n_scores is None else None,
         categories=statistics.categories,
     )
     order = getattr(calibrator, "order", None)  # of ordered classes
@@ -114,6 +120,27 @@ def labelled_rows(
         order=statistics.categories if order is None else order,
     )
     return rows, statistics
+
+
+def check_columns_of_scores(n_columns: int, n_scores: int, labels: Array) -> None:
+    """Raise a ValueError unless each score has a column per class, or one for two classes.
+
+    Warn if scores have several columns per class, but numeric labels may be column numbers.
+    """
+    width, n_classes = n_columns // n_scores, len(labels)
+    has_absent_classes = width > n_classes and width % n_classes > 0
+    if width == n_classes or (width, n_classes) == (1, 2) or has_absent_classes:
+        return
+    number, rest = divmod(n_columns, n_classes)
+    remedy = "Check the columns of X" if rest else f"Pass n_scores={number}"
+    message = (
+        f"Each score must have one column for each of the {n_classes} classes, got n_scores="
+        f"{n_scores} and {n_columns} columns. {remedy}, or name all classes in the order of the "
+        "columns of a score with classes=."
+    )
+    if width < n_classes or labels.dtype.kind not in "iuf":
+        raise ValueError(message)
+    warn(message)
 
 
 def check_new_logits(
@@ -137,7 +164,7 @@ def check_new_logits(
         refuse_masked(calibrator)
     if n_rows > 1:
         warn_of_new_probabilities(Z)
-    return Z, lambda output: output if is_array else as_kind_of(output, X)
+    return Z, np.asarray if is_array else partial(as_kind_of, x=X)
 
 
 def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
@@ -175,8 +202,9 @@ def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
     Values may be invalid. There must be ``least_rows`` rows.
     """
     same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
-    if same_width and len(X) and not hasattr(estimator, "feature_names_in_"):
-        return as_floats(X, "X", estimator=type(estimator).__name__)
+    has_names = hasattr(estimator, "feature_names_in_")
+    if same_width and X.dtype in FLOATS and len(X) and not has_names:
+        return X
     options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
     Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
     return Z
@@ -207,7 +235,7 @@ def _has_fractions(x: Any, name: str) -> bool:
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if a label's class is masked in its row."""
-    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.of_labels(Z, y)))))
+    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.label_scores(Z, y)))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "

@@ -16,8 +16,7 @@ in :mod:`skcalib._optimize.strength`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,41 +97,31 @@ def count_wrong(theta: Floats, F: Floats, y: Indices, map_: Map, *, masked: bool
     return np.float64(np.count_nonzero(label <= S.max(axis=1)))
 
 
-@dataclass(frozen=True, eq=False)
 class LinearLoss:
     """Objective for a linear map: mean log loss plus a ridge penalty.
 
     The logits of ``rows`` are the features. If ``masked``, some features belong to masked classes.
     """
 
-    map_: Map
-    rows: Rows
-    regularization: Regularization = NO_RIDGE
-    masked: bool = False
-
-    @property
-    def n_classes(self) -> int:
-        """Number K of classes."""
-        return max(self.rows.n_columns, 2)
-
-    @property
-    def is_small(self) -> bool:
-        """Whether passes are so short that double precision costs little."""
-        return self.rows.n_rows * self.n_classes <= 1 << 15
-
-    @cached_property
-    def identity(self) -> Floats:
-        """Parameters (p,) that leave the features unchanged."""
-        return self.map_.identity(self.n_classes)
-
-    @cached_property
-    def ridge(self) -> Floats:
-        """Ridge penalty (p,) on each parameter."""
-        return self.map_.ridge(self.regularization, self.n_classes)
+    def __init__(
+        self,
+        map_: Map,
+        rows: Rows,
+        regularization: Regularization = NO_RIDGE,
+        *,
+        masked: bool = False,
+    ) -> None:
+        self.map_, self.rows, self.masked = map_, rows, masked
+        self.n_classes = K = max(rows.n_columns, 2)
+        # Whether passes are so short that double precision costs little.
+        self.is_small = rows.n_rows * K <= 1 << 15
+        # Parameters (p,) that leave the features unchanged, and ridge penalty (p,) on each.
+        self.identity = map_.identity(K)
+        self.regularization, self.ridge = regularization, map_.ridge(regularization, K)
 
     def penalized_with(self, regularization: Regularization) -> LinearLoss:
         """Return the objective with another ridge penalty."""
-        return replace(self, regularization=regularization)
+        return LinearLoss(self.map_, self.rows, regularization, masked=self.masked)
 
     def value_gradient(self, theta: Floats, dtype: Any = np.float64) -> tuple[float, Floats]:
         """Return the objective and its gradient (p,) at ``theta`` (p,), computed in ``dtype``."""

@@ -32,7 +32,7 @@ MAX_ITERATIONS = 100
 def mixture(L: Floats, weights: Floats) -> Floats:
     """Mix log-probabilities (M, n, K) with weights (M,): log-probabilities (n, K)."""
     xp = arrays.namespace(L)
-    shifted = L + arrays.like(np.log(weights)[:, None, None], L, L.dtype)
+    shifted = L + arrays.to_library(np.log(weights)[:, None, None], L, L.dtype)
     top = xp.max(shifted, axis=0)
     finite = xp.where(-np.inf == top, 0.0, top)
     with np.errstate(divide="ignore"):

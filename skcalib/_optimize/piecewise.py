@@ -39,7 +39,7 @@ def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
     """Evaluate the function with slopes (p,) at the scores ``L``."""
     S = arrays.namespace(L).zeros_like(L)
-    for term, slope in zip(terms(L, knots), arrays.like(slopes, L, L.dtype), strict=True):
+    for term, slope in zip(terms(L, knots), arrays.to_library(slopes, L, L.dtype), strict=True):
         S = S + term * slope
     return S
 

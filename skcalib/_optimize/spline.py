@@ -111,12 +111,14 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
 
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
     """Evaluate K splines with coefficients (J + 1, K) at the points ``U`` (m, K): (m, K)."""
-    coefficients = arrays.like(coefficients, U, U.dtype)
+    coefficients = arrays.to_library(coefficients, U, U.dtype)
     n_knots = coefficients.shape[0] - 1
     if U.shape[1] == 1:  # all cubes in one operation
         knots = np.linspace(0, 1, n_knots)[:-1]
-        distance = arrays.at_least(arrays.at_most(U, 1.0) - arrays.like(knots, U, U.dtype), 0.0)
-        slopes = arrays.like(3 * (1 - knots) ** 2, U, U.dtype)
+        distance = arrays.at_least(
+            arrays.at_most(U, 1.0) - arrays.to_library(knots, U, U.dtype), 0.0
+        )
+        slopes = arrays.to_library(3 * (1 - knots) ** 2, U, U.dtype)
         cubes = distance * distance * distance + (arrays.at_least(U, 1.0) - 1) * slopes
         return coefficients[0, :] + coefficients[1, :] * U + cubes @ coefficients[2:, :]
     S = arrays.namespace(U).zeros_like(U)

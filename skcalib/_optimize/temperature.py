@@ -231,8 +231,11 @@ def scale_derivatives(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floa
 def _moments(S: Floats) -> list[Floats]:
     """Average ``S``, ``S**2`` and ``S**3`` (m, K) under ``softmax(S)``: three arrays (m,)."""
     A = np.exp(S)
-    total = A.sum(axis=1)
-    return [np.multiply(A, S, out=A).sum(axis=1) / total for _ in range(3)]
+    moments = [A.sum(axis=1)]
+    for _ in range(3):
+        A *= S
+        moments.append(A.sum(axis=1) / moments[0])
+    return moments[1:]
 
 
 def log_loss(b: float, Z: Floats, y: Indices, w: Floats | None) -> Floats:

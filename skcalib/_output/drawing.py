@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from skcalib._input.arrays import on_host
-from skcalib._input.indicators import of_outputs
+from skcalib._input.indicators import class_probabilities
 from skcalib._input.parameters import check_option
 from skcalib._typing import Floats
 
@@ -284,4 +284,5 @@ def predict(estimator: Any, X: Any, response_method: ScoreMethod) -> tuple[Any, 
     if name == "decision_function":
         scores = np.asarray(output, dtype=np.float64)
         output = expit(scores) if scores.ndim == 1 else softmax(scores, axis=1)
-    return of_outputs(output, classes), classes if isinstance(classes, list) else on_host(classes)
+    P = class_probabilities(output, classes)
+    return P, classes if isinstance(classes, list) else on_host(classes)

@@ -45,7 +45,7 @@ def namespace(x: Any) -> Any:
     return _array_api.array_api_compat.array_namespace(x)
 
 
-def perhaps(condition: Any) -> bool:
+def may_be_true(condition: Any) -> bool:
     """Return whether a condition is true, or cannot be read from tensors and graphs.
 
     Reading a tensor would wait for the device, and a graph has no data.
@@ -58,7 +58,7 @@ def library_of(xp: Any) -> str:
     return str(xp.__name__.removesuffix(".numpy").split(".")[-1])
 
 
-def like(value: Any, x: Any, dtype: Any = None) -> Any:
+def to_library(value: Any, x: Any, dtype: Any = None) -> Any:
     """Convert a number or a NumPy array to the library and the device of the array ``x``.
 
     Tensors stay where they are. ``dtype`` belongs to the library of ``x``; by default the value's
@@ -94,7 +94,7 @@ def take(values: Any, index: Any) -> Any:
     """Return ``values[index]`` along the first axis, in the library of the indices (m,)."""
     if isinstance(index, np.ndarray):
         return values[index]
-    return namespace(index).take(like(values, index), index, axis=0)
+    return namespace(index).take(to_library(values, index), index, axis=0)
 
 
 def astype(x: Any, dtype: Any) -> Any:
@@ -149,7 +149,7 @@ def is_event(y: Array, n_maps: int) -> Array:
 
     A single map belongs to the second of two classes.
     """
-    return y[:, None] == (1 if n_maps == 1 else like(np.arange(n_maps), y))
+    return y[:, None] == (1 if n_maps == 1 else to_library(np.arange(n_maps), y))
 
 
 def softmax(S: Array) -> Array:
@@ -182,7 +182,7 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     # Clip at a quarter of the range, so that differences between logits are finite as well.
     xp = namespace(Z)
     largest = float(xp.finfo(Z.dtype).max) / 4
-    masked = -np.inf == Z if perhaps(xp.min(Z) < -largest) else None
+    masked = -np.inf == Z if may_be_true(xp.min(Z) < -largest) else None
     with np.errstate(over="ignore"):
         out = xp.clip(f(Z if masked is None else xp.clip(Z, -largest, largest)), -largest, largest)
     return out if masked is None else xp.where(masked, -np.inf, out)
@@ -195,7 +195,7 @@ def masked_logits(Z: Floats) -> Floats:
     """
     xp = namespace(Z)
     lowest = float(xp.finfo(Z.dtype).min) / 4
-    if not perhaps(xp.min(Z) <= lowest):
+    if not may_be_true(xp.min(Z) <= lowest):
         return Z
     return xp.where(lowest >= Z, -np.inf, Z)
 
@@ -206,7 +206,7 @@ def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
     Classes do not count where the logits ``L`` (m, K) or (m, 1) are -inf.
     """
     xp = namespace(P)
-    if not perhaps(xp.min(L) == -np.inf):
+    if not may_be_true(xp.min(L) == -np.inf):
         P += max(smoothing / P.shape[1], TINY)
         return P
     is_class = astype(-np.inf < both_columns(L), P.dtype)
@@ -256,7 +256,7 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
     return P
 
 
-def of_labels(S: Array, y: Array) -> Array:
+def label_scores(S: Array, y: Array) -> Array:
     """Return the entries (m,) of ``S`` (m, K) in the columns ``y`` (m,)."""
     return S[np.arange(len(S)), y]
 
@@ -270,7 +270,7 @@ def searchsorted(edges: Floats, x: Array) -> Array:
     """Return how many sorted edges are below each number in a tensor."""
     x = double(x)
     x = x.contiguous() if hasattr(x, "contiguous") else x  # torch warns otherwise
-    return namespace(x).searchsorted(like(edges, x), x)
+    return namespace(x).searchsorted(to_library(edges, x), x)
 
 
 def bincount(index: Array, values: Any, n: int) -> Floats:

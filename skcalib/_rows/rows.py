@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property, partial, reduce
 from operator import add
 from typing import Any, Literal, Self
@@ -124,8 +125,10 @@ class Rows:
         return type(self)(**{name: getattr(self, name) for name in names} | changes)
 
     def relabel(self, f: Callable[[Any], Array], **changes: Any) -> Self:
-        """Replace the labels by ``f(y)``, and other attributes by name."""
-        return self.replace(y=f(self.y), **changes)
+        """Replace the labels by ``f(y)``, and attributes that are no arrays by name."""
+        rows = copy(self)
+        vars(rows).update(y=f(self.y), **changes)
+        return rows
 
     def in_memory(self) -> Rows:
         """Return the rows in the memory of this process, a random sample if Dask has many rows."""

@@ -104,7 +104,7 @@ class BBQ(_PerClass):
     def __init__(
         self, *, bin_range: tuple[int, int] | None = None, classes: ArrayLike | None = None
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.bin_range = bin_range
 
     def _check(self) -> None:

@@ -94,7 +94,7 @@ class HistogramBinning(_PerClass):
         pseudo_rows: float = 1.0,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.n_bins = n_bins
         self.strategy = strategy
         self.pseudo_rows = pseudo_rows

@@ -115,7 +115,7 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
         pseudo_rows: float = 1.0,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.interpolation = interpolation
         self.pseudo_rows = pseudo_rows
 
@@ -233,7 +233,7 @@ class VennAbersCalibration(_PerClass):
         multi_class: MultiClass = "ovr",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.merge = merge
         self.multi_class = multi_class
 

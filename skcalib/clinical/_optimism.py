@@ -17,7 +17,7 @@ from skcalib._input.classes import ordered_categories
 from skcalib._input.estimators import may_have, weight_params
 from skcalib._input.features import taken
 from skcalib._input.groups import group_numbers
-from skcalib._input.indicators import of_outputs
+from skcalib._input.indicators import class_probabilities
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
@@ -255,7 +255,7 @@ def _values(
     values = []
     for part in (drawn, kept):
         part_X = taken(X, part)
-        P = np.asarray(on_host(of_outputs(model.predict_proba(part_X), classes)))
+        P = np.asarray(on_host(class_probabilities(model.predict_proba(part_X), classes)))
         by_name = measures(P, classes, part_X, y[part], None if w is None else w[part])
         values.append([*by_name.values()])
     return np.array(values)

@@ -18,7 +18,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from skcalib._input.arrays import as_numpy, is_tensor, on_host
 from skcalib._input.estimators import check_classifier, may_have
 from skcalib._input.groups import check_groups
-from skcalib._input.indicators import as_indicator, has_columns, of_outputs, takes_indicator
+from skcalib._input.indicators import (
+    as_indicator,
+    class_probabilities,
+    has_columns,
+    takes_indicator,
+)
 from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
@@ -133,7 +138,7 @@ def classifier_outputs(estimator: Any, X: Any, response: Response) -> Floats:
     """
     outputs = getattr(estimator, response.method)(X)
     if response.multilabel:
-        outputs = of_outputs(outputs, estimator.classes_)
+        outputs = class_probabilities(outputs, estimator.classes_)
     Z = np.asarray(on_host(outputs))
     Z = Z if Z.dtype in (np.float32, np.float64) else Z.astype(np.float64)
     is_proba, name = response.method == "predict_proba", type(estimator).__name__

@@ -186,7 +186,7 @@ def select_effects(
         Q = np.zeros(len(L))  # log-probabilities of the labels
         for test, effects in zip(tests, tables, strict=True):
             log_p = arrays.log_softmax(effect_scores(effects, L[test], levels[test]))
-            Q[test] = arrays.of_labels(log_p, samples.y[test])
+            Q[test] = arrays.label_scores(log_p, samples.y[test])
         gain, error = (1.0, 0.0) if best_Q is None else samples.mean(Q - best_Q)
         if gain > samples.min_gains(int(columns.first[-1]))[0] * error:
             selected, best_Q = (strength, tables), Q

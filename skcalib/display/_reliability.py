@@ -56,9 +56,10 @@ class ReliabilityDisplay(drawing.ModelDisplay):
       .. math:: \hat f(t) = t + \frac{\sum_i w_i\, K_\sigma(t, \text{score}_i)
           (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} .
 
-      The bandwidth :math:`\sigma` is the smooth calibration error (smECE), but at least 0.01. The
-      curve is thicker where scores are denser, and ends where the kernel reaches fewer than three
-      rows.
+      The bandwidth :math:`\sigma` is the smooth calibration error (smECE), but at least 0.01 and
+      :math:`0.7 s n^{-1/5}` for n rows with standard deviation s of the scores, so that the curve
+      of a calibrated model does not wave. The curve is thicker where scores are denser, and ends
+      where the kernel reaches fewer than three rows.
 
     Error bars are Clopper-Pearson intervals for the accuracy. The histogram above the diagram shows
     the number of rows per bin. With n rows in a bin, bars and dots have the opacity

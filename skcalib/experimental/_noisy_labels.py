@@ -149,7 +149,7 @@ class NoisyLabelCalibration(BaseCalibrator):
         noise_matrix: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.calibrator = calibrator
         self.noise_matrix = noise_matrix
 

@@ -129,7 +129,7 @@ class TopLabelCalibration(BaseCalibrator):
         shrinkage: float = 20.0,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.calibrator = calibrator
         self.shrinkage = shrinkage
 

@@ -142,7 +142,7 @@ class EstimatorCalibration(BaseCalibrator):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.estimator = estimator
         self.smoothing = smoothing
 

@@ -20,8 +20,8 @@ from skcalib._input.groups import check_groups
 from skcalib._input.indicators import (
     as_columns,
     as_indicator,
-    check_labels_of_columns,
-    names_of_labels,
+    check_label_order,
+    label_names,
 )
 from skcalib._input.labels import shown, warn_of_groups
 from skcalib._input.logits import (
@@ -289,7 +289,7 @@ class MultiLabelCalibrator(
         unknown = None if W is None else W.reshape(len(Z), -1) == 0
         E = as_indicator(y, unknown=unknown)
         check_consistent_length(Z, E)
-        check_labels_of_columns(X, y)
+        check_label_order(X, y)
         if Z.shape != E.shape:
             raise ValueError(
                 "X must have one column of log-odds for each column of y, got "
@@ -306,7 +306,7 @@ class MultiLabelCalibrator(
         calibrators, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
         if W is not None:
             warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))
-        warn_about_labels(E, W, dict(enumerate(messages)), names_of_labels(y, E.shape[1]))
+        warn_about_labels(E, W, dict(enumerate(messages)), label_names(y, E.shape[1]))
         if not self.increasing and E.shape[1] > 1 and unknown is None:
             warn_of_increasing_labels(E)
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)

@@ -17,7 +17,7 @@ from skcalib._input.labels import exact, shown
 from skcalib._input.logits import are_probabilities
 from skcalib._input.rows import check_fitted, check_new_rows
 from skcalib._rows import Rows
-from skcalib._rows.arrays import astype, like, softmax, weighted_sum
+from skcalib._rows.arrays import astype, softmax, to_library, weighted_sum
 from skcalib._typing import Array, ArrayLike, Bools, Floats
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted
@@ -181,7 +181,7 @@ class PriorShift(BaseCalibrator):
         priors: ArrayLike | Mapping[Any, float] | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.before = before
         self.after = after
         self.priors = priors
@@ -319,7 +319,7 @@ class PriorShift(BaseCalibrator):
         return self
 
     def _calibrate(self, Z: Floats) -> Floats:
-        ratios = astype(like(self.log_ratios_, Z), Z.dtype)
+        ratios = astype(to_library(self.log_ratios_, Z), Z.dtype)
         return Z + (ratios if Z.shape[1] > 1 else ratios[1:] - ratios[:1])
 
 

@@ -33,7 +33,7 @@ def expected_calibration_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Expected calibration error (ECE): the mean gap between confidence and accuracy.
+    r"""Compute the expected calibration error (ECE): the mean gap of confidence and accuracy.
 
     .. math:: \mathrm{ECE} = \sum_m \frac{W_m}{N}
         \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
@@ -112,7 +112,7 @@ def maximum_calibration_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Maximum calibration error (MCE): the largest gap between confidence and accuracy.
+    r"""Compute the maximum calibration error (MCE): the largest gap of confidence and accuracy.
 
     .. math:: \mathrm{MCE} = \max_m \left| \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right|
 
@@ -163,7 +163,7 @@ def root_mean_squared_calibration_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Root mean squared calibration error (RMSCE): the quadratic mean of the gaps.
+    r"""Compute the root mean squared calibration error (RMSCE): the quadratic mean of the gaps.
 
     .. math:: \mathrm{RMSCE} = \sqrt{\sum_m \frac{W_m}{N}
         \left( \mathrm{acc}(B_m) - \mathrm{conf}(B_m) \right)^2}
@@ -214,7 +214,7 @@ def overconfidence_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Overconfidence error: the part of the ECE where confidence exceeds accuracy.
+    r"""Compute the overconfidence error: the part of the ECE where confidence exceeds accuracy.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{conf}(B_m) - \mathrm{acc}(B_m), 0 \big)
 
@@ -259,7 +259,7 @@ def underconfidence_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Underconfidence error: the part of the ECE where accuracy exceeds confidence.
+    r"""Compute the underconfidence error: the part of the ECE where accuracy exceeds confidence.
 
     .. math:: \sum_m \frac{W_m}{N} \max\big( \mathrm{acc}(B_m) - \mathrm{conf}(B_m), 0 \big)
 
@@ -304,7 +304,7 @@ def debiased_expected_calibration_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Debiased expected calibration error: the ECE less an estimate of its bias.
+    r"""Compute the debiased expected calibration error: the ECE minus an estimate of its bias.
 
     The accuracy of a bin has a standard deviation of
     :math:`s_m = \sqrt{\mathrm{acc}_m (1 - \mathrm{acc}_m) / n_m}`, which biases the absolute gaps
@@ -361,7 +361,7 @@ def debiased_root_mean_squared_calibration_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Debiased root mean squared calibration error, from an unbiased estimate of its square.
+    r"""Compute the debiased root mean squared calibration error, the root of an unbiased estimate.
 
     .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
         - \frac{\mathrm{acc}_m (1 - \mathrm{acc}_m)}{n_m - 1} \Big), 0 \Big) }
@@ -401,7 +401,7 @@ def debiased_root_mean_squared_calibration_error(
 
 
 def _error_of_bins(formula: Formula, n_bins: NBins, strategy: Strategy, *rows: Any) -> Any:
-    """Mean of the errors of all columns of scores, or the errors themselves without average.
+    """Average the errors of all columns of scores, or return them if there is no average.
 
     ``rows`` are the arguments of :func:`columns_of`, the last two are ``average`` and ``order``.
     """
@@ -439,12 +439,12 @@ def _debiased_mean_gap(bins: Any) -> Any:
 
 
 def noise_square(bins: Any) -> Any:
-    """Unbiased estimate of the mean squared sampling error of the accuracies."""
+    """Estimate the mean squared sampling error of the accuracies without bias."""
     return np.sum(bins.share * _variance(bins, bins.n_effective - 1), axis=-1)
 
 
 def debiased_square(bins: Any) -> Any:
-    """Unbiased estimate of the mean squared gap, which may be negative."""
+    """Estimate the mean squared gap without bias; the estimate may be negative."""
     return np.sum(bins.share * bins.gap**2, axis=-1) - noise_square(bins)
 
 
@@ -453,7 +453,7 @@ def _debiased_root_mean_square(bins: Any) -> Any:
 
 
 def _variance(bins: Any, n: Floats) -> Floats:
-    """Variance of the accuracy of bins with ``n`` rows (or one less); 0 where ``n`` is 0."""
+    """Return the variance of the accuracy of bins with ``n`` rows (or n - 1); 0 where n is 0."""
     spread = bins.accuracy * (1 - bins.accuracy)
     n = np.broadcast_to(n, spread.shape)
     return np.divide(spread, n, out=np.zeros_like(spread), where=n > 0)
@@ -470,7 +470,7 @@ def smooth_calibration_error(
     average: Average = "macro",
     order: ArrayLike | None = None,
 ) -> Any:
-    r"""Smooth calibration error (smECE): the mean absolute value of smoothed residuals.
+    r"""Compute the smooth calibration error (smECE): the mean absolute smoothed residual.
 
     Residuals :math:`\text{score}_i - 1[\text{event}_i]` are smoothed over the scores by a normal
     kernel :math:`K_\sigma` that is reflected at 0 and 1. Their mean absolute value is
@@ -528,7 +528,7 @@ def averaged_two_bin_calibration_error(
     pos_label: Any = None,
     order: ArrayLike | None = None,
 ) -> float:
-    r"""Averaged two-bin calibration error, which true probabilities minimize in expectation.
+    r"""Compute the averaged two-bin error, which true probabilities minimize in expectation.
 
     A threshold t divides the rows into two bins. The error is the sum of the squared residuals of
     the two bins, averaged over all thresholds [1]_:
@@ -620,7 +620,7 @@ def other_squares(P: Floats, y: Indices, w: Floats | None) -> Floats:
 
 
 def two_bin_error(p: Floats, event: Bools, w: Floats | None) -> float:
-    """Mean over all thresholds of the squared sums of the residuals in two bins."""
+    """Average the squared sums of residuals in two bins over all thresholds."""
     p = p.astype(np.float64)
     order = np.argsort(p)
     weight = np.ones(len(p)) if w is None else w[order]

@@ -71,7 +71,7 @@ class ReliabilityCurve:
         return self.weight / self.weight.sum()
 
     def interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
-        """Clopper-Pearson interval of the accuracy of each bin.
+        """Compute the Clopper-Pearson interval for the accuracy in each bin.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class ReliabilityCurve:
 
 
 def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats, Floats]:
-    """Clopper-Pearson intervals of rates of n rows, an effective number that need not be whole."""
+    """Compute Clopper-Pearson intervals of rates of n rows; n may be an effective number."""
     tail = (1 - confidence_level) / 2
     hits, misses = rate * n, (1 - rate) * n
     # The quantiles of a beta distribution with a parameter of zero are 0 or 1.
@@ -114,7 +114,7 @@ def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats,
 def curves_of(
     columns: ScoreColumns, n_bins: NBins, strategy: Strategy
 ) -> Iterator[ReliabilityCurve]:
-    """The curve of each column."""
+    """Return the curve of each column."""
     edges = edges_of(columns, n_bins, strategy)
     # Columns with equal edges share one array, which bin_sums assigns to bins at once.
     is_shared = len(set(map(id, edges))) == 1
@@ -125,7 +125,7 @@ def curves_of(
 
 
 def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
-    """Edges of the bins of each column; columns share one array unless bins are of equal weight."""
+    """Return edges of bins for each column, one shared array unless bins have equal weight."""
     check_option("strategy", strategy, Strategy)
     if np.ndim(n_bins):
         edges = np.asarray(n_bins, dtype=np.float64)
@@ -149,7 +149,7 @@ def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[F
 def curve_from_sums(
     label: Any, edges: Floats, sums: Floats | BinSums, *, kind: Kind = "binary"
 ) -> ReliabilityCurve:
-    """The non-empty bins, from the rows of :class:`BinSums`."""
+    """Return the non-empty bins, from the rows of :class:`BinSums`."""
     filled = np.flatnonzero(sums[1] > 0)
     count, weight, weight_squared, hits, scores = np.asarray(sums)[:, filled]
     return ReliabilityCurve(
@@ -166,7 +166,7 @@ def curve_from_sums(
 
 
 def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Floats:
-    """Number of equally weighted rows that would estimate accuracies with the same variance."""
+    """Count the rows of equal weight that would estimate accuracies with equal variance."""
     # Squares underflow for weights below 1e-162, which have no effect beside larger weights.
     known = weight_squared > 0
     n = np.divide(weight**2, weight_squared, out=count.copy(), where=known)
@@ -174,7 +174,7 @@ def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Flo
 
 
 def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
-    """The bins of several classes as one curve."""
+    """Join the bins of several classes in one curve."""
     first, *_ = curves = [*curves]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(curve, name) for curve in curves])
@@ -197,7 +197,7 @@ def reliability_curve(
     order: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> ReliabilityCurve:
-    r"""Accuracy and confidence per bin of a score.
+    r"""Compute accuracy and confidence in bins of a score.
 
     The rows are grouped into bins :math:`B_m` of a score, with the accuracy and the confidence
 
@@ -292,7 +292,7 @@ def reliability_curve(
 
 
 def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> ReliabilityCurve:
-    """The curve with effective numbers of rows that account for groups.
+    """Replace the effective numbers of rows by numbers that account for groups.
 
     The variance of an accuracy is the sum over groups of squared sums of deviations. The effective
     number of rows is at least the number for groups of equal rows.

@@ -350,7 +350,7 @@ def _check_names(name: str, value: Any) -> None:
 
 
 def _mean(parts: ScoreDecomposition) -> ScoreDecomposition:
-    """The decomposition with the means of entries for each class or label."""
+    """Return the decomposition with means over classes or labels."""
     names = ("score", "miscalibration", "discrimination", "uncertainty")
     means: dict[str, Any] = {name: float(np.mean(getattr(parts, name))) for name in names}
     return ScoreDecomposition(**means)

@@ -113,11 +113,11 @@ class Predictions(ClassifierMixin, BaseEstimator):
         self.P = P
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: ARG002
-        """The probabilities."""
+        """Return the probabilities."""
         return self.P
 
     def predict(self, X: Any) -> Array:  # noqa: ARG002
-        """The most probable classes."""
+        """Return the most probable classes."""
         return self.classes_[self.P.argmax(axis=1)]
 
 
@@ -145,7 +145,7 @@ class NamedScorer(NamedTuple):
 
 
 def named(scoring: Any) -> Mapping[Any, Any]:
-    """Scorers, or their names, by their names in the comparison."""
+    """Return scorers, or their names, by their names in the comparison."""
     if scoring is None:
         return Measures.EVERY
     if isinstance(scoring, Mapping):

@@ -32,7 +32,7 @@ def score_name(score: Any) -> Any:
 
 
 def bounded(p: Floats) -> Floats:
-    """Probabilities in double precision, clipped to [eps, 1 - eps] so that logs are finite.
+    """Clip probabilities to [eps, 1 - eps] in double precision, so that logs are finite.
 
     scikit-learn uses the eps of the precision of ``p``, which bounds the losses of float32.
     """
@@ -41,17 +41,17 @@ def bounded(p: Floats) -> Floats:
 
 
 def log_losses_of(p: Floats) -> Floats:
-    """Log loss of each row, from the probability of its label."""
+    """Return the log loss of each row, from the probability of its label."""
     return -np.log(bounded(p))
 
 
 def log_losses(P: Floats, y: Indices) -> Floats:
-    """Log loss of each row, from the probabilities of all classes (m, K) and class indices (m,)."""
+    """Return the log loss of each row, from probabilities (m, K) and class indices (m,)."""
     return log_losses_of(P[np.arange(len(P)), y])
 
 
 def brier_scores(P: Floats, y: Indices) -> Floats:
-    """Squared errors summed over the classes, halved for two classes: ``scale_by_half="auto"``."""
+    """Sum squared errors over the classes, halved for two classes: ``scale_by_half="auto"``."""
     off = P.astype(np.float64)
     off[np.arange(len(P)), y] -= 1
     return np.einsum("ij,ij->i", off, off) / (2 if P.shape[1] == 2 else 1)
@@ -60,19 +60,19 @@ def brier_scores(P: Floats, y: Indices) -> Floats:
 def mean_log_loss(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Mean log loss, with the columns in the order of ``labels``."""
+    """Return the mean log loss, with the columns in the order of ``labels``."""
     return mean_over_rows(log_losses, y_true, y_proba, sample_weight, labels)
 
 
 def mean_brier_score(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Mean Brier score, with the columns in the order of ``labels``."""
+    """Return the mean Brier score, with the columns in the order of ``labels``."""
     return mean_over_rows(brier_scores, y_true, y_proba, sample_weight, labels)
 
 
 def mean_over_rows(f: Callable[[Floats, Indices], Floats], *rows: Any) -> float:
-    """Weighted mean of ``f(P, y)``, for the first arguments of :func:`check_measure`."""
+    """Average ``f(P, y)`` with weights, for the first arguments of :func:`check_measure`."""
     checked = check_measure(*rows)
 
     def total_of(P: Floats, y: Indices, w: Floats | None) -> Any:
@@ -120,7 +120,7 @@ def score_decomposition(
     pos_label: Any = None,
     order: ArrayLike | None = None,
 ) -> ScoreDecomposition:
-    r"""Decomposition of a proper score by isotonic regression (CORP).
+    r"""Decompose a proper score by isotonic regression (CORP).
 
     The probabilities :math:`p` of an event are recalibrated by isotonic regression of the event on
     them, :math:`\hat p`, and compared with these and with the base rate :math:`\bar y`,
@@ -192,7 +192,7 @@ def score_decomposition(
 
 
 def decomposed(rows: Ranked, score: Score) -> list[float]:
-    """Mean score, miscalibration, discrimination and uncertainty of ranked probabilities."""
+    """Compute mean score, miscalibration, discrimination and uncertainty of ranked rows."""
     hits, weight, misses = rows.hits, rows.weight, rows.weight - rows.hits
 
     # Both p and q = 1 - p are passed: computed from shares, 1 - p would lose precision by rounding.
@@ -206,7 +206,7 @@ def decomposed(rows: Ranked, score: Score) -> list[float]:
         return float(np.sum(costs) / weight.sum())
 
     def mean_of_frequencies(start: Indices) -> float:
-        """The mean score if each probability is the frequency of the event in its block."""
+        """Return the mean score if each probability is the frequency of the event in its block."""
         size = np.diff(start, append=len(hits))
         total = np.add.reduceat(weight, start)
         return mean(*(np.repeat(np.add.reduceat(n, start) / total, size) for n in (hits, misses)))

@@ -18,7 +18,7 @@ def ranked_probability_score(
     order: ArrayLike | None = None,
     normalize: bool = False,
 ) -> float:
-    r"""Ranked probability score, a proper score of probabilities of ordered classes.
+    r"""Compute the ranked probability score, a proper score for ordered classes.
 
     With the cumulative probability :math:`F_{ik}` of the first k classes it is [1]_
 
@@ -83,6 +83,6 @@ def ranked_probability_score(
 
 
 def _ranked_scores(F: Floats, events: Bools, w: Floats | None) -> Floats:
-    """Ranked probability score summed over the rows of a block."""
+    """Sum the ranked probability score over the rows of a block."""
     scores = ((F - events) ** 2).sum(axis=1)
     return np.asarray(scores.sum() if w is None else scores @ w)

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skcalib._input.arrays import if_in_memory, on_host
-from skcalib._input.indicators import of_outputs
+from skcalib._input.indicators import class_probabilities
 from skcalib._input.labels import as_labels, in_one_type, not_among, shown
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
@@ -79,7 +79,7 @@ class CalibrationScorer(BaseEstimator):
             params["features"] = X if features is None else features
         if "n_resamples" in accepted:  # the estimate needs no resamples
             params.setdefault("n_resamples", 1)
-        P = of_outputs(estimator.predict_proba(X), estimator.classes_)
+        P = class_probabilities(estimator.predict_proba(X), estimator.classes_)
         if self.params.get("kind") != "multilabel":
             labels = np.asarray(on_host(estimator.classes_))
             if not isinstance(P, Rows):  # rows have been checked
@@ -124,7 +124,7 @@ _NORMS = {
 def calibration_scorer(
     measure: str | Callable[..., Any], *, greater_is_better: bool = False, **params: Any
 ) -> Callable[..., float]:
-    """Scorer of a measure, for ``GridSearchCV(scoring=...)``, ``cross_validate`` and the like.
+    """Make a scorer of a measure, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
 
     Scorers return negated errors, so that greater is better. They take the order of the columns
     from the ``classes_`` of the estimator, and so support labels of any type and folds that lack

@@ -123,7 +123,7 @@ class OnlineCalibrator(BaseCalibrator):
         forget: float = 0.0,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.calibrators = calibrators
         self.forget = forget
 
@@ -312,7 +312,7 @@ class OnlineCalibrator(BaseCalibrator):
         together = mixture(xp.stack(logs), stream.weights[:-2] / stream.weights[:-2].sum())
         for slope, *intercepts in stream.maps:
             b = np.array(intercepts or [0.0])
-            S = float(slope) * together + arrays.like(b, together, together.dtype)
+            S = float(slope) * together + arrays.to_library(b, together, together.dtype)
             logs.append(arrays.log_softmax(xp.where(-np.inf == together, -np.inf, S)))
         return arrays.in_columns_of(Z, mixture(xp.stack(logs), stream.weights))
 

@@ -158,7 +158,7 @@ class DirichletCalibration(_LinearScaling):
         tol: float = 1e-5,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.alpha = alpha
         self.alpha_intercept = alpha_intercept
         self.smoothing = smoothing

@@ -117,11 +117,9 @@ class _LinearScaling(BaseCalibrator):
         solution.success = bool(np.linalg.norm(solution.jac) <= self.tol)
         if not (solution.success and loss.ridge.all()):
             _warn_unless_optimal(solution, loss, self.tol, self.max_iter)
-        solution.nit += sum(fit.n_iter for fit in fits)
-        curve = {
-            "alphas_": np.array([fit.alpha for fit in fits]),
-            "loo_losses_": np.array([fit.estimate for fit in fits]),
-        }
+        compared = np.array([(fit.alpha, fit.estimate, fit.n_iter) for fit in fits]).reshape(-1, 3)
+        solution.nit += compared[:, 2].sum()
+        curve = {"alphas_": compared[:, 0], "loo_losses_": compared[:, 1]}
         return float(alpha), curve, loss, solution
 
     def _calibrate(self, Z: Floats) -> Floats:
@@ -259,7 +257,7 @@ class VectorScaling(_LinearScaling):
         tol: float = 1e-5,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.alpha = alpha
         self.smoothing = smoothing
         self.normalize = normalize

@@ -139,7 +139,7 @@ class MatrixScaling(_LinearScaling):
         tol: float = 1e-5,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.alpha = alpha
         self.smoothing = smoothing
         self.normalize = normalize

@@ -56,7 +56,7 @@ class _OneVsRestScaling(BaseCalibrator):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.alpha = alpha
         self.smoothing = smoothing
 
@@ -99,7 +99,7 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
         U = mixed_logits(temperature, smoothing, M)
     xp = arrays.namespace(M)
     finite, U = xp.isfinite(M), xp.clip(U, -FARTHEST, FARTHEST)
-    return xp.where(finite, U, M) if arrays.perhaps(~xp.all(finite)) else U
+    return xp.where(finite, U, M) if arrays.may_be_true(~xp.all(finite)) else U
 
 
 def finite_range(U: Floats, *_: Any) -> Floats:

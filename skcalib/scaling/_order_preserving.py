@@ -150,7 +150,7 @@ class OrderPreservingScaling(BaseCalibrator):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.n_knots = n_knots
         self.alpha = alpha
         self.smoothing = smoothing

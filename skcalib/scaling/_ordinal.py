@@ -127,7 +127,7 @@ class OrdinalCalibration(BaseCalibrator):
         order: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.alpha = alpha
         self.smoothing = smoothing
         self.max_iter = max_iter
@@ -170,7 +170,10 @@ class OrdinalCalibration(BaseCalibrator):
         # below.
         ends = np.zeros((2, U.shape[1]))
         ends[0, 0] = ends[1, -1] = 1.0
-        first, last = arrays.like(ends[:1], E, E.dtype), arrays.like(ends[1:], E, E.dtype)
+        first, last = (
+            arrays.to_library(ends[:1], E, E.dtype),
+            arrays.to_library(ends[1:], E, E.dtype),
+        )
         log_odds = xp.log((below + E) / (above + last)), xp.log((below + first) / (E + above))
         upper = self.slope_ * log_odds[0] + self.intercept_ + INFINITE * last
         lower = self.slope_ * log_odds[1] + self.intercept_ - INFINITE * first
@@ -198,7 +201,7 @@ def _take_columns(Z: Floats, columns: Indices) -> Floats:
         return Z
     if isinstance(Z, np.ndarray):
         return Z[:, columns]
-    return Z @ arrays.like(np.eye(len(columns))[:, columns], Z, Z.dtype)
+    return Z @ arrays.to_library(np.eye(len(columns))[:, columns], Z, Z.dtype)
 
 
 def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
@@ -210,7 +213,7 @@ def _exclusive_sums(E: Floats) -> tuple[Floats, Floats]:
         np.cumsum(E[:, :0:-1], axis=1, out=after[:, -2::-1])
         return before, after
     ones = np.triu(np.ones((n_classes, n_classes)), 1)
-    return E @ arrays.like(ones, E, E.dtype), E @ arrays.like(ones.T.copy(), E, E.dtype)
+    return E @ arrays.to_library(ones, E, E.dtype), E @ arrays.to_library(ones.T.copy(), E, E.dtype)
 
 
 def _log_expit(x: Floats) -> Floats:

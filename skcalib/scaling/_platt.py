@@ -99,7 +99,7 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
     n_iter_: int
 
     def __init__(self, *, smooth_targets: bool = True, classes: ArrayLike | None = None) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.smooth_targets = smooth_targets
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def log_odds(M: Floats, coef: Floats, intercept: Floats) -> Floats:
     """
     dtype, xp = M.dtype, arrays.namespace(coef)
     # Large terms may cancel and need double precision.
-    if any(arrays.perhaps(xp.max(abs(values)) > 64) for values in (coef, intercept)):
+    if any(arrays.may_be_true(xp.max(abs(values)) > 64) for values in (coef, intercept)):
         M = arrays.double(M)
     coef, intercept = (arrays.astype(values, M.dtype) for values in (coef, intercept))
     return arrays.astype(M * coef + intercept, dtype)

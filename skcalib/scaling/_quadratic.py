@@ -154,7 +154,7 @@ class QuadraticScaling(_OneVsRestScaling):
 
 def _square(limits: Floats, U: Floats) -> Floats:
     """Return squared log-odds (m, n_maps), or tangents beyond the limits (2, n_maps)."""
-    limits = arrays.like(limits, U)
+    limits = arrays.to_library(limits, U)
     C = arrays.namespace(U).clip(U, limits[0, ...], limits[1, ...])
     return (2 * U - C) * C
 

@@ -192,6 +192,9 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         }
 
     def _scores(self, U: Floats) -> Floats:
-        low, high = arrays.like(self.knots_[:, 0], U), arrays.like(self.knots_[:, -1], U)
+        low, high = (
+            arrays.to_library(self.knots_[:, 0], U),
+            arrays.to_library(self.knots_[:, -1], U),
+        )
         coefficients = value_powers(self.knots_.shape[1]) @ on_host(self.values_).T
         return evaluate((U - low) / (high - low), coefficients)

@@ -119,7 +119,7 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
     def __init__(
         self, *, smoothing: Literal["auto"] | float = "auto", classes: ArrayLike | None = None
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.smoothing = smoothing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         smoothing: Literal["auto"] | float = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.loss = loss
         self.smoothing = smoothing
 

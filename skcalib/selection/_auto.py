@@ -155,7 +155,7 @@ class AutoCalibrator(BaseCalibrator):
         random_state: int | np.random.RandomState | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(classes=classes)
+        self.classes = classes
         self.calibrators = calibrators
         self.cv = cv
         self.combine = combine
@@ -303,7 +303,7 @@ class AutoCalibrator(BaseCalibrator):
             Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
             L = mixture(xp.stack(parts), weights)
-        return arrays.in_columns_of(Z, L + arrays.like(self.intercept_, L, L.dtype))
+        return arrays.in_columns_of(Z, L + arrays.to_library(self.intercept_, L, L.dtype))
 
     def _summary(self) -> str:
         """Return the mixture weights in one line."""
