@@ -402,7 +402,7 @@ def test_one_hot_labels_raise_with_a_remedy():
     for y in (hot, hot.astype(bool), hot.tolist(), csr_array(hot)):
         with pytest.raises(ValueError, match=r"\(300, 3\)\. For one-hot labels pass y\.argmax"):
             skcalib.TemperatureScaling().fit(Z3, y)
-        with pytest.raises(ValueError, match=r"one-hot labels y_true\.argmax\(axis=1\)"):
+        with pytest.raises(ValueError, match=r"one-hot labels pass y_true\.argmax\(axis=1\)"):
             expected_calibration_error(y, P3)
     with pytest.raises(ValueError, match=r"one dimension, .*got shape \(300, 2\).*y\.ravel\(\)"):
         skcalib.TemperatureScaling().fit(Z3, np.c_[Y3, Y3])
