@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn
 from skcalib.conditional._columns import FeatureColumns, fitted_columns
+from skcalib.scaling._uncalibrated import calibrated_already
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._stacking import Fold, held_out_mixture
 
@@ -343,7 +344,7 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of the shape of ``X``
             Calibrated logits, as for other calibrators.
         """
-        return self._predict(X, features, base.calibrated_logits, arrays.in_columns_of)
+        return self._predict_given(features, X, base.calibrated_logits)
 
     def predict_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
         """Return the calibrated probabilities.
@@ -360,7 +361,7 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return self._predict(X, features, base.probabilities, lambda Z, L: np.exp(L))
+        return self._predict_given(features, X, base.probabilities)
 
     def predict_log_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
         """Return the logarithms of the calibrated probabilities.
@@ -377,7 +378,7 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        return self._predict(X, features, base.log_probabilities, lambda Z, L: L)
+        return self._predict_given(features, X, base.log_probabilities)
 
     def predict(self, X: ArrayLike, *, features: Any = None) -> Array:
         """Return the most probable class of each row.
@@ -394,9 +395,7 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples,)
             Labels in ``classes_``.
         """
-        return self._predict(
-            X, features, base.most_probable, lambda Z, L: base.labels_of(self.classes_, L)
-        )
+        return self._predict_given(features, X, base.most_probable)
 
     def score(
         self,
@@ -426,13 +425,8 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         return base.accuracy(y, self.predict(X, features=features), sample_weight)
 
-    def _predict(
-        self, X: Any, features: Any, output: base.Output, finish: Callable[[Floats, Floats], Array]
-    ) -> Any:
-        """Return ``output`` without features, or apply ``finish`` to log-probabilities with them.
-
-        ``X`` are logits (n, K), and features (n, d) or None.
-        """
+    def _predict_given(self, features: Any, X: Any, output: base.Output) -> Any:
+        """Return an output for logits ``X`` (n, K), given features (n, d) unless they are None."""
         check_fitted(self)
         if features is None:
             if self.feature_names_:
@@ -440,21 +434,21 @@ class ConditionalCalibrator(AutoCalibrator):
                     "The calibrator was fitted with features, got none: the probabilities "
                     "do not depend on features. Pass features= with one row for each row of X."
                 )
-            return base.predictions(self, X, output)
+            return self._predict(X, output)
         if not self.feature_names_:
             raise ValueError(
                 "The calibrator was fitted without features, got features. Leave them out, "
                 "or pass features= to fit as well."
             )
-        Z = base.predictions(self, X, lambda calibrator, Z: Z, on_device=False)
+        Z = self._predict(X, lambda calibrator, Z: Z, on_device=False)
         if not Z.shape[0]:
-            return base.predictions(self, X, output)
+            return self._predict(X, output)
         F = self._parts.columns.numbers(features, Z.shape[0])
-        outputs = map_blocks(lambda Z, F: finish(Z, self._given_features(Z, F)), on_host(Z), F)
-        return as_kind_of(outputs, Z)
+        L = map_blocks(self._given_features, on_host(Z), F)
+        return as_kind_of(output(calibrated_already(self.classes_), L), Z)
 
     def _given_features(self, Z: Floats, F: Floats) -> Floats:
-        """Return log-probabilities (m, K) of a block of rows with features (m, d)."""
+        """Return logits, shaped as ``Z``, of a block of rows with features (m, d)."""
         L: Floats = base.log_probabilities(self, Z).astype(np.float64)
         weights = np.array([*self.feature_weights_.values()])
         used = np.flatnonzero(weights)
@@ -464,7 +458,7 @@ class ConditionalCalibrator(AutoCalibrator):
             # The parts know nothing about rows with only unknown categories.
             is_known = self._parts.columns.are_known(F)[:, None]
             L = np.where(is_known, mixture(parts[used], weights[used]), L)
-        return L.astype(Z.dtype)
+        return arrays.in_columns_of(Z, L.astype(Z.dtype))
 
     def _summary(self) -> str:
         """Return lines with the weights in the mixture and the log losses."""
