@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skcalib._rows import Rows
-from skcalib._typing import Array, Floats
+from skcalib._typing import Floats
 from skcalib.base import BaseCalibrator
 
 
@@ -58,13 +58,6 @@ class Uncalibrated(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         return Z
-
-
-def calibrated_already(classes: Array) -> Uncalibrated:
-    """Return a fitted calibrator for logits that are calibrated, with columns for ``classes``."""
-    identity = Uncalibrated()
-    identity.classes_ = classes
-    return identity
 
 
 def unless_passthrough(calibrator: Any) -> Any:
