@@ -51,7 +51,8 @@ plt.show()
 # %%
 # The numbers
 # -----------
-# The verdict has two sentences: the effect of calibration, and the remaining error.
+# The verdict has three sentences: all tests after calibration, the effect of calibration, and the
+# remaining error.
 
 import textwrap
 

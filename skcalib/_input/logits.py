@@ -82,6 +82,15 @@ def check_finite(Z: Floats) -> bool:
     if xp.min(Z) >= -largest and xp.max(Z) <= largest:  # false for NaN
         return False
     Z = on_host(Z)
+    if np.isnan(Z).any():
+        row, column = np.argwhere(np.isnan(Z))[0]
+        many = Z.shape[1] > 1
+        place = f", the first in row {row}, column {column}" if many else ""
+        impossible = ", or pass -inf for classes that are impossible" if many else ""
+        raise ValueError(
+            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{place}. Leave out these "
+            f"rows{impossible}."
+        )
     masked = np.isneginf(Z) & (Z.shape[1] > 1)
     invalid = Z[~(masked | (np.abs(Z) <= largest))]
     if len(invalid):
