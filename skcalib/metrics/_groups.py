@@ -13,7 +13,7 @@ Random = np.random.RandomState
 
 
 def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:
-    """Draw a bootstrap sample of n rows, or of their groups, and count how often it has each row."""
+    """Draw a bootstrap sample of n rows or their groups, and count how often it has each row."""
     if groups is not None:
         n_groups = int(groups.max()) + 1
         return np.bincount(random.randint(n_groups, size=n_groups), minlength=n_groups)[groups]
