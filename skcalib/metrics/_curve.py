@@ -244,7 +244,8 @@ def reliability_curve(
         numbers.
     pos_label : label, default=None
         Class to which one-dimensional probabilities and scores with ``kind="binary"`` belong. By
-        default the second of ``labels``, the larger number, or the second ordered category. Text labels with one-dimensional probabilities need it, or ``labels``.
+        default the second of ``labels``, the larger number, or the second ordered category. Text
+        labels with one-dimensional probabilities need it, or ``labels``.
     order : array-like of shape (n_classes,), default=None
         All labels from the lowest to the highest class, for ``kind="cumulative"``. By default
         numbers and ordered categories determine the order. More than two text classes need it. The
