@@ -4,7 +4,6 @@ from functools import cache, partial
 
 import dask
 import dask.array as da
-import dask.bag as db
 import dask.dataframe as dd
 import families
 import numpy as np
@@ -396,7 +395,6 @@ def bad_fits():
         "labels in memory": (X, y, None, "got y of type ndarray"),
         "logits in memory": (Z, Y, None, "got X of type ndarray"),
         "weights in memory": (X, Y, np.ones(N), "got sample_weight of type ndarray"),
-        "a bag": (X, db.from_sequence([1]), None, "y must be a Dask array, series"),
         "a delayed object": (X, dask.delayed([1]), None, "y must be a Dask array, series"),
         "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[[23]\]: .*NaN"),
         "NaN in a frame": (
