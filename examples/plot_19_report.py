@@ -1,5 +1,5 @@
 """
-23. A report to pass on
+19. A report to pass on
 =======================
 
 :func:`~skcalib.calibration_report` evaluates a fitted calibrator on held-out rows. The report is a
