@@ -21,13 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct, idct
-from scipy.optimize import brentq
+from scipy.optimize import brentq, newton
 
 from skcalib._rows.arrays import bincount
 from skcalib._typing import Floats, Indices
 
 # Number of cells of the grid of scores.
 N_CELLS = 1 << 14
+
+# A coarser grid, and the narrowest kernel that it resolves, for a first guess of the smECE.
+N_COARSE, COARSE_BANDWIDTH = 1 << 9, 0.01
 
 # Lower bound for the bandwidth, which is otherwise the smECE. Narrower kernels would draw a spike
 # for each row. Smoothing only lowers the mean absolute residual, so the area is at most the smECE.
@@ -87,17 +90,20 @@ def residuals_on_grid(scores: Floats, events: Any, weights: Floats | None) -> Fl
 
 def smoothed(values: Floats, bandwidth: float) -> Floats:
     """Smooth values (..., N_CELLS) on the grid with a bandwidth."""
-    return _from_spectrum(dct(values), bandwidth)
+    return _from_spectrum(dct(values), bandwidth, values.shape[-1])
 
 
 def smooth_error(residuals: Floats) -> float:
     """Return the bandwidth that equals the sum of the absolute smoothed residuals (N_CELLS,)."""
-    spectrum = dct(residuals)
+    spectrum, n_cells = dct(residuals), residuals.shape[-1]
 
-    def excess(bandwidth: float) -> Any:
-        return np.abs(_from_spectrum(spectrum, bandwidth)).sum() - bandwidth
+    def excess(bandwidth: float, n: int = n_cells) -> Any:
+        return np.abs(_from_spectrum(spectrum, bandwidth, n)).sum() - bandwidth
 
-    finest = 1 / residuals.shape[-1]
+    if excess(COARSE_BANDWIDTH, N_COARSE) > 0:  # wide kernels: a coarse grid is close to the root
+        near = brentq(excess, COARSE_BANDWIDTH, 2.0, args=(N_COARSE,), xtol=1e-6)
+        return float(newton(excess, near, x1=near * (1 + 1e-5), tol=1e-13))
+    finest = 1 / n_cells
     if excess(finest) <= 0:  # below the resolution of the grid
         return float(excess(finest) + finest)
     return float(brentq(excess, finest, 2.0, xtol=1e-12))
@@ -111,10 +117,11 @@ def kernel_height(bandwidth: float, n_cells: int) -> Floats:
     return np.asarray(n_cells * idct(spectrum))
 
 
-def _from_spectrum(spectrum: NDArray[np.float64], bandwidth: float) -> Floats:
+def _from_spectrum(spectrum: NDArray[np.float64], bandwidth: float, n_cells: int) -> Floats:
+    """Return smoothed values on a grid of n_cells, which may be coarser: the sums are equal."""
     factors = _factors(bandwidth)
     low = spectrum[..., : len(factors)]
-    return np.asarray(idct(low * factors[: low.shape[-1]], n=spectrum.shape[-1]))
+    return np.asarray(idct(low * factors[: low.shape[-1]], n=n_cells))
 
 
 def _factors(bandwidth: float) -> Floats:
