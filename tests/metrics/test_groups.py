@@ -279,19 +279,14 @@ def logistic_fit(design, y, offset=0.0):
 def logistic_jackknife(design, y, groups, offset=0.0):
     """Estimate, standard error and degrees of freedom of the first coefficient, by loops."""
     beta, residual, variance = logistic_fit(design, y, offset)
-    inverse, names = np.linalg.inv((design.T * variance) @ design), np.unique(groups)
-    squares, shares, with_event = 0.0, [], []
+    names, squares = np.unique(groups), []
     for name in names:
-        kept, out = groups != name, groups == name
+        kept = groups != name
         hessian = (design[kept].T * variance[kept]) @ design[kept]
-        step = np.linalg.solve(hessian, design[kept].T @ residual[kept])
-        squares += step[0] ** 2
-        shares.append((inverse[0] @ design[out].T @ np.sqrt(variance[out])) ** 2)
-        with_event.append(y[out].any())
-    error, shares = np.sqrt(squares * (len(names) - 1) / len(names)), np.array(shares)
-    parts = shares, shares[with_event]
-    freedom = [np.sum(share) ** 2 / np.sum(share**2) - 1 for share in parts]
-    return beta[0], error, min(freedom)
+        squares.append(np.linalg.solve(hessian, design[kept].T @ residual[kept])[0] ** 2)
+    total = sum(squares)
+    error = np.sqrt(total * (len(names) - 1) / len(names))
+    return beta[0], error, total**2 / sum(square**2 for square in squares) - 1
 
 
 def slope_and_intercept(y, p, formula):
