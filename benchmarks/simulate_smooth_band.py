@@ -24,7 +24,8 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from skcalib._input.scores import Scored
-from skcalib.display._curves import SmoothCurve, consistency_band, pieces
+from skcalib._scores.kernel import SmoothCurve, narrowest_drawn
+from skcalib.display._curves import consistency_band, pieces
 
 Random = np.random.Generator
 SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
@@ -90,6 +91,11 @@ def confidence_band(
     return np.nanquantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
 
+def smooth_curve(rows: Scored) -> SmoothCurve:
+    """Smooth curve with the bandwidth that a display has."""
+    return SmoothCurve.of(*rows[1:], narrowest=narrowest_drawn(rows.score, rows.weight))
+
+
 def holds(band: Any, values: np.ndarray) -> float:
     if not len(values):  # no curve is drawn
         return np.nan
@@ -99,7 +105,7 @@ def holds(band: Any, values: np.ndarray) -> float:
 
 def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[float]:
     """Shares of places at which the bands hold the curve, and the confidence band the truth."""
-    curve, rng = SmoothCurve.of(*rows[1:]), np.random.default_rng(seed)
+    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
@@ -113,7 +119,7 @@ def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[flo
 
 def of_over_confident(rows: Scored, args: argparse.Namespace, seed: int) -> list[float]:
     """Share of places outside of the band, and those at which the other holds truth and mean."""
-    curve, rng = SmoothCurve.of(*rows[1:]), np.random.default_rng(seed)
+    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)

@@ -60,8 +60,8 @@ def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | No
 
     None if there are no groups, or if all groups have one row.
     """
-    if groups is None:
-        return None
+    if groups is None or isinstance(y_proba, Rows):  # checked rows have numbers already
+        return groups
     labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
     w = check_weights(sample_weight, len(labels))
     labels = labels if w is None else labels[w > 0]

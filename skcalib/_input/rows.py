@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skcalib._input.dask import checked_chunks
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, Floats
+from skcalib._warnings import warn
 
 from .arrays import (
     as_array,
@@ -87,24 +88,28 @@ def labelled_rows(
     y: Any,
     sample_weight: Any = None,
     *,
-    n_scores: int = 1,
+    n_scores: int | None = None,
     check: Callable[[Floats], bool] = check_finite,
 ) -> tuple[Rows, RowStatistics]:
     """Check logits, labels and weights; return rows with class indices, and statistics.
 
-    ``X`` is (n, K), or (n, n_scores * K) with several scores side by side. ``check`` raises an
-    error if logits are invalid, and returns whether some class is masked.
+    ``X`` is (n, K), or (n, n_scores * K) with the scores of a fusion side by side. ``check`` raises
+    an error if logits are invalid, and returns whether some class is masked.
     """
     checks = partial(check_rows, estimator=type(calibrator).__name__, check=check)
     rows, statistics = checked_rows(checks, X=X, y=y, sample_weight=sample_weight)
     if len(statistics.labels) == 1:
         only = shown(statistics.labels)
         raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
+    if n_scores is not None and len(statistics.labels):
+        named = statistics.categories if calibrator.classes is None else calibrator.classes
+        labels = statistics.labels if named is None else np.asarray(named)
+        check_columns_of_scores(rows.n_columns, n_scores, labels)
     classes = resolve_classes(
         statistics.labels,
-        rows.n_columns // n_scores,
+        rows.n_columns // (n_scores or 1),
         calibrator.classes,
-        X if n_scores == 1 else None,
+        X if n_scores is None else None,
         categories=statistics.categories,
     )
     order = getattr(calibrator, "order", None)  # of ordered classes
@@ -115,6 +120,27 @@ def labelled_rows(
         order=statistics.categories if order is None else order,
     )
     return rows, statistics
+
+
+def check_columns_of_scores(n_columns: int, n_scores: int, labels: Array) -> None:
+    """Raise a ValueError unless each score has a column per class, or one for two classes.
+
+    Warn if scores have several columns per class, but numeric labels may be column numbers.
+    """
+    width, n_classes = n_columns // n_scores, len(labels)
+    has_absent_classes = width > n_classes and width % n_classes > 0
+    if width == n_classes or (width, n_classes) == (1, 2) or has_absent_classes:
+        return
+    number, rest = divmod(n_columns, n_classes)
+    remedy = "Check the columns of X" if rest else f"Pass n_scores={number}"
+    message = (
+        f"Each score must have one column for each of the {n_classes} classes, got n_scores="
+        f"{n_scores} and {n_columns} columns. {remedy}, or name all classes in the order of the "
+        "columns of a score with classes=."
+    )
+    if width < n_classes or labels.dtype.kind not in "iuf":
+        raise ValueError(message)
+    warn(message)
 
 
 def check_new_logits(

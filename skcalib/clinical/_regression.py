@@ -304,9 +304,10 @@ def integrated_calibration_index(
     E50 and E90 are the median and the 90 % quantile of the distances, and Emax is the largest one,
     which a few rows far from all others may determine.
 
-    The curve is the curve of ``ReliabilityDisplay(style="smooth")``: a normal kernel smooths the
-    residuals, with the smooth calibration error as the bandwidth, but no less than 0.01. So
-    there is no span to choose, and the ICI is close to :func:`smooth_calibration_error`. The
+    A normal kernel smooths the residuals, with the smooth calibration error as the bandwidth, but
+    no less than 0.01. So there is no span to choose, and the ICI is close to
+    :func:`smooth_calibration_error`. ``ReliabilityDisplay(style="smooth")`` draws this curve, but
+    smoother for calibrated models. The
     curves of other programs (loess, splines) differ somewhat, and so do their figures.
 
     Parameters

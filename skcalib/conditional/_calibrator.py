@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.special import log_softmax
 
-from skcalib import base
-from skcalib._fits import log_probabilities, with_fitted
-from skcalib._input.arrays import as_kind_of, check_in_memory, on_host
+from skcalib._fits import fit_to_rows, log_probabilities
+from skcalib._input.arrays import as_array, as_kind_of, as_numpy, check_in_memory, on_host
+from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
-from skcalib._input.rows import check_fitted
+from skcalib._input.rows import check_fitted, logits_for
 from skcalib._optimize.mixture import mixture
-from skcalib._optimize.temperature import fit_inverse_temperature, log_mixture
-from skcalib._rows import Rows, arrays, map_blocks
-from skcalib._splits import MANY_ROWS, Split, first_tests, random_splits
+from skcalib._rows import Rows, map_blocks
+from skcalib._rows.arrays import mix_logits
+from skcalib._splits import Split, first_tests, random_splits
 from skcalib._typing import Array, ArrayLike, Floats
-from skcalib._warnings import warn
+from skcalib._warnings import recorded, warn
+from skcalib.base import set_fitted
 from skcalib.conditional._columns import FeatureColumns, fitted_columns
+from skcalib.scaling import TemperatureScaling
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import Fold, held_out_mixture
+from skcalib.selection._stacking import held_out_mixture
 
 from ._parts import PARTS, HeldOut, Parts, fit_parts, weigh
+
+# From this number of rows on, effects are fitted to all rows rather than to held-out rows.
+MANY_ROWS = 50_000
 
 # Number of rows that is added to each class, so that no base rate is 0.
 EXTRA_ROWS = 1e-6
@@ -227,7 +233,7 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         if features is None:
-            return base.set_fitted(self, Z, rows.classes, self._fit_stack(rows, splits)[0])
+            return set_fitted(self, Z, rows.classes, self._fit_stack(rows, splits)[0])
         check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
@@ -240,11 +246,11 @@ class ConditionalCalibrator(AutoCalibrator):
                 f"got {len(splits)} {'split' if len(splits) == 1 else 'equal splits'}. Use cv=5."
             )
         attributes = self._fit_to_features(in_memory, columns, F, splits)
-        return base.set_fitted(self, Z, rows.classes, attributes)
+        return set_fitted(self, Z, rows.classes, attributes)
 
     def _fit_stack(
         self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], list[Fold]]:
+    ) -> tuple[dict[str, Any], list[Any]]:
         """Return the fitted attributes without features, and the folds if there are any."""
         attributes, folds = super()._fit_stack(rows, splits)
         no_features = {
@@ -270,10 +276,11 @@ class ConditionalCalibrator(AutoCalibrator):
         # temperature scaling hardly overfits, so it is fitted to all rows.
         test, fold, first = first_tests(splits)
         L = held_out_mixture(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
-        L = arrays.log_softmax(arrays.mix_logits(L, attributes["smoothing_"]))
-        smoothing = 1 / (rows.weight + 1)
-        temperature = 1 / fit_inverse_temperature(rows, smoothing).value
-        scaled = log_mixture(temperature, smoothing, rows.X)
+        L = log_softmax(mix_logits(L, attributes["smoothing_"]), axis=1)
+        with recorded():  # rows without a best temperature have a fallback
+            scaling = fit_to_rows(TemperatureScaling(), rows)
+        scaled = log_probabilities(scaling, rows.X, rows.classes)
+        smoothing = scaling.smoothing_
         w = None if rows.w is None else rows.w[test]
         groups = None if rows.groups is None else rows.groups[test]
         bases = np.stack([L, scaled[test]], axis=1)
@@ -282,7 +289,7 @@ class ConditionalCalibrator(AutoCalibrator):
         weighed = weigh(columns, samples, smoothing, self.n_jobs)
         alone = weigh(columns, base_rates, smoothing, self.n_jobs, strengths)
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
-            without = with_fitted(AutoCalibrator(), attributes, rows)
+            without = set_fitted(AutoCalibrator(), rows.X, rows.classes, attributes)
             L = log_probabilities(without, rows.X, rows.classes)
             samples = HeldOut(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
         parts = fit_parts(columns, samples, weighed)
@@ -291,7 +298,7 @@ class ConditionalCalibrator(AutoCalibrator):
         return attributes | {
             "feature_weights_": dict(zip(PARTS, weighed.weights.tolist(), strict=False)),
             "loss_report_": dict(zip(REPORTED, losses, strict=True)),
-            "feature_temperature_": temperature,
+            "feature_temperature_": scaling.temperature_,
             "feature_smoothing_": smoothing,
             "effects_": parts.effects,
             "trees_": parts.trees,
@@ -343,7 +350,10 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of the shape of ``X``
             Calibrated logits, as for other calibrators.
         """
-        return self._predict(X, features, base.calibrated_logits, arrays.in_columns_of)
+        L = self._given_features(X, features)
+        if L is None:
+            return super().transform(X)
+        return as_kind_of(L[:, 1:] - L[:, :1] if self.n_features_in_ == 1 else L, X)
 
     def predict_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
         """Return the calibrated probabilities.
@@ -360,7 +370,8 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples, n_classes)
             One column per class in the order of ``classes_``.
         """
-        return self._predict(X, features, base.probabilities, lambda Z, L: np.exp(L))
+        L = self._given_features(X, features)
+        return super().predict_proba(X) if L is None else as_kind_of(np.exp(L), X)
 
     def predict_log_proba(self, X: ArrayLike, *, features: Any = None) -> Floats:
         """Return the logarithms of the calibrated probabilities.
@@ -377,7 +388,8 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples, n_classes)
             As :meth:`predict_proba`.
         """
-        return self._predict(X, features, base.log_probabilities, lambda Z, L: L)
+        L = self._given_features(X, features)
+        return super().predict_log_proba(X) if L is None else as_kind_of(L, X)
 
     def predict(self, X: ArrayLike, *, features: Any = None) -> Array:
         """Return the most probable class of each row.
@@ -394,9 +406,8 @@ class ConditionalCalibrator(AutoCalibrator):
         ndarray of shape (n_samples,)
             Labels in ``classes_``.
         """
-        return self._predict(
-            X, features, base.most_probable, lambda Z, L: base.labels_of(self.classes_, L)
-        )
+        L = self._given_features(X, features)
+        return super().predict(X) if L is None else as_kind_of(self.classes_[L.argmax(axis=1)], X)
 
     def score(
         self,
@@ -424,14 +435,15 @@ class ConditionalCalibrator(AutoCalibrator):
         float
             Weighted share of correct rows.
         """
-        return base.accuracy(y, self.predict(X, features=features), sample_weight)
+        predicted = as_labels(self.predict(X, features=features))
+        is_correct = encode(as_labels(y), self.classes_) == encode(predicted, self.classes_)
+        w = None if sample_weight is None else as_numpy(sample_weight, "sample_weight")
+        return float(np.average(is_correct, weights=w))
 
-    def _predict(
-        self, X: Any, features: Any, output: base.Output, finish: Callable[[Floats, Floats], Array]
-    ) -> Any:
-        """Return ``output`` without features, or apply ``finish`` to log-probabilities with them.
+    def _given_features(self, X: Any, features: Any) -> Floats | None:
+        """Return log-probabilities (n, K) for logits and features (n, d), on the host.
 
-        ``X`` are logits (n, K), and features (n, d) or None.
+        Return None if there are no features, or no rows.
         """
         check_fitted(self)
         if features is None:
@@ -440,31 +452,41 @@ class ConditionalCalibrator(AutoCalibrator):
                     "The calibrator was fitted with features, got none: the probabilities "
                     "do not depend on features. Pass features= with one row for each row of X."
                 )
-            return base.predictions(self, X, output)
+            return None
         if not self.feature_names_:
             raise ValueError(
                 "The calibrator was fitted without features, got features. Leave them out, "
                 "or pass features= to fit as well."
             )
-        Z = base.predictions(self, X, lambda calibrator, Z: Z, on_device=False)
-        if not Z.shape[0]:
-            return base.predictions(self, X, output)
-        F = self._parts.columns.numbers(features, Z.shape[0])
-        outputs = map_blocks(lambda Z, F: finish(Z, self._given_features(Z, F)), on_host(Z), F)
-        return as_kind_of(outputs, Z)
+        check_in_memory([X, features])
+        L = on_host(super().predict_log_proba(X))
+        if not len(L):
+            return None
+        Z = logits_for(self, as_array(X, n_columns=self.n_features_in_))
+        outputs: Floats = map_blocks(
+            self._mixed, L, Z, self._parts.columns.numbers(features, len(L))
+        )
+        return outputs
 
-    def _given_features(self, Z: Floats, F: Floats) -> Floats:
-        """Return log-probabilities (m, K) of a block of rows with features (m, d)."""
-        L: Floats = base.log_probabilities(self, Z).astype(np.float64)
+    def _mixed(self, L: Floats, Z: Floats, F: Floats) -> Floats:
+        """Mix log-probabilities (m, K) without features with the parts given features (m, d).
+
+        ``Z`` are logits (m, n_columns).
+        """
         weights = np.array([*self.feature_weights_.values()])
         used = np.flatnonzero(weights)
-        if used[-1] > 0:
-            scaled = log_mixture(self.feature_temperature_, self.feature_smoothing_, Z)
-            parts = self._parts.mixed(np.stack([L, scaled], axis=1), F, self.feature_smoothing_)
-            # The parts know nothing about rows with only unknown categories.
-            is_known = self._parts.columns.are_known(F)[:, None]
-            L = np.where(is_known, mixture(parts[used], weights[used]), L)
-        return L.astype(Z.dtype)
+        if used[-1] == 0:
+            return L
+        without = L.astype(np.float64)
+        smoothing = self.feature_smoothing_
+        scaling = {"temperature_": self.feature_temperature_, "smoothing_": smoothing}
+        scaled = log_probabilities(
+            set_fitted(TemperatureScaling(), Z, self.classes_, scaling), Z, self.classes_
+        )
+        parts = self._parts.mixed(np.stack([without, scaled], axis=1), F, smoothing)
+        # The parts know nothing about rows with only unknown categories.
+        is_known = self._parts.columns.are_known(F)[:, None]
+        return np.where(is_known, mixture(parts[used], weights[used]), without).astype(L.dtype)
 
     def _summary(self) -> str:
         """Return lines with the weights in the mixture and the log losses."""

@@ -11,14 +11,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._input.classes import with_unknown_classes
-from skcalib._rows import arrays, with_one_openmp_thread
+from skcalib._rows import with_one_openmp_thread
+from skcalib._rows.arrays import mix_logits
 from skcalib._typing import Array, Floats, Indices
 from skcalib.conditional._columns import MISSING, FeatureColumns
 from skcalib.meta._estimator_calibration import boosted_trees
-from skcalib.selection._candidates import MOST_CLASSES_OF_TREES
 from skcalib.selection._stacking import PSEUDO_ROWS, lowest_loss, without_negligible
 
 from ._effects import effect_scores, fit_effects
@@ -38,8 +39,8 @@ STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 FEW_LEVELS = 10
 GAINS_OF_FEW_LEVELS, GAINS_OF_LEVELS, GAINS_OF_GROUPS = (0.0, 1.5), (0.0, 2.5), (1.5, 3.0)
 
-# With fewer rows boosted trees overfit.
-MIN_ROWS_FOR_TREES = 600
+# With fewer rows boosted trees overfit. With more classes, each with its own trees, they take long.
+MIN_ROWS_FOR_TREES, MOST_CLASSES = 600, 20
 
 
 class HeldOut(NamedTuple):
@@ -97,13 +98,13 @@ class Parts(NamedTuple):
         levels = self.columns.level_rows(F)
         parts = [L[:, 0]]
         for k, effects in enumerate(self.effects):
-            parts.append(arrays.log_softmax(effect_scores(effects, L[:, k], levels)))
+            parts.append(log_softmax(effect_scores(effects, L[:, k], levels), axis=1))
         for trees in self.trees:
             T = self.for_trees(L, F)
             P = with_one_openmp_thread(trees.predict_proba, T)
             P = with_unknown_classes(P, trees.classes_, np.arange(L.shape[-1]))
             log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
-            parts.append(arrays.log_softmax(np.where(np.isneginf(L[:, 0]), -np.inf, log_p)))
+            parts.append(log_softmax(np.where(np.isneginf(L[:, 0]), -np.inf, log_p), axis=1))
         return np.stack(parts)
 
     def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
@@ -112,9 +113,7 @@ class Parts(NamedTuple):
         ``L`` are log-probabilities (n, n_bases, K), ``F`` features (n, d).
         """
         first, *others = self.log_probabilities(L, F)
-        return np.stack(
-            [first, *(arrays.log_softmax(arrays.mix_logits(S, smoothing)) for S in others)]
-        )
+        return np.stack([first, *(log_softmax(mix_logits(S, smoothing), axis=1) for S in others)])
 
     def for_trees(self, L: Floats, F: Floats) -> Floats:
         """Return the input (n, n_inputs) for the trees: log-probabilities or log-odds, features."""
@@ -144,7 +143,7 @@ def weigh(
     selected, tables = zip(*pairs, strict=True)
 
     # Predict the labels in each fold by parts that are fitted to the other folds.
-    trees = len(samples.y) >= MIN_ROWS_FOR_TREES and samples.L.shape[-1] <= MOST_CLASSES_OF_TREES
+    trees = len(samples.y) >= MIN_ROWS_FOR_TREES and samples.L.shape[-1] <= MOST_CLASSES
     predict = delayed(partial(predict_fold, columns, samples, smoothing=smoothing, trees=trees))
     parts = run(predict(*job) for job in zip(tests, zip(*tables, strict=True), strict=True))
     Q = np.zeros((len(samples.y), len(parts[0])))  # log-probabilities of the labels
@@ -185,8 +184,8 @@ def select_effects(
         )
         Q = np.zeros(len(L))  # log-probabilities of the labels
         for test, effects in zip(tests, tables, strict=True):
-            log_p = arrays.log_softmax(effect_scores(effects, L[test], levels[test]))
-            Q[test] = arrays.label_scores(log_p, samples.y[test])
+            log_p = log_softmax(effect_scores(effects, L[test], levels[test]), axis=1)
+            Q[test] = log_p[np.arange(len(log_p)), samples.y[test]]
         gain, error = (1.0, 0.0) if best_Q is None else samples.mean(Q - best_Q)
         if gain > samples.min_gains(int(columns.first[-1]))[0] * error:
             selected, best_Q = (strength, tables), Q

@@ -14,10 +14,9 @@ from skcalib._output.curves import bootstrap_band
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._scores.kernel import SmoothCurve
+from skcalib._scores.kernel import SmoothCurve, narrowest_drawn
 from skcalib._typing import Bools, Floats, Indices, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
-from skcalib.metrics._curve import with_groups
 
 # Events with a smaller base rate get quantile bins and logit axes.
 RARE = 0.02
@@ -54,17 +53,12 @@ def _binary_arguments(rows: Scored) -> dict[str, Any]:
     return {"y_true": rows.event, "y_proba": rows.score, "kind": "binary", **weight}
 
 
-def bin_rows(
-    rows: Scored, n_bins: NBins, strategy: Any, groups: Indices | None = None
-) -> ReliabilityCurve:
-    """Put rows into bins, labelled by the rows' class, if any.
-
-    ``groups`` (n,) are group numbers.
-    """
+def bin_rows(rows: Scored, n_bins: NBins, strategy: Any) -> ReliabilityCurve:
+    """Put rows into bins, labelled by the rows' class, if any."""
     curve = reliability_curve(n_bins=n_bins, strategy=strategy, **_binary_arguments(rows))
     if rows.label is not None:
         curve = replace(curve, label=np.full(len(curve.gap), rows.label))
-    return curve if groups is None else with_groups(curve, rows, groups)
+    return curve
 
 
 def bin_error(curve: ReliabilityCurve) -> float:
@@ -208,7 +202,8 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
     """Return the smooth curve at the scores to draw, with NaN between two pieces."""
-    whole = SmoothCurve.of(rows.score, rows.event, rows.weight)
+    narrowest = narrowest_drawn(rows.score, rows.weight)
+    whole = SmoothCurve.of(rows.score, rows.event, rows.weight, narrowest=narrowest)
     parts = pieces(rows.score, whole)
     ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]
     cells = np.concatenate([*parts, np.empty(0, np.intp)])

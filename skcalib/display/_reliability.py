@@ -14,8 +14,7 @@ from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._input.scores import OF_EACH, Scored, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Indices, Kind, NBins
-from skcalib.metrics import ReliabilityCurve
-from skcalib.metrics._curve import concatenated
+from skcalib.metrics import ReliabilityCurve, reliability_curve
 
 from . import _artists, _curves, _panels
 
@@ -56,9 +55,10 @@ class ReliabilityDisplay(drawing.ModelDisplay):
       .. math:: \hat f(t) = t + \frac{\sum_i w_i\, K_\sigma(t, \text{score}_i)
           (1[\text{event}_i] - \text{score}_i)}{\sum_i w_i\, K_\sigma(t, \text{score}_i)} .
 
-      The bandwidth :math:`\sigma` is the smooth calibration error (smECE), but at least 0.01. The
-      curve is thicker where scores are denser, and ends where the kernel reaches fewer than three
-      rows.
+      The bandwidth :math:`\sigma` is the smooth calibration error (smECE), but at least 0.01 and
+      :math:`0.7 s n^{-1/5}` for n rows with standard deviation s of the scores, so that the curve
+      of a calibrated model does not wave. The curve is thicker where scores are denser, and ends
+      where the kernel reaches fewer than three rows.
 
     Error bars are Clopper-Pearson intervals for the accuracy. The histogram above the diagram shows
     the number of rows per bin. With n rows in a bin, bars and dots have the opacity
@@ -253,9 +253,12 @@ random_state, color, line_kw
             is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))
             strategy = "quantile" if is_rare else "uniform"
         numbers = group_numbers(groups, y_proba, sample_weight)
-        curves = [_curves.bin_rows(column, n_bins, strategy, numbers) for column in rows]
         has_panels = kind in OF_EACH
-        curve = replace(concatenated(curves) if has_panels else curves[0], kind=kind)
+        checked: Any = columns.rows
+        curve = reliability_curve(
+            checked.y, checked, n_bins=n_bins, strategy=strategy, kind=kind, pos_label=pos_label,
+            order=order, groups=numbers,
+        )  # fmt: skip
         event = None
         if kind == "binary":
             event = _panels.event_name(columns.rows.classes[1] if pos_label is None else pos_label)

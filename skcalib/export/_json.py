@@ -66,7 +66,8 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
     TypeError
         If ``calibrator`` is not a calibrator of skcalib, or if JSON cannot represent a part: a
         classifier such as the trees of :class:`~skcalib.AutoCalibrator`, or a parameter such as a
-        splitter. Save these calibrators with skops or joblib.
+        splitter. Save these calibrators with skops or joblib, or fit
+        ``AutoCalibrator("smooth")``, which has no trees.
 
     See Also
     --------

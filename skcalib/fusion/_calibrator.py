@@ -19,23 +19,29 @@ from skcalib._input.parameters import check_integer
 from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
 from skcalib._rows import Rows, arrays, map_blocks
 from skcalib._splits import Split, first_tests, given_splits, random_splits
-from skcalib._typing import Array, ArrayLike, Floats, Indices
+from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._version import Versioned
 from skcalib._warnings import recorded
 from skcalib.base import labels_of, set_fitted
 
 from ._pool import (
     Pool,
-    choose_alpha,
     fill_gaps,
     fit_pool,
-    held_out,
-    log_loss,
+    held_out_loss,
     loss_report,
     pooled,
     within_covariance,
 )
-from ._scores import as_matrix, check_class_names, check_scores, evidence_of, fit_score, name_scores
+from ._scores import (
+    as_matrix,
+    check_class_names,
+    check_columns,
+    check_scores,
+    evidence_of,
+    fit_score,
+    name_scores,
+)
 
 
 class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -49,7 +55,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         + \sum_m b_m \log \frac{p_m(y = k)}{\pi_k}\Bigr) .
 
     The weights :math:`b` and offsets :math:`c` minimize the log loss of out-of-fold evidence, with
-    a ridge penalty that shrinks the weights towards equal ones.
+    a ridge penalty that shrinks the weights towards the usefulness of each score alone.
 
     Parameters
     ----------
@@ -72,8 +78,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     Attributes
     ----------
     weights_ : dict of str to float
-        Weight :math:`b_m` of each score. Equal weights are ``1 / n_scores``. A weight may be
-        negative, and a sum above one says that the scores are not copies of one another.
+        Weight :math:`b_m` of each score. A weight may be negative, and a sum above one says that
+        the scores are not copies of one another.
     loss_report_ : dict of str to float
         Mean out-of-fold log losses in nats: each score alone, the "mean" of the calibrated
         probabilities, and the "fusion". A row without a score counts with its base rates.
@@ -93,8 +99,6 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         Change of the weight of each score where it is missing and filled in.
     missing_offsets_ : ndarray of shape (n_scores, n_classes)
         Offsets of the classes where a score is missing.
-    alpha_ : float
-        Strength of the ridge penalty.
     smoothing_ : float
         Share of the uniform distribution in the probabilities: :math:`1 / (N + 1)^2` for N rows,
         since the calibrators of the scores are smoothed themselves, or 0 for a single score.
@@ -125,7 +129,11 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     follow if scores are missing because the row is hard. A row without any score gets the base
     rates.
 
-    *Ridge.* The strength is chosen by the out-of-fold log loss with a log-normal prior about 2.
+    *Ridge.* A score alone that lowers the log loss of the base rates by G nats in total, to the
+    mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
+    in proportion to the usefulness, so that noise has hardly any weight. The penalty is
+    :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
+    :math:`10 \|c\|^2`. The sum of the weights is nearly free.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.
 
@@ -162,7 +170,6 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     intercept_: Floats
     imputed_slopes_: Floats
     missing_offsets_: Floats
-    alpha_: float
     smoothing_: float
 
     def __init__(
@@ -220,7 +227,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             calibrators. The calibrator is then unchanged.
         """
         check_not_swapped(y=y, X=X)
-        matrix = as_matrix(X, self)
+        matrix = as_matrix(X)
         columns = column_names(matrix)
         names = name_scores(columns, self.n_scores, matrix.shape[1])
         check = partial(check_scores, n_scores=len(names))
@@ -260,6 +267,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
                     "The rows that have a score must be of at least two classes, got one class or "
                     f"no row for {name!r}. Leave this score out."
                 )
+        warn_of_groups("Score", np.array(names), messages)
+        warn_of_small_weights(rows.weight, rows.n_rows)
         tested, fold, _ = first_tests(splits)
         E, base = np.empty((rows.n_rows, n_scores, n_classes)), np.empty((rows.n_rows, n_classes))
         for number, (train, _) in enumerate(splits):
@@ -267,11 +276,25 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             with recorded():
                 fits = [fit_score(self.calibrator, part, m) for m in range(n_scores)]
             E[test], base[test] = evidence_of(fits, rows.X[test], rows.classes, log_rates)
-        warn_of_groups("Score", np.array(names), messages)
-        warn_of_small_weights(rows.weight, rows.n_rows)
-        w = np.ones(len(tested)) if rows.w is None else rows.w[tested]
-        fitted = _fit_pool(names, E[tested], base[tested], rows.y[tested], w, fold)
-        return fitted | {
+
+        # Pool the out-of-fold evidence, of all scores and without each score.
+        E, base, y = E[tested], base[tested], rows.y[tested]
+        w = np.ones(len(y)) if rows.w is None else rows.w[tested]
+        covariance = within_covariance(E, y, w)
+        evidence, without = fill_gaps(E, base, covariance), {}
+        for m, name in enumerate(names):
+            rest = np.delete(np.arange(n_scores), m)
+            others = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
+            without[name] = held_out_loss(others, y, w, fold)
+        pool, losses = fit_pool(evidence, y, w), loss_report(names, E, base, y, w)
+        return {
+            "weights_": dict(zip(names, pool.weights.tolist(), strict=False)),
+            "imputed_slopes_": pool.weights[n_scores:],
+            "intercept_": pool.offsets[0],
+            "missing_offsets_": pool.offsets[1:],
+            "covariance_": covariance,
+            "loss_report_": losses | {"fusion": held_out_loss(evidence, y, w, fold)},
+            "leave_one_out_": without,
             "score_names_": names,
             "calibrators_": calibrators,
             "base_rates_": np.exp(log_rates),
@@ -343,8 +366,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
     def _log_probabilities(self, X: Any) -> Floats:
         """Return the logarithms (n, K) of the probabilities for checked scores."""
         check_fitted(self)
-        X, n_scores = as_matrix(X, self, self.n_features_in_), len(self.score_names_)
-        check_class_names(column_names(X), n_scores, self.classes_)
+        X, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
+        check_columns(X, self)
         Z = logits_for(self, X, least_rows=1)
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
@@ -376,42 +399,13 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         return tags
 
 
-def _fit_pool(
-    names: list[str], E: Floats, base: Floats, y: Indices, w: Floats, fold: Indices
-) -> dict[str, Any]:
-    """Return fitted attributes from out-of-fold evidence (n, M, K)."""
-    report, covariance = loss_report(names, E, base, y, w), within_covariance(E, y, w)
-    if len(names) == 1:
-        alone, rates = report[names[0]], log_loss(arrays.log_softmax(base), y, w)
-        pool = Pool(np.array([1.0, 0.0]), np.zeros((2, base.shape[1])))
-        alpha, report["fusion"], without = 1.0, alone, [rates]
-    else:
-        evidence = fill_gaps(E, base, covariance)
-        alpha, L = choose_alpha(evidence, y, w, fold)
-        pool, report["fusion"], without = fit_pool(evidence, y, w, alpha), log_loss(L, y, w), []
-        for m in range(len(names)):
-            rest = np.delete(np.arange(len(names)), m)
-            evidence = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
-            without.append(log_loss(held_out(evidence, y, w, fold, alpha), y, w))
-    return {
-        "weights_": dict(zip(names, pool.weights[: len(names)].tolist(), strict=True)),
-        "imputed_slopes_": pool.weights[len(names) :],
-        "intercept_": pool.offsets[0],
-        "missing_offsets_": pool.offsets[1:],
-        "covariance_": covariance,
-        "alpha_": alpha,
-        "loss_report_": report,
-        "leave_one_out_": dict(zip(names, without, strict=True)),
-    }
-
-
 def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
     """Return log-probabilities (m, K) for a block of checked scores."""
     n_scores = len(fusion.score_names_)
     Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     log_rates = np.log(fusion.base_rates_)
     E, base = evidence_of(fusion.calibrators_, Z, fusion.classes_, log_rates)
-    weights = np.concatenate([[*fusion.weights_.values()], fusion.imputed_slopes_])
-    pool = Pool(weights, np.vstack([fusion.intercept_, fusion.missing_offsets_]))
+    offsets = np.vstack([fusion.intercept_, fusion.missing_offsets_])
+    pool = Pool(np.append([*fusion.weights_.values()], fusion.imputed_slopes_), offsets)
     L = pooled(pool, fill_gaps(E, base, fusion.covariance_))
     return arrays.astype(arrays.mix_logits(L, fusion.smoothing_), X.dtype)

@@ -23,44 +23,48 @@ from skcalib.scaling import MatrixScaling, SplineCalibration, VectorScaling
 MANY_CLASSES = 100
 
 
-def as_matrix(X: Any, estimator: Any, n_columns: int | None = None) -> Any:
+def as_matrix(X: Any, n_columns: int | None = None) -> Any:
     """Return ``X`` in memory in two dimensions, or raise a ValueError with the remedy."""
-    name = type(estimator).__name__
     check_in_memory(
-        [X], f"{name} takes rows in memory, got a Dask collection. Call compute() on a part of it."
+        [X], "Fusion takes rows in memory, got a Dask collection. Call compute() on a part of it."
     )
-    parts = X if isinstance(X, list | tuple) else []
-    if any(len(getattr(part, "shape", ())) > 1 for part in parts):
+    is_list = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) > 1
+    if is_list or getattr(X, "ndim", 2) > 2:
         raise ValueError(
-            f"X must be one array with the scores side by side, got {len(parts)} arrays. Pass "
-            "np.hstack(X), and the number of arrays as n_scores."
+            "X must have two dimensions with the scores side by side, got "
+            f"{f'a list of {len(X)} matrices' if is_list else f'shape {tuple(X.shape)}'}. Pass "
+            "np.hstack(X) for a list or the shape (n_scores, n_samples, n_classes), and "
+            "X.reshape(len(X), -1) for the shape (n_samples, n_scores, n_classes)."
         )
-    if getattr(X, "ndim", 2) > 2:
+    return as_array(X, n_columns=n_columns)
+
+
+def check_columns(X: Any, fusion: Any) -> None:
+    """Raise a ValueError unless new scores have the columns of ``fit`` in the same order."""
+    names, fitted = column_names(X), getattr(fusion, "feature_names_in_", [])
+    if names and list(fitted) != names and set(fitted) == set(names):
         raise ValueError(
-            "X must have two dimensions with the scores side by side, got shape "
-            f"{tuple(X.shape)}. Pass X.reshape(len(X), -1) for (n_samples, n_scores, n_classes), "
-            "or np.hstack(X) for (n_scores, n_samples, n_classes)."
+            f"Columns of X must be in the order of fit, got {shown(names)} after a fit to "
+            f"{shown(fitted)}. Pass X[model.feature_names_in_]."
         )
-    X = as_array(X, n_columns=n_columns)
-    if n_columns is not None and not column_names(X) and X.shape[1] != n_columns:
+    if not names and X.shape[1] != fusion.n_features_in_:
         raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {n_columns} features as input. "
-            "Pass the columns of all scores in the order of fit, and NaN for missing scores."
+            f"X has {X.shape[1]} features, but {type(fusion).__name__} is expecting "
+            f"{fusion.n_features_in_} features as input. Pass the columns of all scores in the "
+            "order of fit, and NaN for missing scores."
         )
-    return X
 
 
 def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[str]:
     """Return the names of the scores: shared starts of the names of columns, or numbers."""
     starts = [str(name).rpartition("__")[0] for name in columns]
-    distinct = list(dict.fromkeys(starts))
-    named = bool(columns) and all(starts)
-    if n_scores is None and not named:
+    names = list(dict.fromkeys(starts)) if all(starts) else []
+    if n_scores is None and not names:
         raise ValueError(
             "n_scores must be the number of scores, got None and columns that are not named "
             f"as 'score__class'. Pass n_scores= for the {n_columns} columns of X."
         )
-    n_scores = len(distinct) if n_scores is None else n_scores
+    n_scores = len(names) if n_scores is None else n_scores
     check_integer("n_scores", n_scores)
     width, rest = divmod(n_columns, int(n_scores))
     if rest:
@@ -68,15 +72,14 @@ def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[s
             f"X must have as many columns for each of n_scores={n_scores} scores, got {n_columns} "
             "columns. Pass one column per score and class, or log-odds with a column per score."
         )
-    if not named or len(distinct) != n_scores:
-        numbers = [f"score {m}" for m in range(int(n_scores))]
-        return list(map(str, columns)) if columns and width == 1 else numbers
-    if starts != [name for name in distinct for _ in range(width)]:
+    if len(names) == n_scores and starts != np.repeat(names, width).tolist():
         raise ValueError(
             "The columns of a score must be side by side in X, got the columns "
             f"{shown(columns)}. Order the columns by score."
         )
-    return distinct
+    if len(names) != n_scores:
+        names = [str(name) for name in columns] if width == 1 else []
+    return names or [f"score {m}" for m in range(int(n_scores))]
 
 
 def check_class_names(names: Sequence[Any], n_scores: int, classes: Array) -> None:

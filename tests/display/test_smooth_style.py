@@ -115,6 +115,19 @@ def test_area_between_curve_and_diagonal_is_the_error(y, p, w):
         assert area(curve) <= error + 1e-6
 
 
+def test_the_curve_of_a_calibrated_model_does_not_wave():
+    """With the smECE as the bandwidth its way up and down around the diagonal is 1.2."""
+    rng, ways = np.random.default_rng(0), []
+    for _ in range(10):
+        p = rng.beta(0.3, 0.3, size=5000)
+        display = ReliabilityDisplay.from_predictions(
+            rng.uniform(size=5000) < p, p, style="smooth", confidence_level=None
+        )
+        x, y = display.line_.get_data()
+        ways.append(np.nansum(np.abs(np.diff(y - x))))
+    assert np.mean(ways) < 0.3
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_curve_is_the_literal_formula(weighted):
     y, p = sample(60)
