@@ -453,7 +453,8 @@ BAD_ROWS = {
     "row of -inf": (changed([-np.inf] * 3, slice(None)), "got 1 of 30 rows of nothing"),
     "too large": (changed(1e308), r"logits of at most 1e\+100"),
     "complex": (X3 + 0j, "Complex data not supported"),
-    "text": (np.full((1, 3), "a"), "could not convert string"),
+    "text": (np.full((1, 3), "a"), "must hold numbers, got the text"),
+    "numbers as text": (X3[:1].astype(str), "must hold numbers, got the text"),
     "a dictionary": ({"a": X3}, "list of rows, got dict without rows"),
     "a list in each row": (pd.Series(X3.tolist()), "two dimensions, got one"),
 }

@@ -77,6 +77,8 @@ def _as_object(calibrator: Any) -> str:
     name = calibrator.__name__ if isinstance(calibrator, type) else calibrator
     if not (isinstance(name, str) and name.isidentifier()):
         return ""
+    if name not in METHODS and not name[0].isupper():
+        return " A name is no calibrator. Pass an object, such as AutoCalibrator()."
     return f" Write {METHODS.get(name, f'{name}()')}, an object."
 
 

@@ -52,7 +52,7 @@ def as_floats(
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
     values: Floats = check_array(
-        with_nan(x),
+        with_nan(x, name),
         dtype=FLOATS,
         ensure_2d=not flat,
         ensure_all_finite=False,
@@ -63,8 +63,22 @@ def as_floats(
     return values
 
 
-def with_nan(x: Any) -> Any:
-    """Replace pandas.NA by NaN in an array of objects, since it is no float."""
+def _refuse_text(x: Any, name: str) -> None:
+    """Raise a ValueError for text in an array or a frame, which NumPy would convert to numbers."""
+    dtypes = getattr(x, "dtypes", [getattr(x, "dtype", None)])
+    if {getattr(dtype, "kind", "O") for dtype in dtypes} <= set("biufc"):
+        return
+    values = np.asarray(x, dtype=object).ravel()
+    if text := next((value for value in values.tolist() if isinstance(value, str)), None):
+        raise ValueError(
+            f"{name} must hold numbers, got the text {text!r}. Convert it, as in "
+            f"{name}.astype(float), and check that no missing number has become text."
+        )
+
+
+def with_nan(x: Any, name: str = "X") -> Any:
+    """Replace pandas.NA by NaN in an array of objects, since it is no float, and refuse text."""
+    _refuse_text(x, name)
     if getattr(getattr(x, "dtype", None), "kind", "") != "O":
         return x
     values = np.asarray(x, dtype=object)

@@ -16,6 +16,8 @@ from skcalib.base import BaseCalibrator
 from skcalib.fusion import FusionCalibrator
 from skcalib.meta import MultiLabelCalibrator
 
+EXPORTED = BaseCalibrator | MultiLabelCalibrator | FusionCalibrator
+
 
 def known_calibrators() -> dict[str, type]:
     """Return all calibrator classes by name, including members of the default calibrator."""
@@ -44,25 +46,39 @@ def fitted_chain(calibrator: Any, action: str) -> list[Any]:
     return chain
 
 
-def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Iterator[Any]:
-    """Yield the calibrator, or all calibrators in nested pipelines."""
+def _iterate_chain(
+    calibrator: Any, action: str, step: str | None = None, following: str = ""
+) -> Iterator[Any]:
+    """Yield the calibrator, or all calibrators in nested pipelines.
+
+    Messages name the ``step``, and say that the steps in ``following`` can be passed alone.
+    """
     if isinstance(calibrator, Pipeline):
-        for name, member in calibrator.steps:
-            if member is not None and member != "passthrough":
-                yield from _iterate_chain(member, action, name)
-    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator | FusionCalibrator):
+        steps = [
+            (i, name, member)
+            for i, (name, member) in enumerate(calibrator.steps)
+            if member is not None and member != "passthrough"
+        ]
+        refused = [s for s in steps if not isinstance(s[2], Pipeline | EXPORTED)]
+        for i, name, member in refused[-1:] or steps:  # the steps after the last refused one work
+            following = f"pipeline[{i + 1}:]" if i < steps[-1][0] else ""
+            yield from _iterate_chain(member, action, name, following)
+    elif isinstance(calibrator, EXPORTED):
         yield calibrator
     else:
         is_class = isinstance(calibrator, type)
         got = f"the class {calibrator.__name__}" if is_class else type(calibrator).__name__
         where = "" if step is None else f" in step {step!r} of the pipeline"
         remedy = "Fit a calibrator to the logits of the classifier, and pass the calibrator."
-        if step is not None:
-            remedy = "Pass the calibrators alone, as in pipeline[1:]."
+        if following:
+            remedy = f"Pass the calibrators alone, as in {following}."
         elif hasattr(calibrator, "best_estimator_"):
             remedy = "Pass its best_estimator_."
         elif hasattr(calibrator, "calibrators_") and action == "to_json":
-            remedy = "Save it as a whole by skops.io.dump, or pass its calibrator_ alone."
+            remedy = (
+                "Save it as a whole by skops.io.dump, or pass its calibrator_ alone if this was "
+                'fitted without classifiers, as AutoCalibrator("smooth") is.'
+            )
         elif action == "to_onnx":
             remedy += " For a classifier with its calibrators see register_skl2onnx."
         raise TypeError(

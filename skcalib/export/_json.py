@@ -285,7 +285,8 @@ def _refusal(value: Any, where: str) -> TypeError:
     """Return the error for a value that JSON cannot represent."""
     kind = type(value).__name__
     if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
-        got, remedy = f"a {kind}", "fit a calibrator without classifiers"
+        got = f"a {kind}"
+        remedy = 'fit a calibrator without classifiers, such as AutoCalibrator("smooth")'
     else:
         got, remedy = f"{reprlib.repr(value)} of type {kind}", "set this part to None"
     return TypeError(
