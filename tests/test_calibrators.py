@@ -394,7 +394,7 @@ BAD_FITS = {
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
     "few labels": (X3, Y3[:-1], None, r"y and X .* samples: \[29, 30\]. Pass a row of X"),
-    "groups": (X3, Y3, ["a", "b"] * 15, "could not convert string to float"),
+    "groups": (X3, Y3, ["a", "b"] * 15, "sample_weight must hold numbers, got the text"),
     "transposed": (X3.T, Y3, None, r"inconsistent numbers of samples: \[30, 3\]"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
     "log-odds": (X3[:, 0], Y3, None, "3 classes in y, got 1 column "),

@@ -236,7 +236,9 @@ def check_weights(
             f"sklearn.utils.class_weight.compute_sample_weight({sample_weight!r}, y)."
         )
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
-    w = check_array(with_nan(w), dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    w = check_array(
+        with_nan(w, "sample_weight"), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
     if w.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
