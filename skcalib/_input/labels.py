@@ -65,8 +65,9 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
     labels = exact(y.toarray() if issparse(y) else y, name)
     if labels.ndim > 1 and labels.shape[1:] != (1,):
         raise ValueError(
-            f"{name} must have one label per row, got shape {labels.shape}. "
-            + _as_one_label(labels, name)
+            f"{name} must have one dimension, a label per row, got shape {labels.shape}. "
+            f"For one-hot labels pass {name}.argmax(axis=1), and for a label of each pixel "
+            f"{name}.ravel(). {SEVERAL_LABELS}"
         )
     if labels.ndim > 1 and warns:
         warn(
@@ -77,21 +78,6 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
     assert_all_finite(labels, input_name=name)
     flat: Labels = column_or_1d(labels)
     return flat
-
-
-def _as_one_label(labels: Labels, name: str) -> str:
-    """Return advice for labels of several dimensions: one-hot rows, several labels, or tokens."""
-    is_indicator = (
-        labels.ndim == 2 and labels.dtype.kind in "biuf" and np.isin(labels, [0, 1]).all()
-    )
-    if is_indicator and (labels.sum(axis=1) == 1).all():
-        return (
-            f"For one-hot labels pass {name}.argmax(axis=1). For several labels per row use "
-            "MultiLabelCalibrator, or kind='multilabel' in measures."
-        )
-    if is_indicator:
-        return SEVERAL_LABELS
-    return f"Pass a single column, or {name}.ravel() if there is a row of logits for each entry."
 
 
 def exact(values: Any, name: str) -> Labels:
@@ -182,9 +168,8 @@ def distinct_labels(labels: Labels) -> Labels:
     if present.dtype.kind == "f" and (present != np.floor(present)).any():
         example = present[present != np.floor(present)][0]
         raise ValueError(
-            "Unknown label type: continuous. y must hold class labels, got the fraction "
-            f"{example:g}. Pass labels such as 0 and 1, or exchange the arguments if y holds "
-            "probabilities."
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}. Pass "
+            "labels such as 0 and 1, not probabilities."
         )
     return present
 

@@ -42,6 +42,7 @@ CLIP_FIRST = (
     "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
     "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
 )
+LEAVE_OUT = "Leave out these rows, or pass -inf for classes that are impossible."
 
 
 def as_floats(
@@ -108,10 +109,10 @@ def check_finite(Z: Floats) -> bool:
     masked = np.isneginf(Z) & (Z.shape[1] > 1)
     invalid = Z[~(masked | (np.abs(Z) <= largest))]
     if len(invalid):
+        remedy = LEAVE_OUT if np.isnan(invalid).all() else CLIP_FIRST
         raise ValueError(
             f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
-            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. "
-            f"{CLIP_FIRST}"
+            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. {remedy}"
         )
     n_rows = np.count_nonzero(masked.all(axis=1))
     if n_rows:

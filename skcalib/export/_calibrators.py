@@ -16,7 +16,8 @@ from skcalib.base import BaseCalibrator
 from skcalib.fusion import FusionCalibrator
 from skcalib.meta import MultiLabelCalibrator
 
-EXPORTED = BaseCalibrator | MultiLabelCalibrator | FusionCalibrator
+CALIBRATORS = BaseCalibrator, MultiLabelCalibrator, FusionCalibrator
+STEPS = *CALIBRATORS, Pipeline, str, type(None)  # "passthrough" and None are steps without effect
 
 
 def known_calibrators() -> dict[str, type]:
@@ -47,31 +48,28 @@ def fitted_chain(calibrator: Any, action: str) -> list[Any]:
 
 
 def _iterate_chain(
-    calibrator: Any, action: str, step: str | None = None, following: str = ""
+    calibrator: Any, action: str, step: str | None = None, first: int = 0
 ) -> Iterator[Any]:
     """Yield the calibrator, or all calibrators in nested pipelines.
 
-    Messages name the ``step``, and say that the steps in ``following`` can be passed alone.
+    For messages, ``step`` is its name in a pipeline, in which calibrators begin at ``first``.
     """
     if isinstance(calibrator, Pipeline):
-        steps = [
-            (i, name, member)
-            for i, (name, member) in enumerate(calibrator.steps)
-            if member is not None and member != "passthrough"
-        ]
-        refused = [s for s in steps if not isinstance(s[2], Pipeline | EXPORTED)]
-        for i, name, member in refused[-1:] or steps:  # the steps after the last refused one work
-            following = f"pipeline[{i + 1}:]" if i < steps[-1][0] else ""
-            yield from _iterate_chain(member, action, name, following)
-    elif isinstance(calibrator, EXPORTED):
+        steps = calibrator.steps
+        others = [k for k, (_, member) in enumerate(steps, 1) if not isinstance(member, STEPS)]
+        first = max(others, default=0)
+        for name, member in steps[max(first - 1, 0) :]:  # an error names the last step that is none
+            if member is not None and member != "passthrough":
+                yield from _iterate_chain(member, action, name, first % len(steps))
+    elif isinstance(calibrator, CALIBRATORS):
         yield calibrator
     else:
         is_class = isinstance(calibrator, type)
         got = f"the class {calibrator.__name__}" if is_class else type(calibrator).__name__
         where = "" if step is None else f" in step {step!r} of the pipeline"
         remedy = "Fit a calibrator to the logits of the classifier, and pass the calibrator."
-        if following:
-            remedy = f"Pass the calibrators alone, as in {following}."
+        if step is not None and first:
+            remedy = f"Pass the calibrators alone, as in pipeline[{first}:]."
         elif hasattr(calibrator, "best_estimator_"):
             remedy = "Pass its best_estimator_."
         elif hasattr(calibrator, "calibrators_") and action == "to_json":

@@ -285,8 +285,7 @@ def _refusal(value: Any, where: str) -> TypeError:
     """Return the error for a value that JSON cannot represent."""
     kind = type(value).__name__
     if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
-        got = f"a {kind}"
-        remedy = 'fit a calibrator without classifiers, such as AutoCalibrator("smooth")'
+        got, remedy = f"a {kind}", "fit one without classifiers, such as MatrixScaling()"
     else:
         got, remedy = f"{reprlib.repr(value)} of type {kind}", "set this part to None"
     return TypeError(

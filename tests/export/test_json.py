@@ -297,7 +297,7 @@ def test_the_remedy_for_a_pipeline_works():
 
 
 def test_calibrators_with_other_parts_are_refused():
-    trees = r"made of maps and bins, got a \w+Classifier for .*estimator.* skops.*joblib.*smooth"
+    trees = r"made of maps and bins, got a \w+Classifier for .*estimator.* skops.*joblib.*without"
     for wrong, words in [
         (LogisticRegression().fit(Z, Y), "to_json takes a fitted calibrator"),
         (CLASSIFIER.fit(Z, Y), "as a whole by skops.*pass its calibrator_ alone"),

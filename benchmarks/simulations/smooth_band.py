@@ -1,0 +1,159 @@
+"""Bands of the smooth reliability diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import beta
+
+from skcalib._input.scores import Scored
+from skcalib._scores.kernel import SmoothCurve, narrowest_drawn
+from skcalib.display._curves import consistency_band, pieces
+
+from . import simulation
+
+Random = np.random.Generator
+SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
+    "uniform": lambda rng, n: rng.uniform(size=n),
+    "skewed to 1": lambda rng, n: 1 - 0.9 * rng.beta(0.25, 2, size=n),
+    "rare events": lambda rng, n: rng.beta(0.5, 15, size=n),
+    "ten values": lambda rng, n: rng.integers(0, 11, size=n) / 10,
+    "weights": lambda rng, n: rng.uniform(size=n),
+}
+ROWS = 50, 500, 5000
+PLACES = 60
+
+
+def over_confident(scores: np.ndarray) -> np.ndarray:
+    """True probabilities of an over-confident model, whose logits are 1.5 times too large."""
+    return np.asarray(expit(logit(scores) / 1.5))
+
+
+def rows_of(kind: str, n: int, truth: Any, rng: Random) -> Scored:
+    score = SCORES[kind](rng, n)
+    weight = rng.exponential(size=n) if kind == "weights" else None
+    return Scored(None, score, rng.uniform(size=n) < truth(score), weight)
+
+
+def weights_of(rows: Scored) -> np.ndarray:
+    weight = np.ones(len(rows.score)) if rows.weight is None else rows.weight
+    return weight / weight.sum()
+
+
+def places(rows: Scored, curve: SmoothCurve) -> np.ndarray:
+    """Cells that are evenly spaced along the curve."""
+    cells = np.concatenate([*pieces(rows.score, curve), np.empty(0, int)])
+    return cells[np.linspace(0, len(cells) - 1, PLACES * (len(cells) > 0)).round().astype(int)]
+
+
+def kernel(t: np.ndarray, scores: np.ndarray, bandwidth: float) -> np.ndarray:
+    """Weights of rows at places: (n_places, n_rows)."""
+    images = [2 * k + sign * scores for k in (-1, 0, 1) for sign in (-1, 1)]
+    scaled = (np.exp(-0.5 * ((t[:, None] - image) / bandwidth) ** 2) for image in images)
+    return sum(scaled, np.zeros((len(t), len(scores)))) / (bandwidth * np.sqrt(2 * np.pi))
+
+
+def of_beta(rows: Scored, K: np.ndarray, w: np.ndarray, t: np.ndarray, level: float) -> np.ndarray:
+    s, weighted = rows.score, K * w
+    weighted /= weighted.sum(axis=1, keepdims=True)
+    mean, variance = weighted @ s, weighted**2 @ (s * (1 - s))
+    mean = np.clip(mean, 1e-12, 1 - 1e-12)
+    size = mean * (1 - mean) / np.maximum(variance, 1e-15) - 1
+    size = np.maximum(size, 1e-3)
+    ends = (beta.ppf(q, mean * size, (1 - mean) * size) for q in ((1 - level) / 2, (1 + level) / 2))
+    return np.array([t + end - mean for end in ends])
+
+
+def confidence_band(
+    rows: Scored, K: np.ndarray, w: np.ndarray, t: np.ndarray, level: float, n: int, rng: Random
+) -> np.ndarray:
+    """Quantiles of the curves of resampled rows, with the bandwidth of the curve."""
+    drawn = w * rng.multinomial(len(w), np.full(len(w), 1 / len(w)), size=n)
+    weight, above = drawn @ K.T, (drawn * (rows.event - rows.score)) @ K.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        curves = t + above / weight
+    return np.nanquantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+
+def smooth_curve(rows: Scored) -> SmoothCurve:
+    """Smooth curve with the bandwidth that a display has."""
+    return SmoothCurve.of(*rows[1:], narrowest=narrowest_drawn(rows.score, rows.weight))
+
+
+def holds(band: Any, values: np.ndarray) -> float:
+    if not len(values):  # no curve is drawn
+        return np.nan
+    values = np.clip(values, 0, 1)
+    return float(np.mean((band[0] <= values + 1e-9) & (values - 1e-9 <= band[1])))
+
+
+def of_calibrated(rows: Scored, level: float, n_resamples: int, seed: int) -> list[float]:
+    """Shares of places at which the bands hold the curve, and the confidence band the truth."""
+    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
+    cells = places(rows, curve)
+    t, w = curve.score[cells], weights_of(rows)
+    K = kernel(t, rows.score, curve.bandwidth)
+    bands = [
+        consistency_band(rows, curve.at(cells), level, n_resamples, seed)[1:],
+        of_beta(rows, K, w, t, level),
+    ]
+    found = [holds(band, curve.value[cells]) for band in bands]
+    return [*found, holds(confidence_band(rows, K, w, t, level, n_resamples, rng), t)]
+
+
+def of_over_confident(rows: Scored, level: float, n_resamples: int, seed: int) -> list[float]:
+    """Share of places outside of the band, and those at which the other holds truth and mean."""
+    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
+    cells = places(rows, curve)
+    t, w = curve.score[cells], weights_of(rows)
+    K = kernel(t, rows.score, curve.bandwidth)
+    drawn = consistency_band(rows, curve.at(cells), level, n_resamples, seed)[1:]
+    confident = confidence_band(rows, K, w, t, level, n_resamples, rng)
+    expected = t + (K * w) @ (over_confident(rows.score) - rows.score) / (K @ w)
+    truth = over_confident(t)
+    return [
+        1 - holds(drawn, curve.value[cells]),
+        holds(confident, truth),
+        holds(confident, expected),
+    ]
+
+
+def coverages(kind: str, n: int, level: float, n_resamples: int, seed: int) -> list[float]:
+    """All columns of the table, of one draw."""
+    rng = np.random.default_rng(seed)
+    *calibrated, held = of_calibrated(rows_of(kind, n, lambda s: s, rng), level, n_resamples, seed)
+    power, *bent = of_over_confident(
+        rows_of(kind, n, over_confident, rng), level, n_resamples, seed
+    )
+    return [*calibrated, power, held, *bent]
+
+
+def mean(values: Iterable[float]) -> str:
+    """Mean over the draws in which something is drawn."""
+    known = [value for value in values if np.isfinite(value)]
+    return f"{np.mean(known):.2f}" if known else "-"
+
+
+@simulation
+def smooth_band(
+    draws: int = 50, resamples: int = 200, level: float = 0.95
+) -> Iterator[tuple[Any, ...]]:
+    """Coverage of bands of the smooth reliability diagram, over kinds of data.
+
+    The consistency band that is drawn says where the curve of a calibrated model lies: *calibrated*
+    is the share of places at which it holds the curve if events are drawn from the scores, *power*
+    that at which the curve leaves it if they are drawn from other probabilities. *Beta* is a band
+    of the same meaning without resamples, from quantiles of beta distributions with the mean and
+    the variance of the curve. A confidence band of the curve, from resampled rows with the same
+    bandwidth, should hold the true frequency of events: *held* is the share of places at which it
+    does if the model is calibrated, *bent* if it is over-confident, and *smooth* where the truth is
+    smoothed as the curve is. Places are evenly spaced along the curve.
+    """
+    yield "scores", "rows", "calibrated", "beta", "power", "held", "bent", "smooth"
+    for kind in SCORES:
+        for n in ROWS:
+            results = [coverages(kind, n, level, resamples, seed) for seed in range(draws)]
+            yield kind, n, *map(mean, zip(*results, strict=True))
