@@ -2,27 +2,27 @@
 
 import importlib
 import inspect
+import pkgutil
 import sys
 
 from numpydoc.validate import validate
 
-SUBJECTS = ["clinical", "conditional", "datasets", "decision", "experimental", "export", "judge"]
-MODULES = ["skcalib", *(f"skcalib.{name}" for name in (*SUBJECTS, "metrics", "monitor"))]
-# Results of functions in the top level.
-RESULTS = {
-    "skcalib.report": ["CalibrationReport", "ValidationReport"],
-    "skcalib.comparison": ["CalibratorComparison"],
-}
+import skcalib
+
+PUBLIC = [m.name for m in pkgutil.iter_modules(skcalib.__path__) if not m.name.startswith("_")]
+MODULES = ["skcalib", *(f"skcalib.{name}" for name in PUBLIC)]
+# Results of functions, which no module lists.
+RESULTS = {"skcalib.report": ["CalibrationReport", "ValidationReport"]}
 # Optional: extended summaries, examples and references to other names; first lines without a verb;
 # parameters "as for" another function; named returns.
 ALLOWED = {"ES01", "EX01", "GL01", "GL02", "PR04", "RT02", "SA01", "SS05", "SS06"}
 
 
 def public_names():
-    """The full names of public objects, and of the methods that their classes define."""
-    for name in [*MODULES, *RESULTS]:
+    """Yield the full names of public objects, and of the methods that their classes define."""
+    for name in MODULES:
         module = importlib.import_module(name)
-        for member in RESULTS.get(name, module.__all__):
+        for member in (*module.__all__, *RESULTS.get(name, ())):
             yield f"{name}.{member}"
             value = getattr(module, member)
             for method, f in vars(value).items() if inspect.isclass(value) else ():
@@ -31,7 +31,7 @@ def public_names():
 
 
 def is_result(name):
-    """Whether a function returns it, so that the docstring has attributes but no parameters."""
+    """Return whether a function returns the object: its docstring has attributes only."""
     module, member = name.rsplit(".", 1)
     docstring = inspect.getdoc(getattr(sys.modules.get(module), member, None)) or ""
     return "\nAttributes\n" in docstring and "\nParameters\n" not in docstring

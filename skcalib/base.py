@@ -42,6 +42,11 @@ class BaseCalibrator(
 
     A calibrator implements :meth:`_fit`, which computes fitted attributes from checked rows, and
     :meth:`_calibrate`, which maps a block of logits to calibrated logits.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,), default=None
+        Labels in the order of the columns. By default the sorted labels of ``y``.
     """
 
     # Whether masked classes are supported, which requires separate maps for the classes.

@@ -352,7 +352,7 @@ def changed(value, columns=1):
 
 
 BAD_FITS = {
-    "nan": (changed(np.nan), Y3, None, "X must hold finite logits .*, such as nan"),
+    "nan": (changed(np.nan), Y3, None, "got 1 NaN, the first in row .*, column"),
     "inf": (changed(np.inf), Y3, None, r"finite logits .*, such as inf.*clip these"),
     "log-odds of -inf": (changed(-np.inf)[:, 1:2], Y3 % 2, None, "such as -inf.* clip these"),
     "row of -inf": (changed([-np.inf] * 3, slice(None)), Y3, None, "got 1 of 30 rows of nothing"),
@@ -448,7 +448,7 @@ BAD_ROWS = {
     "narrow": (X3[:, :2], "2 features, but .* is expecting 3 features"),
     "wide": (X3[:, [0, 1, 2, 0]], "4 features, but .* is expecting 3 features"),
     "one dimension": (X3[:, 0], "two dimensions, got one"),
-    "NaN": (changed(np.nan), "such as nan"),
+    "NaN": (changed(np.nan), "1 NaN"),
     "inf": (changed(np.inf), "such as inf"),
     "row of -inf": (changed([-np.inf] * 3, slice(None)), "got 1 of 30 rows of nothing"),
     "too large": (changed(1e308), r"logits of at most 1e\+100"),

@@ -352,9 +352,10 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             f"in {shares[1]:.1%} by chance."
         )
     if message:
+        single = f" For a single column pass 1 - {name}." if name == "y_proba" else ""
         warn(
             f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
-            f"name the labels in their order with {param}=.",
+            f"name the labels in their order with {param}=.{single * (len(classes) == 2)}",
             ColumnOrderWarning,
             "columns",
         )

@@ -75,7 +75,8 @@ def check_calibrator(calibrator: Any, w: Floats | None) -> None:
 def _as_object(calibrator: Any) -> str:
     """Return advice if a class, a class name, or a scikit-learn method name was passed."""
     name = calibrator.__name__ if isinstance(calibrator, type) else calibrator
-    if not (isinstance(name, str) and name.isidentifier()):
+    is_name = isinstance(name, str) and name.isidentifier()
+    if not is_name or (name not in METHODS and name.islower()):
         return ""
     return f" Write {METHODS.get(name, f'{name}()')}, an object."
 

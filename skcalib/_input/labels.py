@@ -65,9 +65,9 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
     labels = exact(y.toarray() if issparse(y) else y, name)
     if labels.ndim > 1 and labels.shape[1:] != (1,):
         raise ValueError(
-            f"{name} must have one dimension, a label per row, got shape {labels.shape}. Pass one "
-            f"column of it; of one-hot labels {name}.argmax(axis=1); {name}.ravel() if there is a "
-            f"row of logits for each entry. {SEVERAL_LABELS}"
+            f"{name} must have one dimension, a label per row, got shape {labels.shape}. "
+            f"For one-hot labels pass {name}.argmax(axis=1), and for a label of each pixel "
+            f"{name}.ravel(). {SEVERAL_LABELS}"
         )
     if labels.ndim > 1 and warns:
         warn(
@@ -168,7 +168,8 @@ def distinct_labels(labels: Labels) -> Labels:
     if present.dtype.kind == "f" and (present != np.floor(present)).any():
         example = present[present != np.floor(present)][0]
         raise ValueError(
-            f"Unknown label type: continuous. y must hold class labels, got {example:g}."
+            f"Unknown label type: continuous. y must hold class labels, got {example:g}. Pass "
+            "labels such as 0 and 1, not probabilities."
         )
     return present
 

@@ -42,6 +42,7 @@ CLIP_FIRST = (
     "If they come from the logarithm of probabilities that are 0 or 1, clip these before taking "
     "the log, as in np.log(np.maximum(p, np.finfo(p.dtype).tiny))."
 )
+LEAVE_OUT = "Leave out these rows, or pass -inf for classes that are impossible."
 
 
 def as_floats(
@@ -82,13 +83,22 @@ def check_finite(Z: Floats) -> bool:
     if xp.min(Z) >= -largest and xp.max(Z) <= largest:  # false for NaN
         return False
     Z = on_host(Z)
+    if np.isnan(Z).any():
+        row, column = np.argwhere(np.isnan(Z))[0]
+        many = Z.shape[1] > 1
+        place = f", the first in row {row}, column {column}" if many else ""
+        impossible = ", or pass -inf for classes that are impossible" if many else ""
+        raise ValueError(
+            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{place}. Leave out these "
+            f"rows{impossible}."
+        )
     masked = np.isneginf(Z) & (Z.shape[1] > 1)
     invalid = Z[~(masked | (np.abs(Z) <= largest))]
     if len(invalid):
+        remedy = LEAVE_OUT if np.isnan(invalid).all() else CLIP_FIRST
         raise ValueError(
             f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
-            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. "
-            f"{CLIP_FIRST}"
+            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. {remedy}"
         )
     n_rows = np.count_nonzero(masked.all(axis=1))
     if n_rows:

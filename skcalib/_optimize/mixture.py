@@ -129,26 +129,18 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
     )
 
 
-def fit_intercept(L: Floats, y: Indices, w: Floats | None) -> Floats:
-    r"""Fit the intercept (K,) for log-probabilities ``L`` (n, K), by penalized maximum likelihood.
+def fit_intercept(log_odds: Floats, y: Indices, w: Floats | None) -> float:
+    r"""Fit an intercept for log-odds (n,) so that the probabilities sum to the number of events.
 
-    It minimizes :math:`-\sum_i w_i \log \mathrm{softmax}(l_i + b)_{y_i} + 10 \|b\|^2`. Without the
-    penalty, the predicted and the observed weight of each class would be equal. The penalty is a
-    normal prior for differences between intercepts, with standard deviation 0.32.
+    ``y`` (n,) is 1 for an event, and ``w`` are the weights (n,) or None. With 40 pseudo-rows, in
+    which as many events occur as the log-odds predict on average, the probabilities of balanced
+    classes change less than the probabilities of rare events.
     """
-    total = len(y) if w is None else w.sum()
-    counts = np.bincount(y, w, L.shape[1])
-
-    def objective(b: Floats) -> tuple[float, Floats]:
-        S = L + b
-        log_sums = special.logsumexp(S, axis=1)
-        losses = log_sums - S[np.arange(len(y)), y]
-        gradient = arrays.weighted_sum(np.exp(S - log_sums[:, None]), w) - counts + 20 * b
-        return float(arrays.weighted_sum(losses, w) + 10 * b @ b) / total, gradient / total
-
-    options = {"gtol": 1e-3 / total, "ftol": 0.0}
-    start = np.zeros(L.shape[1])
-    return optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    w = np.ones(len(y)) if w is None else w
+    rate = float(np.average(special.expit(log_odds), weights=w))
+    w, log_odds = np.append(w, 40.0), np.append(log_odds, special.logit(rate))
+    events = w[:-1] @ y + 40 * rate
+    return float(optimize.brentq(lambda b: w @ special.expit(log_odds + b) - events, -100, 100))
 
 
 def least_squares_weights(A: Floats, b: Floats) -> Floats:

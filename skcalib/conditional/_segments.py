@@ -22,6 +22,7 @@ from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._input.scores import Scored, check_draws_labels, columns_of
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
+from skcalib._warnings import FewGroupsWarning, warn
 from skcalib.conditional._columns import MIN_WEIGHT, fitted_columns
 from skcalib.metrics._groups import Random
 from skcalib.metrics._inversion import p_value, ratio
@@ -29,6 +30,9 @@ from skcalib.metrics._resampling import ROUNDING_ERROR, label_draws
 
 # Quarters (columns) in the ranges of scores (rows).
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
+
+# Fewer groups do not show how much the groups of a segment vary.
+FEW_GROUPS = 5
 
 # Random numbers that are drawn at once (rows times draws), to bound the memory.
 MAX_DRAWN = 1 << 22
@@ -61,7 +65,7 @@ class MulticalibrationResult:
         Absolute gaps divided by their standard deviations, in descending order.
     low, high : ndarray of shape (n,)
         Ends of simultaneous intervals for the gaps. If the model is calibrated, all of them contain
-        0 with the probability ``confidence_level``.
+        0 with the probability ``confidence_level``. No end is beyond -1 or 1.
     """
 
     statistic: float
@@ -188,6 +192,12 @@ def multicalibration_error(
         As :func:`reliability_curve`. Also if features have another number of rows, are infinite, or
         contain a column of categories that all differ, and for ``kind="multilabel"``.
 
+    Warns
+    -----
+    UserWarning
+        If there are fewer than 20 groups, or segments with fewer than 5 large groups, such as each
+        hospital with ``groups=hospital``: leave out ``groups`` to see which hospital is wrong.
+
     Notes
     -----
     MCGrad [1]_ defines the multicalibration error for two classes: the largest range of cumulative
@@ -255,6 +265,8 @@ def segment_cells(
     w = check_weights(sample_weight, n)
     is_kept = None if w is None else (w > 0).astype(float)
     names, members = find_segments(features, n, is_kept, categorical_features, pairs=pairs)
+    if groups is not None:
+        warn_of_few_groups_in_segments(names, members, groups)
     scored = columns_of(None, rows, kind, None, None, pos_label).scored()
     return names, [_make_cells(len(names), members, column, groups) for column in scored]
 
@@ -285,6 +297,29 @@ def find_segments(
             members.append(np.where(is_segment, segment_numbers, -1)[number])
             names += [" and ".join(level_names[k] for k in part) for part in parts[is_segment]]
     return names, members
+
+
+def warn_of_few_groups_in_segments(
+    names: list[str], members: list[Indices], groups: Indices
+) -> None:
+    """Warn if segments consist of a few large groups, such as each hospital of one hospital.
+
+    ``members`` are segment numbers (n,) per kind of segment, ``groups`` numbers (n,).
+    """
+    few = []
+    for number in members[1:]:  # the first is all rows
+        pairs = np.unique(np.stack([number, groups])[:, number >= 0], axis=1)
+        counted = number[number >= 0], pairs[0]
+        n_rows, n_groups = (np.bincount(x, minlength=len(names)) for x in counted)
+        is_few = (n_groups > 0) & (n_groups < FEW_GROUPS) & (n_rows > 5 * n_groups)
+        few += np.flatnonzero(is_few).tolist()
+    if few:
+        warn(
+            f"Segments of fewer than {FEW_GROUPS} groups have intervals that say nothing, got "
+            f"{len(few)} of {len(names) - 1}, such as {names[few[0]]}. Leave out groups= for the "
+            "gaps of these segments.",
+            FewGroupsWarning,
+        )
 
 
 def _make_cells(
@@ -400,5 +435,5 @@ def worst_ranges(names: list[str], column: SegmentCells, critical: float) -> tup
     gap = mean - rate
     return (
         np.full(len(names), column.label), np.array(names), lower, upper, n_rows.astype(np.intp),
-        mean, rate, gaps[worst_range], gap - reach, gap + reach,
+        mean, rate, gaps[worst_range], np.maximum(gap - reach, -1), np.minimum(gap + reach, 1),
     )  # fmt: skip

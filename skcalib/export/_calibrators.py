@@ -16,6 +16,9 @@ from skcalib.base import BaseCalibrator
 from skcalib.fusion import FusionCalibrator
 from skcalib.meta import MultiLabelCalibrator
 
+CALIBRATORS = BaseCalibrator, MultiLabelCalibrator, FusionCalibrator
+STEPS = *CALIBRATORS, Pipeline, str, type(None)  # "passthrough" and None are steps without effect
+
 
 def known_calibrators() -> dict[str, type]:
     """Return all calibrator classes by name, including members of the default calibrator."""
@@ -44,21 +47,28 @@ def fitted_chain(calibrator: Any, action: str) -> list[Any]:
     return chain
 
 
-def _iterate_chain(calibrator: Any, action: str, step: str | None = None) -> Iterator[Any]:
-    """Yield the calibrator, or all calibrators in nested pipelines."""
+def _iterate_chain(
+    calibrator: Any, action: str, step: str | None = None, first: int = 0
+) -> Iterator[Any]:
+    """Yield the calibrator, or all calibrators in nested pipelines.
+
+    For messages, ``step`` is its name in a pipeline, in which calibrators begin at ``first``.
+    """
     if isinstance(calibrator, Pipeline):
-        for name, member in calibrator.steps:
+        steps = calibrator.steps
+        others = [k for k, (_, member) in enumerate(steps, 1) if not isinstance(member, STEPS)]
+        for name, member in steps:
             if member is not None and member != "passthrough":
-                yield from _iterate_chain(member, action, name)
-    elif isinstance(calibrator, BaseCalibrator | MultiLabelCalibrator | FusionCalibrator):
+                yield from _iterate_chain(member, action, name, max(others, default=0) % len(steps))
+    elif isinstance(calibrator, CALIBRATORS):
         yield calibrator
     else:
         is_class = isinstance(calibrator, type)
         got = f"the class {calibrator.__name__}" if is_class else type(calibrator).__name__
         where = "" if step is None else f" in step {step!r} of the pipeline"
         remedy = "Fit a calibrator to the logits of the classifier, and pass the calibrator."
-        if step is not None:
-            remedy = "Pass the calibrators alone, as in pipeline[1:]."
+        if step is not None and first:
+            remedy = f"Pass the calibrators alone, as in pipeline[{first}:]."
         elif hasattr(calibrator, "best_estimator_"):
             remedy = "Pass its best_estimator_."
         elif hasattr(calibrator, "calibrators_") and action == "to_json":

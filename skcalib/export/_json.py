@@ -66,7 +66,8 @@ def to_json(calibrator: Any, *, metadata: Mapping[str, Any] | None = None) -> st
     TypeError
         If ``calibrator`` is not a calibrator of skcalib, or if JSON cannot represent a part: a
         classifier such as the trees of :class:`~skcalib.AutoCalibrator`, or a parameter such as a
-        splitter. Save these calibrators with skops or joblib.
+        splitter. Save these calibrators with skops or joblib, or fit
+        ``AutoCalibrator("smooth")``, which has no trees.
 
     See Also
     --------
@@ -284,7 +285,7 @@ def _refusal(value: Any, where: str) -> TypeError:
     """Return the error for a value that JSON cannot represent."""
     kind = type(value).__name__
     if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
-        got, remedy = f"a {kind}", "fit a calibrator without classifiers"
+        got, remedy = f"a {kind}", "fit one without classifiers, such as MatrixScaling()"
     else:
         got, remedy = f"{reprlib.repr(value)} of type {kind}", "set this part to None"
     return TypeError(

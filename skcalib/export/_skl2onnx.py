@@ -46,7 +46,8 @@ def register_skl2onnx() -> None:
     -----
     skl2onnx converts the classifier and the steps before it. skcalib converts histogram-based
     gradient boosting and forests. If there are several input columns, the classifier gets them side
-    by side, in NumPy's common type.
+    by side, in NumPy's common type. Options for converters of single estimators do not reach the
+    classifier inside a ``CalibratedClassifier``.
 
     The operators need ONNX version 18, so ``target_opset`` must be at least 18. Calibrators that
     were fitted with features are refused, because such models have no input for features.

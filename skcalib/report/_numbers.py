@@ -22,7 +22,7 @@ from skcalib._input.scores import resolved
 from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
-from skcalib.conditional._columns import fitted_columns
+from skcalib.conditional._segments import find_segments, warn_of_few_groups_in_segments
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
 from skcalib.metrics._groups import (
     degrees_of_freedom,
@@ -35,6 +35,7 @@ from skcalib.metrics._proper_scores import brier_scores, log_losses
 silent = ignored(ColumnOrderWarning, FewGroupsWarning)
 
 LEVEL = 0.95
+ALPHA = 0.05
 Z_LEVEL = float(ndtri((1 + LEVEL) / 2))
 
 # Measures with intervals by resampling: names in skcalib.metrics.
@@ -82,7 +83,12 @@ class Evaluation:
         if self.groups is not None:
             self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
         if self.features is not None:  # checked now, because segments are computed later
-            fitted_columns(self.features, len(self.P), w, "from_dtype")
+            is_kept = None if w is None else (w > 0).astype(float)
+            names, members = find_segments(
+                self.features, len(self.P), is_kept, "from_dtype", pairs=False
+            )
+            if self.groups is not None:
+                warn_of_few_groups_in_segments(names, members, self.groups[self.weights > 0])
             self.features = deepcopy(self.features)
         self.kind = resolved(self.kind, self.classes)
         #: of all resamples
@@ -188,10 +194,18 @@ class Evaluation:
         return multicalibration_error(self.y, self.P, self.features, **params)
 
     @cached_property
-    @silent
     def risk(self) -> dict[str, Any] | None:
         """Figures of the risk of the event, of two classes."""
-        return risk_figures(self) if self.kind == "binary" else None
+        if self.kind != "binary":
+            return None
+        return {title: risk_figure(self, title) for title in risk_functions(self)}
+
+    @cached_property
+    @silent
+    def decisions(self) -> tuple[list[str], list[str], int]:
+        """What the tests reject at the level 5%, and if they share it, and the number of tests."""
+        doubted, n_tests = tests_that_reject(self, ALPHA)
+        return doubted, tests_that_reject(self, ALPHA / n_tests)[0], n_tests
 
     @cached_property
     @silent
@@ -256,9 +270,9 @@ def error_difference(
 
 
 def mean_estimate(
-    values: Floats, w: Floats, groups: Indices | None = None
+    values: Floats, w: Floats, groups: Indices | None = None, level: float = LEVEL
 ) -> tuple[float, float, float, float]:
-    """Return a weighted mean, its 95% interval, and the p-value of 0; NaN for a single group."""
+    """Return a weighted mean, its interval, and the p-value of 0; NaN for a single group."""
     mean = float(np.average(values, weights=w))
     units = np.arange(len(w)) if groups is None else groups
     terms = (w, w / w.sum() * (values - mean))
@@ -268,7 +282,7 @@ def mean_estimate(
         return mean, math.nan, math.nan, math.nan
     residuals = residuals[sizes > 0]
     freedom = degrees_of_freedom(sizes[sizes > 0])
-    return mean, *skewed_interval(mean, n * residuals, LEVEL, freedom)
+    return mean, *skewed_interval(mean, n * residuals, level, freedom)
 
 
 def mean_interval(values: Floats, w: Floats, groups: Indices | None = None) -> IntervalEstimate:
@@ -288,16 +302,16 @@ def proportion_interval(hit: Floats, w: Floats, groups: Indices | None = None) -
 
 
 def observed_over_expected(
-    p: Floats, hit: Floats, w: Floats, groups: Indices | None = None
+    p: Floats, hit: Floats, w: Floats, groups: Indices | None = None, level: float = LEVEL
 ) -> IntervalEstimate:
     """Return the event rate divided by the mean risk, with the delta method for the logarithm."""
     observed, expected = (float(np.average(values, weights=w)) for values in (hit, p))
     if observed == 0 or expected == 0:
         raise ValueError("The ratio needs an event and a risk above 0.")
     influence = hit / observed - p / expected
-    _, low, high, _ = mean_estimate(influence, w, groups)
+    _, low, high, _ = mean_estimate(influence, w, groups, level)
     ratio = observed / expected
-    return IntervalEstimate(ratio, ratio * math.exp(low), ratio * math.exp(high))
+    return IntervalEstimate(ratio, ratio * math.exp(low), ratio * math.exp(high), level)
 
 
 def c_statistic(
@@ -326,10 +340,11 @@ def c_statistic(
     return IntervalEstimate(value, low, high)
 
 
-def risk_figures(rows: Evaluation) -> dict[str, Any]:
-    """Return figures of the risk of the second class; None for a figure that does not exist.
+def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable[[], Any]]:
+    """Return functions that compute the figures of the risk of the second class.
 
-    Likelihoods count weights as rows, so the weights are scaled to sum to the effective rows.
+    ``level`` is the confidence level of the intervals that decide on calibration. Likelihoods count
+    weights as rows, so the weights are scaled to sum to the effective rows.
     """
     share = rows.weights / rows.weights.sum()
     params = {"sample_weight": share / float(share @ share), "labels": rows.classes}
@@ -340,13 +355,14 @@ def risk_figures(rows: Evaluation) -> dict[str, Any]:
 
     distance = clinical.integrated_calibration_index
     z = {"measure": "spiegelhalter_z", **rows.random_params}
-    functions: dict[str, Callable[[], Any]] = {
+    logistic = {"groups": rows.groups, "confidence_level": level}
+    return {
         "events": lambda: int(rows.counts[1]),
         "prevalence": lambda: proportion_interval(*arguments),
-        "observed over expected": lambda: observed_over_expected(risk, *arguments),
+        "observed over expected": lambda: observed_over_expected(risk, *arguments, level),
         "c-statistic": lambda: c_statistic(risk, *arguments),
-        "calibration in the large": measured(clinical.calibration_intercept, groups=rows.groups),
-        "calibration slope": measured(clinical.calibration_slope, groups=rows.groups),
+        "calibration in the large": measured(clinical.calibration_intercept, **logistic),
+        "calibration slope": measured(clinical.calibration_slope, **logistic),
         "ICI": measured(distance),
         "E50": measured(distance, quantile=0.5),
         "E90": measured(distance, quantile=0.9),
@@ -354,10 +370,31 @@ def risk_figures(rows: Evaluation) -> dict[str, Any]:
         "Spiegelhalter's z": measured(metrics.calibration_test, **z),
     }
 
-    def figure(function: Callable[[], Any]) -> Any:
-        try:
-            return function()
-        except ValueError:  # rows of one class, or separated by a threshold
-            return None
 
-    return {title: figure(function) for title, function in functions.items()}
+@silent
+def risk_figure(rows: Evaluation, title: str, level: float = LEVEL) -> Any:
+    """Return a figure of the risk, or None if it does not exist."""
+    try:
+        return risk_functions(rows, level)[title]()
+    except ValueError:  # rows of one class, or separated by a threshold
+        return None
+
+
+def tests_that_reject(rows: Evaluation, level: float) -> tuple[list[str], int]:
+    """Return what the tests on the page reject at a level, and the number of tests."""
+    rejected = {"the ECE": rows.test.pvalue <= level}
+    if rows.kind == "binary":
+        intervals = {
+            "the mean risk": "observed over expected",
+            "the spread of the risks": "calibration slope",
+        }
+        for what, title in intervals.items():
+            found = risk_figure(rows, title, 1 - level)
+            if found is not None and not math.isnan(found.low):
+                rejected[what] = not found.low <= 1 <= found.high
+        z = risk_figure(rows, "Spiegelhalter's z")
+        if z is not None:
+            rejected["Spiegelhalter's z"] = z.pvalue <= level
+    if rows.segments is not None:
+        rejected["a segment"] = rows.segments.pvalue <= level
+    return [what for what, is_rejected in rejected.items() if is_rejected], len(rejected)

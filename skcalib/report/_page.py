@@ -73,8 +73,9 @@ def report_fragment(report: Any) -> str:
 
 
 def verdict_sentences(report: Any) -> list[Html]:
-    """Return a paragraph for each sentence of the verdict."""
-    return [element("p", _unbroken(sentence), class_="verdict") for sentence in report.verdict_]
+    """Return a paragraph for each sentence of the verdict, the first in bold."""
+    first, *others = map(_unbroken, report.verdict_)
+    return [element("p", text, class_="verdict") for text in (element("strong", first), *others)]
 
 
 def _unbroken(text: str) -> str:

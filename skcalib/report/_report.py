@@ -161,7 +161,8 @@ class CalibrationReport(_Report):
         slope" and "ICI". A figure is None if it does not exist, as for separated classes. None
         unless ``kind`` is "binary".
     verdict_ : list of str
-        Two sentences: the effect of calibration, and the remaining error.
+        Three sentences: whether the calibrated probabilities pass all tests of the page, the
+        effect of calibration, and the remaining error.
     warnings_ : list of str
         Messages of the warnings of the evaluation.
     code_ : str
@@ -222,9 +223,13 @@ class CalibrationReport(_Report):
 
     @cached_property
     def verdict_(self) -> list[str]:
-        """Sentences on the effect of calibration, and on the remaining error."""
+        """Sentences on all tests, on the effect of calibration, and on the remaining error."""
         before, after = self._pair(lambda rows: rows)
-        return [_verdict.effect(self.name, before, after), _verdict.remaining(after, before)]
+        return [
+            _verdict.headline(after, self.name),
+            _verdict.effect(self.name, before, after),
+            _verdict.remaining(after, before),
+        ]
 
 
 class ValidationReport(_Report):
@@ -260,7 +265,12 @@ class ValidationReport(_Report):
     segments_ : MulticalibrationResult or None
         Gaps of the segments of ``features``; None without features.
     verdict_ : list of str
-        Sentences on the mean and the spread of the risks, and on the calibration error.
+        Sentences. The first says whether the probabilities pass all tests of the page: "Not
+        calibrated", "Not clear", "Not shown" or "Calibrated as far as ... show". The tests are of
+        the calibration error, for two classes of the mean and the spread of the risks and
+        Spiegelhalter's z, and of segments. They share the level of 5 %, so a calibrated model is
+        "not calibrated" in at most 5 % of samples. The other sentences are on the mean and the
+        spread of the risks, and on the calibration error.
     warnings_ : list of str
         Messages of the warnings of the evaluation.
     code_ : str
@@ -307,8 +317,9 @@ class ValidationReport(_Report):
 
     @property
     def verdict_(self) -> list[str]:
-        """Sentences on the risks, and on the calibration error."""
-        return [*_verdict.risks(self.evaluation), _verdict.remaining(self.evaluation)]
+        """Sentences on all tests, on the risks, and on the calibration error."""
+        rows = self.evaluation
+        return [_verdict.headline(rows), *_verdict.risks(rows), _verdict.remaining(rows)]
 
 
 def calibration_report(
@@ -399,7 +410,7 @@ def calibration_report(
     >>> digits = load_digits_logits()
     >>> calibrator = VectorScaling().fit(digits.logits_calibration, digits.y_calibration)
     >>> report = calibration_report(calibrator, digits.logits_test, digits.y_test, random_state=0)
-    >>> print(report.verdict_[0][:43])
+    >>> print(report.verdict_[1][:43])
     VectorScaling improves the probabilities: t
     >>> report.measures_["ECE"].difference.high < 0  # the ECE is lower after calibration
     True
@@ -524,7 +535,7 @@ def validation_report(
     >>> risk = rng.beta(1, 4, size=1000)
     >>> died = rng.uniform(size=1000) < 0.7 * risk  # risks are too high
     >>> report = validation_report(died, risk, name="Score", random_state=0)
-    >>> print(report.verdict_[0][:35])
+    >>> print(report.verdict_[1][:35])
     Risks are too high on average: obse
     >>> report.risk_["observed over expected"].high < 1
     True

@@ -5,15 +5,41 @@ from __future__ import annotations
 import numpy as np
 
 from skcalib._output import written
-from skcalib.metrics import IntervalEstimate
 
-from ._numbers import Evaluation, mean_estimate
+from ._numbers import ALPHA, Evaluation, mean_estimate, risk_figure
 
 # With fewer rows, intervals and tests detect large errors only.
 FEW_ROWS = 100
 
 # With fewer rows that contradict the prediction, intervals of mean scores are too narrow.
 FEW_SURPRISES = 10
+
+
+def headline(rows: Evaluation, name: str = "") -> str:
+    """Return the sentence on all tests of the page, after the calibrator ``name``."""
+    doubted, rejected, n_tests = rows.decisions
+    after = f" after {name}" if name else ""
+    if rejected:
+        return f"Not calibrated{after}: {_tests_of(rejected)} an error."
+    if doubted:
+        return (
+            f"Not clear{after}: {_tests_of(doubted)} an error at the level of 5%, but not at "
+            f"{100 * ALPHA / n_tests:.2g}%, the level of each of {n_tests} tests."
+        )
+    none = f"none of {n_tests} tests finds" if n_tests > 1 else "the test does not find"
+    if rows.n_effective < FEW_ROWS:
+        return f"Not shown{after}: {none} an error, but {counted(rows)} reveal only large errors."
+    return (
+        f"Calibrated{after} as far as {counted(rows)} show: {none} an error, and the true ECE is "
+        f"at most {written(rows.ece.high)} (end of the 95% interval)."
+    )
+
+
+def _tests_of(names: list[str]) -> str:
+    """Return the names of tests as a subject with its verb."""
+    if len(names) == 1:
+        return f"the test of {names[0]} finds"
+    return f"the tests of {', '.join(names[:-1])} and {names[-1]} find"
 
 
 def effect(name: str, before: Evaluation, after: Evaluation) -> str:
@@ -39,16 +65,19 @@ def effect(name: str, before: Evaluation, after: Evaluation) -> str:
 
 def risks(rows: Evaluation) -> list[str]:
     """Return sentences on the mean and on the spread of the risks, of two classes."""
+    if rows.kind != "binary":
+        return []
     claims = {
         "observed over expected": ("too high on average", "too low on average", "the mean risk"),
         "calibration slope": ("too extreme", "not extreme enough", "the spread of the risks"),
     }
     sentences = []
     for title, (above, below, what) in claims.items():
-        found = (rows.risk or {}).get(title)
-        if isinstance(found, IntervalEstimate) and not np.isnan(found.low):
+        found = risk_figure(rows, title)
+        if found is not None and not np.isnan(found.low):
             error = above if found.high < 1 else below if found.low > 1 else None
-            start = f"Risks are {error}" if error else f"No error of {what} was detected"
+            verb = "are" if what in rows.decisions[1] else "may be"
+            start = f"Risks {verb} {error}" if error else f"No error of {what} was detected"
             ends = f"95% interval {found.low:.2f} to {found.high:.2f}"
             sentences.append(f"{start}: {title} is {found.estimate:.2f} ({ends}).")
     if sentences and (caution := few_surprises(rows)):
@@ -67,8 +96,13 @@ def remaining(rows: Evaluation, before: Evaluation | None = None) -> str:
         f"{when} ECE is {written(ece.estimate)} (95% interval of the true error "
         f"{written(ece.low)} to {written(ece.high)}{earlier})"
     )
-    if rows.test.pvalue <= 0.05:
+    doubted, rejected, _ = rows.decisions
+    if "the ECE" in rejected:
         return f"{start}: the model is {still}miscalibrated ({p})."
+    if "the ECE" in doubted:
+        return f"{start}: the model may {still}be miscalibrated ({p})."
+    if doubted:
+        return f"{start}: the ECE alone does not show an error ({p})."
     limit = "which does not prove its absence"
     if rows.n_effective < FEW_ROWS:
         limit = f"but {counted(rows)} reveal only large errors"

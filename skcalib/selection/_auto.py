@@ -42,8 +42,10 @@ class AutoCalibrator(BaseCalibrator):
 
     Parameters
     ----------
-    calibrators : dict of str to calibrator or list of calibrators, default=None
-        The candidates, by name, the simplest first. None means the candidates in the Notes.
+    calibrators : dict of str to calibrator, list of calibrators or "smooth", default=None
+        The candidates, by name, the simplest first. None means the candidates in the Notes, and
+        "smooth" the same without trees and Venn-Abers predictors. :func:`~skcalib.export.to_json`
+        and :func:`~skcalib.export.to_torch` export every mixture of smooth candidates.
     cv : int, "time", splitter or iterable of splits, default=5
         How to split the calibration rows. An integer is the number of random folds, which do not
         split ``groups``. "time" is for rows in time order: five test parts, each with all earlier
@@ -143,7 +145,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def __init__(
         self,
-        calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
+        calibrators: Mapping[str, Any] | Sequence[Any] | Literal["smooth"] | None = None,
         *,
         cv: Any = 5,
         combine: Literal["stack", "best"] = "stack",
@@ -226,6 +228,15 @@ class AutoCalibrator(BaseCalibrator):
             return X, rows, forward_splits(rows.in_memory())
         return X, rows, given_splits(self.cv, X, y, sample_weight, groups)
 
+    @property
+    def _is_default(self) -> bool:
+        """Whether the candidates are default candidates."""
+        return self.calibrators is None or self._is_smooth
+
+    @property
+    def _is_smooth(self) -> bool:
+        return isinstance(self.calibrators, str) and self.calibrators == "smooth"
+
     def _fit(self, rows: Rows) -> dict[str, Any]:
         return self._fit_stack(rows, None)[0]
 
@@ -238,7 +249,7 @@ class AutoCalibrator(BaseCalibrator):
         if self.ordered:
             columns_in_order(rows.classes, rows.order)
         local = rows.in_memory()  # a sample if Dask has many rows
-        candidates, is_default = self._candidates(local), self.calibrators is None
+        candidates, is_default = self._candidates(local), self._is_default
         if splits is None and len(candidates) > 1:
             splits = random_splits(local, int(self.cv), self.random_state)
         smoothing = 1 / (local.weight + 1)
@@ -267,9 +278,14 @@ class AutoCalibrator(BaseCalibrator):
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """Return the default candidates, or check the user's candidates, by name."""
-        if self.calibrators is None:
-            n_classes, ordered = len(rows.classes), self.ordered
-            return default_candidates(rows.n_rows, n_classes, masked=rows.masked, ordered=ordered)
+        if self._is_default:
+            return default_candidates(
+                rows.n_rows,
+                len(rows.classes),
+                masked=rows.masked,
+                ordered=self.ordered,
+                smooth=self._is_smooth,
+            )
         candidates = by_name(self.calibrators, Uncalibrated())
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)
@@ -278,7 +294,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _calibrate(self, Z: Floats) -> Floats:
         weights, xp = np.array([self.weights_[name] for name in self.calibrators_]), namespace(Z)
-        if self.calibrators is None and len(self.classes_) == 2:
+        if self._is_default and len(self.classes_) == 2:
             # The default candidates are maps of the log-odds, and so is their mixture.
             M, members = margins(Z), self.calibrators_.values()
             S = xp.stack([output_of(member, calibrated_logits, M) for member in members])

@@ -46,9 +46,12 @@ class Uniform(BaseCalibrator):
 
 
 def default_candidates(
-    n_rows: int, n_classes: int, *, masked: bool, ordered: bool = False
+    n_rows: int, n_classes: int, *, masked: bool, ordered: bool = False, smooth: bool = False
 ) -> dict[str, BaseCalibrator]:
-    """Return unfitted candidates by name, the simplest first."""
+    """Return unfitted candidates by name, the simplest first.
+
+    The ``smooth`` candidates exclude trees and step functions.
+    """
     candidates: dict[str, BaseCalibrator] = {
         "temperature": TemperatureScaling(smoothing="auto"),
         "uncalibrated": Uncalibrated(),
@@ -57,9 +60,10 @@ def default_candidates(
     if n_classes == 2:
         # Maps of the log-odds, so that their mixture is a function of the log-odds.
         candidates["spline"] = SplineCalibration()
-        # Temperature scaling comes first: probabilities of large logits round to 1, and a step
-        # function needs their order.
-        candidates["Venn-Abers"] = make_pipeline(TemperatureScaling(), VennAbersCalibration())
+        if not smooth:
+            # Temperature scaling comes first: probabilities of large logits round to 1, and a step
+            # function needs their order.
+            candidates["Venn-Abers"] = make_pipeline(TemperatureScaling(), VennAbersCalibration())
         return candidates
     candidates["order-preserving"] = OrderPreservingScaling()
     rows_per_class = 2  # since a class has two parameters in vector scaling
@@ -73,7 +77,7 @@ def default_candidates(
             candidates[f"vector alpha={alpha:g}"] = VectorScaling(alpha=alpha, tol=1e-4)
         for alpha in (10, 0.1, 0.003) if takes_matrix else ():
             candidates[f"matrix alpha={alpha:g}"] = MatrixScaling(alpha=alpha, tol=1e-4)
-    if n_classes <= MOST_CLASSES_OF_TREES:
+    if n_classes <= MOST_CLASSES_OF_TREES and not smooth:
         from sklearn.ensemble import ExtraTreesClassifier
 
         forest = ExtraTreesClassifier(50, min_samples_leaf=10, max_features=0.5, random_state=0)

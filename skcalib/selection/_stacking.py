@@ -112,9 +112,8 @@ def stack(
         # too many rare events.
         if two_classes:
             y, p_label = rows.y[test], Q @ best_weights
-            p_other = np.maximum(1 - p_label, smoothing / 2)
-            P = np.where(y[:, None] == [0, 1], p_label[:, None], p_other[:, None])
-            intercept = fit_intercept(np.log(P), y, w)
+            log_odds = np.log(p_label / np.maximum(1 - p_label, smoothing / 2)) * (2 * y - 1)
+            intercept = fit_intercept(log_odds, y, w) * np.array([-0.5, 0.5])
 
     weighted = {name: candidates[name] for name in names if weights[name] > 0}
     return Stack(weights, fit_to_all_rows(weighted, rows), intercept, losses, errors, folds)

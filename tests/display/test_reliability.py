@@ -21,7 +21,6 @@ from sklearn.svm import LinearSVC
 
 from skcalib import ReliabilityDisplay
 from skcalib._input.scores import Scored
-from skcalib.display._curves import bin_rows
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 N = 240
@@ -338,8 +337,8 @@ def test_error_bars_with_groups_cover_the_frequency(n_groups, labels):
             size=len(groups)
         )  # fmt: skip
         u = rng.uniform(size=len(groups))
-        rows = Scored(None, p, (u if labels == "independent" else u[groups]) < p, None)
-        curve = bin_rows(rows, 5, "uniform", groups)
+        y = (u if labels == "independent" else u[groups]) < p
+        curve = reliability_curve(y, p, n_bins=5, labels=[False, True], groups=groups)
         low, high = curve.interval(0.95)
         covered += ((low <= curve.confidence) & (curve.confidence <= high)).tolist()
     assert 0.93 < np.mean(covered)

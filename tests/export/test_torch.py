@@ -51,6 +51,7 @@ SUPPORTED = [
     SplineCalibration(),
     PriorShift(),
     AutoCalibrator(CANDIDATES, cv=2),
+    AutoCalibrator("smooth", cv=2),
     make_pipeline(TemperatureScaling(), PlattScaling()),
 ]
 TAKE_MASKED = [c for c in SUPPORTED if getattr(c, "_takes_masked", True) and "Auto" not in repr(c)]

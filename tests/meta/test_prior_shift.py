@@ -431,7 +431,7 @@ def test_in_a_pipeline_and_behind_a_classifier(rows):
 
 BAD_ROWS = {
     "none": (np.zeros((0, 3)), None, "0 sample"),
-    "NaN": (np.array([[0, np.nan, 1]]), None, "such as nan"),
+    "NaN": (np.array([[0, np.nan, 1]]), None, "1 NaN"),
     "narrow": (np.zeros((5, 2)), None, "2 features, but PriorShift is expecting 3"),
     "flat": (np.zeros(3), None, "two dimensions, got one"),
     "no weight": (np.zeros((5, 3)), np.zeros(5), "must not be all zero"),

@@ -183,7 +183,7 @@ def test_a_notebook_shows_verdict_measures_and_figure(logits3):
     report = report_of(plain)
     shown = Page(report._repr_html_())
     texts = [element["text"].replace("\N{NO-BREAK SPACE}", " ") for element in shown.all("p")]
-    assert texts[:2] == report.verdict_
+    assert texts[:3] == report.verdict_
     assert len(shown.all("table")) == len(shown.all("img")) == 1
     left, _ = plt.figure(figsize=(14, 7), layout="constrained").subfigures(1, 2)
     inner = skcalib.calibration_report(report.calibrator, *logits3, figure=left)

@@ -3,15 +3,21 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy.special import expit
+from scipy.stats import binom
 
-from skcalib import PlattScaling, TemperatureScaling, calibration_report
+from skcalib import PlattScaling, TemperatureScaling, calibration_report, validation_report
 from skcalib.datasets import make_logits
+from skcalib.report._numbers import Evaluation
 
 
 def verdict_on(calibrator, Z, y, name="Method"):
     """Verdict of a report."""
     report = calibration_report(calibrator, Z, y, name=name, figure=Figure((8, 7)), random_state=0)
-    effect, remaining = report.verdict_
+    headline, effect, remaining = report.verdict_
+    assert headline.startswith(
+        ("Calibrated after", "Not calibrated after", "Not shown", "Not clear")
+    )
     assert effect.endswith(".")
     assert remaining.endswith(".")
     return effect, remaining
@@ -91,3 +97,66 @@ def test_rare_events_are_named():
 def test_small_changes_have_significant_digits():
     effect, _ = verdict_of(1, 1.001)
     assert "0.0000" not in effect
+
+
+def validated(y, p, **params):
+    return validation_report(y, p, figure=Figure((5, 7)), random_state=0, **params)
+
+
+def hospitals(seed=0, scale=1.8):
+    """Outcomes, risks that are too extreme, and twelve hospitals, of which one has more events."""
+    rng = np.random.default_rng(seed)
+    hospital = rng.integers(12, size=3000)
+    z = rng.normal(-1.2, 1, 3000)
+    y = (rng.uniform(size=3000) < expit(z + np.where(hospital == 7, 1.3, 0))).astype(int)
+    return y, expit(scale * z + 0.8 * (scale - 1)), hospital
+
+
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.FewGroupsWarning")
+def test_the_verdict_does_not_contradict_itself():
+    """With 12 groups the test of the ECE has no power, but the slope is clearly wrong."""
+    y, p, hospital = hospitals()
+    verdict = validated(y, p, groups=hospital).verdict_
+    assert verdict[0] == "Not calibrated: the test of the spread of the risks finds an error."
+    assert verdict[2].startswith("Risks are too extreme")
+    assert "the ECE alone does not show an error (p = " in verdict[3]
+
+
+def test_the_first_sentence_is_of_all_tests(rng):
+    p = rng.uniform(0.05, 0.95, size=2000)
+    y = (rng.uniform(size=2000) < p).astype(int)
+    first = validated(y, p).verdict_[0]
+    assert first.startswith("Calibrated as far as 2,000 rows show: none of 4 tests finds an error")
+    assert validated(y[:60], p[:60]).verdict_[0].startswith("Not shown: none of 4 tests finds")
+    worse = validated(y, p, features=np.where((p > 0.4) & (y == 1), "a", "b"))
+    assert worse.verdict_[0] == "Not calibrated: the test of a segment finds an error."
+
+
+def test_an_error_that_may_be_chance_is_not_clear():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.05, 0.95, size=500)
+        verdict = validated((rng.uniform(size=500) < p).astype(int), p).verdict_
+        if verdict[0].startswith("Not clear"):
+            assert "at the level of 5%, but not at 1.2%, the level of each of 4 tests" in verdict[0]
+            text = " ".join(verdict)
+            assert "Risks may be" in text or "the model may be miscalibrated" in text
+            assert "Risks are" not in text
+            assert "the model is" not in text
+            return
+    raise AssertionError("no sample has a doubt")
+
+
+@pytest.mark.slow
+def test_a_calibrated_model_is_seldom_not_calibrated():
+    """At most 5 % of samples, although the verdict has four tests."""
+    count = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(2, 5, size=400)
+        y = (rng.uniform(size=400) < p).astype(int)
+        rows = Evaluation(
+            y, np.stack([1 - p, p], 1), np.array([0, 1]), None, None, None, 15, "binary", seed
+        )
+        count += bool(rows.decisions[1])
+    assert count <= binom.ppf(0.999, 300, 0.05)

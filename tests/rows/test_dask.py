@@ -398,12 +398,12 @@ def bad_fits():
         "weights in memory": (X, Y, np.ones(N), "got sample_weight of type ndarray"),
         "a bag": (X, db.from_sequence([1]), None, "y must be a Dask array, series"),
         "a delayed object": (X, dask.delayed([1]), None, "y must be a Dask array, series"),
-        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[[23]\]: .*such as nan"),
+        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[[23]\]: .*NaN"),
         "NaN in a frame": (
             lazy[names].mask(lazy["z0"] > 3),
             lazy["y"],
             None,
-            r"^In X\.partitions\[\d\]: .*nan",
+            r"^In X\.partitions\[\d\]: .*NaN",
         ),
         "one dimension": (X[:, 0], Y, None, "one column for each of the 3 classes"),
         "no rows": (X[:0], Y[:0], None, "X must hold rows"),
@@ -436,15 +436,15 @@ def test_bad_rows_of_a_prediction_are_named():
     Z, y, X, _ = three()
     calibrator = TemperatureScaling().fit(Z, y)
     lazy = calibrator.predict_proba(X.map_blocks(spoiled, dtype=X.dtype, meta=np.empty((0, 3))))
-    with pytest.raises(ValueError, match=r"^In X\.blocks\[[23]\]: .*such as nan"):
+    with pytest.raises(ValueError, match=r"^In X\.blocks\[[23]\]: .*NaN"):
         lazy.compute()
     frame, lazy, names = frames()
     calibrator.fit(lazy[names], lazy["y"])
-    with pytest.raises(ValueError, match=r"^In X\.partitions\[\d\]: .*nan"):
+    with pytest.raises(ValueError, match=r"^In X\.partitions\[\d\]: .*NaN"):
         calibrator.predict(lazy[names].mask(lazy["z0"] > 3)).compute()
     frame = frame[names].astype("Float64")
     frame.loc[150, "z1"] = pd.NA
-    with pytest.raises(ValueError, match=r"^In X\.partitions\[1\]: .*nan"):
+    with pytest.raises(ValueError, match=r"^In X\.partitions\[1\]: .*NaN"):
         calibrator.predict_proba(dd.from_pandas(frame, npartitions=4)).compute()
 
 

@@ -46,6 +46,7 @@ from skcalib._splits import MANY_ROWS, rows_to_split
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
 from skcalib.experimental import EstimatorCalibration
+from skcalib.export import from_json, to_json
 from skcalib.selection._candidates import default_candidates
 from skcalib.selection._stacking import lowest_loss
 
@@ -380,8 +381,8 @@ def test_weights_of_many_rows_come_from_a_sample():
 # Candidates.
 
 
-def candidates(n_rows, n_classes, *, masked=False, ordered=False):
-    return set(default_candidates(n_rows, n_classes, masked=masked, ordered=ordered))
+def candidates(n_rows, n_classes, *, masked=False, **kwargs):
+    return set(default_candidates(n_rows, n_classes, masked=masked, **kwargs))
 
 
 def test_ordinal_calibration_is_a_candidate_of_many_ordered_classes():
@@ -421,6 +422,18 @@ def test_default_candidates_depend_on_classes_and_rows():
     assert candidates(40, 1000) == shared
     for case in ((1000, 2), (1000, 3), (40, 1000)):
         assert next(iter(default_candidates(*case, masked=False))) == "temperature"
+
+
+def test_smooth_candidates_are_the_default_without_trees_and_steps():
+    assert candidates(1000, 2) - candidates(1000, 2, smooth=True) == {"Venn-Abers"}
+    trees = {"gradient boosting", "extra trees"}
+    assert candidates(1000, 3) - candidates(1000, 3, smooth=True) == trees
+    assert candidates(1000, 21) == candidates(1000, 21, smooth=True)
+    for n_classes in (2, 3):
+        X, y = make_logits(300, n_classes, random_state=0)
+        c = AutoCalibrator("smooth").fit(X, y)
+        assert set(c.weights_) == candidates(300, n_classes, smooth=True)
+        assert_allclose(from_json(to_json(c)).predict_proba(X), c.predict_proba(X), atol=1e-12)
 
 
 def test_few_rows_of_many_classes_take_seconds():

@@ -1,12 +1,12 @@
 """
-16. Displays of calibration
+12. Displays of calibration
 ===========================
 
 Reliability diagrams of two models, without bins, and of each class; log loss and ECE by
 temperature; miscalibration and discrimination of several models. :ref:`The guide <styles>` says
 when to use each style. Other examples show histograms of the confidence
-(:ref:`sphx_glr_auto_examples_plot_07_confidence_before_and_after.py`) and a report
-(:ref:`sphx_glr_auto_examples_plot_23_report.py`).
+(:ref:`sphx_glr_auto_examples_plot_04_confidence_before_and_after.py`) and a report
+(:ref:`sphx_glr_auto_examples_plot_19_report.py`).
 """
 
 # %%

@@ -1,5 +1,5 @@
 """
-14. Calibration with imbalanced classes
+11. Calibration with imbalanced classes
 =======================================
 
 Three classes have base rates of 90 %, 8 % and 2 %. Balanced class weights increase the recall of

@@ -1,5 +1,5 @@
 """
-8. Beyond one temperature: vector, matrix and Platt scaling
+5. Beyond one temperature: vector, matrix and Platt scaling
 ===========================================================
 
 One temperature for all classes cannot correct miscalibration that differs between classes. Vector,
@@ -9,7 +9,7 @@ matrix and Platt scaling can. They have more parameters and need more rows.
 # %%
 # On held-out rows of the network of the first example, vector scaling has a lower log loss and a
 # higher accuracy than temperature scaling. Matrix scaling improves both again
-# (:ref:`sphx_glr_auto_examples_plot_06_before_and_after.py`). The network was trained on only 100
+# (:ref:`sphx_glr_auto_examples_plot_03_before_and_after.py`). The network was trained on only 100
 # digits, and its errors have a pattern that more rows reveal.
 #
 # The matrix shows the pattern. Row k has the coefficients of the score of class k, one for the

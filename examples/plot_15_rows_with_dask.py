@@ -1,5 +1,5 @@
 """
-19. Distributed calibration with Dask
+15. Distributed calibration with Dask
 =====================================
 
 Calibrators and measures accept row-chunked Dask arrays and data frames. The workers compute sums

@@ -1,5 +1,5 @@
 """
-13. Choosing a calibrator by grid search
+10. Choosing a calibrator by grid search
 ========================================
 
 A calibrator is a step of a pipeline, so a grid search can select it. Select it by the log loss.

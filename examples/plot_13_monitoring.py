@@ -1,5 +1,5 @@
 """
-17. Monitoring the calibration of a deployed model
+13. Monitoring the calibration of a deployed model
 ==================================================
 
 The labels of a deployed classifier arrive in batches, and the data may drift away from the rows

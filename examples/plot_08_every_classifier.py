@@ -1,6 +1,6 @@
 """
-11. Calibration of eleven scikit-learn classifiers
-==================================================
+8. Calibration of eleven scikit-learn classifiers
+=================================================
 
 How much does calibration improve eleven classifiers on three data sets, and which calibrator is the
 best for each?

@@ -1,5 +1,5 @@
 """
-20. The default: AutoCalibrator
+16. The default: AutoCalibrator
 ===============================
 
 The best calibrator depends on the classifier and on the number of rows.

@@ -1,5 +1,5 @@
 """
-21. Curves through frequencies: from Platt to Venn-Abers
+17. Curves through frequencies: from Platt to Venn-Abers
 ========================================================
 
 For two classes a calibrator is a curve: the probability as a function of the log-odds of the

@@ -1,5 +1,5 @@
 """
-18. Out-of-core calibration
+14. Out-of-core calibration
 ===========================
 
 Calibrators read a memory-mapped array block by block, and a monitor computes measures batch by

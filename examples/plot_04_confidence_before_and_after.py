@@ -1,5 +1,5 @@
 """
-7. Confidence histograms and selective prediction
+4. Confidence histograms and selective prediction
 =================================================
 
 Histograms of the confidence before and after calibration, separately for correct and wrong

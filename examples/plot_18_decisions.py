@@ -1,5 +1,5 @@
 """
-22. The cost of miscalibration, and decisions without tuning
+18. The cost of miscalibration, and decisions without tuning
 ============================================================
 
 The decision to pay, to block or to ask the customer follows from the probability of fraud and the

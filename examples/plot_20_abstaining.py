@@ -1,5 +1,5 @@
 """
-24. Abstaining with a promised error rate
+20. Abstaining with a promised error rate
 =========================================
 
 A network that reads digits is wrong for one digit in eight. A person reads the digits with the

@@ -1,5 +1,5 @@
 """
-9. Histogram binning, isotonic regression and BBQ
+6. Histogram binning, isotonic regression and BBQ
 =================================================
 
 Histogram binning, isotonic regression and BBQ fit step functions to the probabilities. This example

@@ -1,5 +1,5 @@
 """
-23. A report to pass on
+19. A report to pass on
 =======================
 
 :func:`~skcalib.calibration_report` evaluates a fitted calibrator on held-out rows. The report is a
@@ -51,7 +51,8 @@ plt.show()
 # %%
 # The numbers
 # -----------
-# The verdict has two sentences: the effect of calibration, and the remaining error.
+# The verdict has three sentences: all tests after calibration, the effect of calibration, and the
+# remaining error.
 
 import textwrap
 

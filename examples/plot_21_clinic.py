@@ -1,5 +1,5 @@
 """
-25. Validating a risk model
+21. Validating a risk model
 ===========================
 
 A risk model of malignant tumours is fitted to few patients and validated on other patients. The

@@ -1,6 +1,6 @@
 """
-12. Calibration errors as scorers in cross-validation
-=====================================================
+9. Calibration errors as scorers in cross-validation
+====================================================
 
 Scorers for the calibration error can be passed to scikit-learn as ``scoring``. Here they show the
 effect of regularization on a logistic regression, and why a model should not be selected by the

@@ -1,5 +1,5 @@
 """
-27. Three classifiers, one probability
+23. Three classifiers, one probability
 ======================================
 
 Three classifiers of different kinds see the same table. Their fusion is calibrated, and better than

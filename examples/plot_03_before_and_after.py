@@ -1,5 +1,5 @@
 """
-6. Reliability diagrams of all calibration methods
+3. Reliability diagrams of all calibration methods
 ==================================================
 
 Reliability diagrams of one network, uncalibrated and after each of seven calibrators, as in figure
@@ -98,5 +98,5 @@ pd.DataFrame(table).T.round(3)
 # The log loss separates the methods. Matrix scaling has the lowest log loss, because it corrects
 # the most errors, which outweighs its slight under-confidence. Histogram binning has one of the
 # lowest ECEs and the highest log loss of the seven, because it predicts zero for a class without
-# calibration rows in a bin. :ref:`sphx_glr_auto_examples_plot_10_methods_and_data_sets.py` shows
+# calibration rows in a bin. :ref:`sphx_glr_auto_examples_plot_07_methods_and_data_sets.py` shows
 # other data sets.

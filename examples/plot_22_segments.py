@@ -1,5 +1,5 @@
 """
-26. One model, six subjects, before and after
+22. One model, six subjects, before and after
 =============================================
 
 A model answers questions on six subjects, and its over- or under-confidence differs between

@@ -1,6 +1,6 @@
 """
-10. Calibration methods on four data sets
-=========================================
+7. Calibration methods on four data sets
+========================================
 
 Table 1 of Guo and others compares calibration methods on networks for many data sets. Here all
 calibrators are compared on four classification data sets of scikit-learn, with six splits of each.
