@@ -361,7 +361,8 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_samples,)
             Members of ``classes_``.
         """
-        return as_kind_of(self.classes_[self._log_probabilities(X).argmax(axis=1)], X)
+        best = self._log_probabilities(X).argmax(axis=1)
+        return as_kind_of(self.classes_[best], X)
 
     def _log_probabilities(self, X: Any) -> Floats:
         """Return the logarithms (n, K) of the probabilities for checked scores."""
