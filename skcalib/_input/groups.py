@@ -36,15 +36,10 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
 def check_groups(X: Any, groups: Any) -> Array:
     """Convert groups to an array (n,), or raise a ValueError unless each row of ``X`` has one."""
     check_in_memory([X, groups])
-    if isinstance(groups, str):
-        raise ValueError(
-            f"groups must have one entry per row, got the text {groups!r}. Pass the column of this "
-            f"name, such as X[{groups!r}]."
-        )
     if np.ndim(groups) == 0:
         raise ValueError(
-            f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "
-            f"[{groups!r}] * len(X)."
+            f"groups must have one entry per row, got {groups!r}. Pass the column of this name, "
+            f"such as X[{groups!r}]."
         )
     labels = as_labels(groups, "groups")
     if len(labels) != X.shape[0]:

@@ -230,12 +230,9 @@ class AutoCalibrator(BaseCalibrator):
 
     @property
     def _is_default(self) -> bool:
-        """Whether the candidates are default candidates."""
-        return self.calibrators is None or self._is_smooth
-
-    @property
-    def _is_smooth(self) -> bool:
-        return isinstance(self.calibrators, str) and self.calibrators == "smooth"
+        """Whether the candidates are default candidates, all or the smooth ones."""
+        calibrators = self.calibrators
+        return calibrators is None or (isinstance(calibrators, str) and calibrators == "smooth")
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         return self._fit_stack(rows, None)[0]
@@ -255,7 +252,7 @@ class AutoCalibrator(BaseCalibrator):
         smoothing = 1 / (local.weight + 1)
         if is_default:  # all default candidates except the uncalibrated logits are smoothed already
             smoothing = 1 / (local.weight + 1) ** 2
-        result = stack(
+        return stack(
             local,
             candidates,
             splits or [],
@@ -266,26 +263,12 @@ class AutoCalibrator(BaseCalibrator):
             screen=is_default and not isinstance(self.cv, str),
             n_jobs=self.n_jobs,
         )
-        attributes = {
-            "weights_": result.weights,
-            "calibrators_": result.fitted,
-            "cv_log_loss_": result.losses,
-            "cv_log_loss_error_": result.errors,
-            "intercept_": result.intercept,
-            "smoothing_": smoothing,
-        }
-        return attributes, result.folds
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """Return the default candidates, or check the user's candidates, by name."""
         if self._is_default:
-            return default_candidates(
-                rows.n_rows,
-                len(rows.classes),
-                masked=rows.masked,
-                ordered=self.ordered,
-                smooth=self._is_smooth,
-            )
+            is_smooth = self.calibrators is not None
+            return default_candidates(rows, ordered=self.ordered, smooth=is_smooth)
         candidates = by_name(self.calibrators, Uncalibrated())
         for candidate in candidates.values():
             check_calibrator(candidate, rows.w)

@@ -46,12 +46,13 @@ class Uniform(BaseCalibrator):
 
 
 def default_candidates(
-    n_rows: int, n_classes: int, *, masked: bool, ordered: bool = False, smooth: bool = False
+    rows: Rows, *, ordered: bool = False, smooth: bool = False
 ) -> dict[str, BaseCalibrator]:
     """Return unfitted candidates by name, the simplest first.
 
     The ``smooth`` candidates exclude trees and step functions.
     """
+    n_rows, n_classes = rows.n_rows, len(rows.classes)
     candidates: dict[str, BaseCalibrator] = {
         "temperature": TemperatureScaling(smoothing="auto"),
         "uncalibrated": Uncalibrated(),
@@ -72,7 +73,7 @@ def default_candidates(
         # With few rows per class, the order helps more than separate parameters per class.
         rows_per_class = 100
     if n_rows >= rows_per_class * n_classes:
-        takes_matrix = not masked and n_rows * n_classes**2 < MATRIX_PRODUCTS
+        takes_matrix = not rows.masked and n_rows * n_classes**2 < MATRIX_PRODUCTS
         for alpha in (0.1,) if takes_matrix else (0.1, 0.03):
             candidates[f"vector alpha={alpha:g}"] = VectorScaling(alpha=alpha, tol=1e-4)
         for alpha in (10, 0.1, 0.003) if takes_matrix else ():

@@ -34,14 +34,6 @@ NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
 PSEUDO_ROWS = 0.1
 
 
-class Fits(NamedTuple):
-    """Candidates fitted to the same rows, with their warnings and errors, all by name."""
-
-    fitted: dict[str, Any]
-    messages: dict[str, Messages]
-    errors: dict[str, Exception]
-
-
 class Fold(NamedTuple):
     """Candidates fitted to the training part of a split, and predictions for the test part."""
 
@@ -49,17 +41,6 @@ class Fold(NamedTuple):
     fitted: dict[str, Any]
     Q: dict[str, Floats]  #: label probabilities (n_test,)
     errors: dict[str, Exception]
-
-
-class Stack(NamedTuple):
-    """Mixture of calibrators, and its cross-validation."""
-
-    weights: dict[str, float]  #: by candidate, 0 if left out
-    fitted: dict[str, Any]  #: candidates with positive weight, fitted to all rows
-    intercept: Floats  #: (K,), added to the mixture's log-probabilities
-    losses: dict[str, float]  #: mean out-of-fold log losses
-    errors: dict[str, float]  #: standard errors of the losses
-    folds: list[Fold]
 
 
 def stack(
@@ -72,42 +53,40 @@ def stack(
     combine: str = "stack",
     screen: bool = False,
     n_jobs: int | None = None,
-) -> Stack:
+) -> tuple[dict[str, Any], list[Fold]]:
     """Fit candidates, and find the mixture weights that minimize the out-of-fold log loss.
 
-    The uniform distribution is mixed into all candidates with a share ``smoothing``. The prior of
-    the weights favors the ``simple`` candidates, or the first candidate. ``combine="best"`` selects
-    a single candidate. With ``screen`` the first fold decides whether classifiers are fitted on the
-    other folds.
+    Return the fitted attributes of :class:`AutoCalibrator`, and the folds. The uniform distribution
+    is mixed into all candidates with a share ``smoothing``. The prior of the weights favors the
+    ``simple`` candidates, or the first. ``combine="best"`` selects a single candidate. With
+    ``screen`` the first fold decides whether classifiers are fitted on the other folds. Without
+    splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
-    if not splits:
-        simplest = next(iter(candidates))
-        fitted = fit_to_all_rows({simplest: candidates[simplest]}, rows)
-        weights = {name: float(name == simplest) for name in candidates}
-        return Stack(weights, fitted, intercept, {}, {}, [])
+    folds, losses, errors = [], {}, {}
+    weights = dict.fromkeys(candidates, 0.0) | {next(iter(candidates)): 1.0}
+    if splits:
+        # Fit the candidates to each training part; predict the labels in the test part.
+        folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
+        # A row in several test sets divides its weight among them.
+        test = np.concatenate([split.test for split in splits])
+        w = (np.ones(len(test)) if rows.w is None else rows.w[test]) / np.bincount(test)[test]
+        groups = test if rows.groups is None else rows.groups[test]
+        losses, errors = candidate_losses(folds, w, groups)
+        weights = dict.fromkeys(losses, 0.0)
+        names = list(folds[-1].Q)  # candidates that were fitted on all folds
+        simple = simple or names[:1]
 
-    # Fit the candidates to each training part; predict the labels in the test part.
-    folds = fit_folds(rows, candidates, splits, smoothing, screen=screen, n_jobs=n_jobs)
-
-    # A row in several test sets divides its weight among them.
-    test = np.concatenate([split.test for split in splits])
-    w = (np.ones(len(test)) if rows.w is None else rows.w[test]) / np.bincount(test)[test]
-    losses, errors = candidate_losses(folds, w, test if rows.groups is None else rows.groups[test])
-
-    # Weigh the candidates that were fitted on all folds.
-    names = list(folds[-1].Q)
-    if combine == "best":
-        best = min(names, key=losses.__getitem__)
-        weights = {name: float(name == best) for name in losses}
-    else:
+    if splits and combine == "best":
+        weights[min(names, key=losses.__getitem__)] = 1.0
+    elif splits:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
-        prior = pseudo_rows(Q, w, names, simple or names[:1], len(rows.classes))
+        prior = pseudo_rows(Q, w, names, simple, len(rows.classes))
         two_classes = len(rows.classes) == 2
-        is_cheap = two_classes | np.isin(names, [*(simple or names[:1]), "uniform"])
+        is_cheap = two_classes | np.isin(names, [*simple, "uniform"])
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
         best_weights = without_negligible(lowest_loss(Q, w, prior), smallest)
-        weights = dict.fromkeys(losses, 0.0) | dict(zip(names, best_weights.tolist(), strict=True))
+        weights |= dict(zip(names, best_weights.tolist(), strict=True))
         # Correct the frequency of the event: step functions, and maps without an intercept, predict
         # too many rare events.
         if two_classes:
@@ -115,8 +94,16 @@ def stack(
             log_odds = np.log(p_label / np.maximum(1 - p_label, smoothing / 2)) * (2 * y - 1)
             intercept = fit_intercept(log_odds, y, w) * np.array([-0.5, 0.5])
 
-    weighted = {name: candidates[name] for name in names if weights[name] > 0}
-    return Stack(weights, fit_to_all_rows(weighted, rows), intercept, losses, errors, folds)
+    weighted = {name: candidates[name] for name, weight in weights.items() if weight > 0}
+    attributes = {
+        "weights_": weights,
+        "calibrators_": fit_to_all_rows(weighted, rows),
+        "cv_log_loss_": losses,
+        "cv_log_loss_error_": errors,
+        "intercept_": intercept,
+        "smoothing_": smoothing,
+    }
+    return attributes, folds
 
 
 def fit_folds(
@@ -171,16 +158,20 @@ def fit_fold(rows: Rows, candidates: Mapping[str, Any], split: Split, smoothing:
     return Fold(split.test, fitted, Q, errors)
 
 
-def fit_all(candidates: Mapping[str, Any], rows: Rows) -> Fits:
-    """Fit candidates to the same rows, and record their warnings and errors."""
-    fits = Fits({}, {}, {})
+def fit_all(
+    candidates: Mapping[str, Any], rows: Rows
+) -> tuple[dict[str, Any], dict[str, Messages], dict[str, Exception]]:
+    """Fit candidates to the same rows: return the fits, their warnings and errors, by name."""
+    fitted: dict[str, Any] = {}
+    messages: dict[str, Messages] = {}
+    errors: dict[str, Exception] = {}
     for name, candidate in candidates.items():
         try:
-            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as fits.messages[name]:
-                fits.fitted[name] = fit_to_rows(candidate, rows)
+            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as messages[name]:
+                fitted[name] = fit_to_rows(candidate, rows)
         except Exception as error:  # calibrators of users may raise anything
-            fits.errors[name] = error
-    return fits
+            errors[name] = error
+    return fitted, messages, errors
 
 
 def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]:

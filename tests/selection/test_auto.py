@@ -382,7 +382,8 @@ def test_weights_of_many_rows_come_from_a_sample():
 
 
 def candidates(n_rows, n_classes, *, masked=False, **kwargs):
-    return set(default_candidates(n_rows, n_classes, masked=masked, **kwargs))
+    rows = Rows(np.zeros(n_rows), classes=range(n_classes), masked=masked)
+    return set(default_candidates(rows, **kwargs))
 
 
 def test_ordinal_calibration_is_a_candidate_of_many_ordered_classes():
@@ -420,8 +421,9 @@ def test_default_candidates_depend_on_classes_and_rows():
     # With fewer than two rows per class there are only maps that all classes share.
     shared = {"temperature", "uncalibrated", "uniform", "order-preserving"}
     assert candidates(40, 1000) == shared
-    for case in ((1000, 2), (1000, 3), (40, 1000)):
-        assert next(iter(default_candidates(*case, masked=False))) == "temperature"
+    for n_rows, n_classes in ((1000, 2), (1000, 3), (40, 1000)):
+        rows = Rows(np.zeros(n_rows), classes=range(n_classes))
+        assert next(iter(default_candidates(rows))) == "temperature"
 
 
 def test_smooth_candidates_are_the_default_without_trees_and_steps():
@@ -449,7 +451,7 @@ def test_useless_trees_have_the_loss_of_the_first_fold():
     """If the first fold has many test rows, useless trees are not fitted on other folds."""
     X, y = make_logits(2500, 3, temperature=2.0, random_state=1)
     c = AutoCalibrator().fit(X, y)
-    assert list(c.cv_log_loss_) == list(default_candidates(2500, 3, masked=False))
+    assert list(c.cv_log_loss_) == list(default_candidates(Rows(X, classes=range(3))))
     train, test = next(FIVE_FOLDS.split(X))
     first = {
         "gradient boosting": EstimatorCalibration(),
