@@ -133,7 +133,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
 
     *Ridge.* A score alone that lowers the log loss of the base rates by G nats in total, to the
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
-    in proportion to the usefulness, so that noise has hardly any weight. The penalty is
+    in proportion to the usefulness, so that noise has a weight near zero. The penalty is
     :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
     :math:`10 \|c\|^2`. The sum of the weights is nearly free.
 
@@ -288,7 +288,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
             rest = np.delete(np.arange(n_scores), m)
             others = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
             without[name] = held_out_loss(others, y, w, fold)
-        pool, losses = fit_pool(evidence, y, w), loss_report(names, E, base, y, w)
+        pool, losses = fit_pool(evidence, y, w), loss_report(names, evidence, y, w)
         return {
             "weights_": dict(zip(names, pool.weights.tolist(), strict=False)),
             "imputed_slopes_": pool.weights[n_scores:],
