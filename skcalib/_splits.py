@@ -1,9 +1,9 @@
-"""Splits of rows, or of groups of rows, into training and test rows, and their classes."""
+"""Splits of rows or groups into training and test rows, and classes in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import (
@@ -19,24 +19,17 @@ from skcalib._input.groups import warn_of_equal_rows
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._rows import Rows, both_columns
-from skcalib._typing import Array, Bools, Floats, Indices
+from skcalib._typing import Array, Bools, Floats, Indices, Split
 from skcalib._warnings import warn
 
 # From MANY_ROWS on, folds are folds of FEWER_ROWS.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000
 
 
-class Split(NamedTuple):
-    """Indices of the training rows and of the test rows."""
-
-    train: Indices
-    test: Indices
-
-
 def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
-    """Return the splits of a splitter, of a number of folds, or of pairs of indices.
+    """Return the splits for a splitter, a number of folds, or pairs of indices.
 
-    Raises a ValueError for a split without training or test rows.
+    Raise a ValueError for a split without training or test rows.
     """
     every, splits = np.arange(len(y)), []
     for i, pair in enumerate(check_cv(cv, y, classifier=True).split(X, y, **params)):
@@ -58,9 +51,9 @@ def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:
 def presence(
     splits: list[Split], y: Array, *, w_train: Floats | None = None, w_test: Floats | None = None
 ) -> tuple[Array, Bools, Bools]:
-    """Return the classes, and which of them the training and test rows of each split contain.
+    """Return the classes, and whether the training and test rows in each split contain them.
 
-    Raises a ValueError if the training rows of a split hold fewer than two.
+    Raise a ValueError if training rows contain fewer than two classes.
     """
     labels, codes = np.unique(y, return_inverse=True)
 
@@ -93,9 +86,9 @@ def checked_splits(cv: Any, X: Any, y: Array, w: Floats | None, **params: Any) -
 
 
 def given_splits(cv: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[Split]:
-    """Return the checked splits of a splitter or of pairs, with numbers of rows of some weight.
+    """Return checked splits for a splitter or pairs, with numbers of rows that have weight.
 
-    ``X``, ``y`` and the other arguments are those of ``fit``.
+    The arguments are arguments of ``fit``.
     """
     labels = column_or_1d(as_labels(y))
     w = check_weights(sample_weight, len(labels))
@@ -107,7 +100,7 @@ def given_splits(cv: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> li
 
 
 def hold_two_classes(y: Array, splits: list[Split]) -> bool:
-    """Return whether the training rows of each split contain two classes."""
+    """Return whether all training rows contain two classes."""
     return all((y[train] != y[train[0]]).any() for train, _ in splits)
 
 
@@ -120,11 +113,11 @@ def first_tests(splits: Sequence[Split]) -> tuple[Indices, Indices, Indices]:
 
 
 def random_splits(rows: Rows, n_folds: int, random_state: Any) -> list[Split]:
-    """Return random folds of rows, or folds of groups; from MANY_ROWS rows on, folds of a sample.
+    """Return random folds of rows or groups; from MANY_ROWS rows on, a sample is divided.
 
     Folds are not stratified: otherwise classes would be as frequent in the test rows as in the
-    training rows, unlike in new data, and intercepts of many classes would seem to help. If the
-    training rows of a fold hold one class only, there are fewer, stratified folds, or none.
+    training rows, unlike in new data, and intercepts for many classes would seem to help. If the
+    training rows in a fold contain a single class, there are fewer, stratified folds, or none.
     """
     rng = check_random_state(0 if random_state is None else random_state)
     if rows.groups is not None:
@@ -169,11 +162,11 @@ def _fewer_splits(y: Indices, n_folds: int, rng: Any, *, grouped: bool) -> list[
 
 
 def rows_to_split(rows: Rows) -> Indices:
-    """Return the numbers of the rows that random folds consist of.
+    """Return the numbers of the rows to divide among random folds.
 
     Rows with a single class that is not masked are left out, since all calibrators are certain of
     them. From MANY_ROWS rows on, the numbers are a random sample. It is large enough for 500 rows
-    of the rarest class, up to a million logits.
+    in the rarest class, up to a million logits.
     """
     numbers = np.arange(rows.n_rows)
     if rows.masked:
@@ -191,7 +184,7 @@ def rows_to_split(rows: Rows) -> Indices:
 def forward_splits(rows: Rows) -> list[Split]:
     """Return five splits of rows in time order: training rows are earlier than test rows.
 
-    The time of a group is the position of its first row, so that no group is split.
+    A group's time is the position of its first row, so that no group is split.
     """
     time = np.arange(rows.n_rows)
     if rows.groups is not None:

@@ -34,10 +34,85 @@ from ._version import Versioned
 
 __all__ = ["BaseCalibrator"]
 
+# Function from a fitted calibrator and checked logits (m, K), or log-odds (m, 1).
+Output = Callable[[Any, Any], Any]
 
-class BaseCalibrator(
-    Versioned, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
-):
+
+class Outputs(TransformerMixin):
+    """Outputs of a calibrator: logits, probabilities, their logarithms and classes."""
+
+    @abstractmethod
+    def _predict(self, X: Any, output: Output) -> Any:
+        """Check the logits ``X``, and return an output for them in the kind of ``X``."""
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Return calibrated logits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, 1)
+            Logits for the calibrated probabilities, determined up to a constant per row, or one
+            column of log-odds for log-odds. float32 for float32 logits, else float64. Finite,
+            except that masked classes keep -inf. All outputs for a Dask array or data frame are
+            lazy Dask arrays with the same row chunks. All outputs for a tensor, with
+            scikit-learn's ``array_api_dispatch``, are tensors with its library, dtype and device.
+        """
+        return self._predict(X, calibrated_logits)
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Return calibrated probabilities, the softmax of the calibrated logits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            One column per class, ordered as ``classes_``; two for a single column of log-odds. For
+            a tensor or a Dask collection as :meth:`transform`.
+        """
+        return self._predict(X, probabilities)
+
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Return log-probabilities after calibration, accurate also near 0 and 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            As :meth:`predict_proba`.
+        """
+        return self._predict(X, log_probabilities)
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the most probable class in each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns)
+            Logits, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Members of ``classes_``. A tensor for a tensor, unless the labels are text, which only
+            NumPy supports.
+        """
+        return self._predict(X, most_probable)
+
+
+class BaseCalibrator(Outputs, Versioned, ClassifierMixin, OneToOneFeatureMixin, BaseEstimator):
     """Base class for all calibrators: logits in, calibrated logits and probabilities out.
 
     A calibrator implements :meth:`_fit`, which computes fitted attributes from checked rows, and
@@ -135,72 +210,6 @@ class BaseCalibrator(
             rows = in_groups(rows, X, groups, sample_weight)
         return set_fitted(self, X, rows.classes, self._fit(rows))
 
-    def transform(self, X: ArrayLike) -> Floats:
-        """Return calibrated logits.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray, shaped as ``X``
-            Logits for the calibrated probabilities, determined up to a constant per row. float32
-            for float32 logits, else float64. Finite, except that masked classes keep -inf. All
-            outputs for a Dask array or data frame are lazy Dask arrays with the same row chunks.
-            All outputs for a tensor, with scikit-learn's ``array_api_dispatch``, are tensors with
-            its library, dtype and device.
-        """
-        return predictions(self, X, calibrated_logits)
-
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Return calibrated probabilities, the softmax of the calibrated logits.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            One column per class, ordered as ``classes_``; two for a single column of log-odds. For
-            a tensor or a Dask collection as :meth:`transform`.
-        """
-        return predictions(self, X, probabilities)
-
-    def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Return log-probabilities after calibration, accurate also near 0 and 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As :meth:`predict_proba`.
-        """
-        return predictions(self, X, log_probabilities)
-
-    def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class in each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
-            Logits, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Members of ``classes_``. A tensor for a tensor, unless the labels are text, which only
-            NumPy supports.
-        """
-        return predictions(self, X, most_probable)
-
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of the most probable classes.
 
@@ -224,6 +233,25 @@ class BaseCalibrator(
         """Return the fitted calibrator for ``X``, or raise a NotFittedError."""
         check_fitted(self)
         return self
+
+    def _predict(self, X: Any, output: Output, *, on_device: bool | None = None) -> Any:
+        """Check the logits ``X``, and return ``output(self, X)`` in the kind of ``X``.
+
+        Outputs for a Dask collection are a lazy Dask array. Outputs for a tensor are a tensor,
+        computed on its device if ``on_device``, by default if the calibrator supports it.
+        """
+        fitted = self._fitted_for(X)
+        if is_dask(X):  # a copy, since the estimator may be fitted again before Dask computes
+            f = partial(copy(fitted)._predict, output=output)  # noqa: SLF001
+            return map_collection(f, as_array(X, n_columns=fitted.n_features_in_))
+        on_device = self._on_device if on_device is None else on_device
+        Z, give_back = check_new_logits(fitted, X, on_device=on_device)
+        if not isinstance(Z, np.ndarray):
+            with arrays.in_full_precision(Z):
+                return output(_moved_to(fitted, Z), Z)
+        if not len(Z):  # compute one row, for the dtype and the shape of no rows
+            return give_back(output(fitted, np.zeros((1, Z.shape[1]), Z.dtype))[:0])
+        return give_back(map_blocks(partial(output, fitted), Z))
 
 
 Calibrator = TypeVar("Calibrator", bound=BaseCalibrator)
@@ -253,8 +281,6 @@ def set_fitted(
 
 # --------------------------------------------------------------------------------------
 # Outputs for a block of checked logits (m, K) or log-odds (m, 1), by a fitted calibrator.
-
-Output = Callable[[Any, Any], Any]
 
 
 def unmixed_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
@@ -295,28 +321,6 @@ def most_probable(calibrator: BaseCalibrator, Z: Floats) -> Array:
     keeps = calibrator._keeps_order or calibrator._keeps_predictions  # noqa: SLF001
     L = Z if keeps else unmixed_logits(calibrator, Z)
     return labels_of(calibrator.classes_, arrays.both_columns(L))
-
-
-def predictions(
-    calibrator: BaseCalibrator, X: Any, output: Output, *, on_device: bool | None = None
-) -> Any:
-    """Check the logits ``X``, and return ``output(calibrator, X)`` in the kind of ``X``.
-
-    Outputs for a Dask collection are a lazy Dask array. Outputs for a tensor are a tensor, computed
-    on its device if ``on_device``, by default if the calibrator supports it.
-    """
-    calibrator = calibrator._fitted_for(X)  # noqa: SLF001
-    on_device = calibrator._on_device if on_device is None else on_device  # noqa: SLF001
-    if is_dask(X):  # a copy, since the estimator may be fitted again before Dask computes
-        f = partial(predictions, copy(calibrator), output=output)
-        return map_collection(f, as_array(X, n_columns=calibrator.n_features_in_))
-    Z, give_back = check_new_logits(calibrator, X, on_device=on_device)
-    if not isinstance(Z, np.ndarray):
-        with arrays.in_full_precision(Z):
-            return output(_moved_to(calibrator, Z), Z)
-    if not len(Z):  # compute one row, for the dtype and the shape of no rows
-        return give_back(output(calibrator, np.zeros((1, Z.shape[1]), Z.dtype))[:0])
-    return give_back(map_blocks(partial(output, calibrator), Z))
 
 
 def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:

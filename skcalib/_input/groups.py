@@ -36,15 +36,10 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
 def check_groups(X: Any, groups: Any) -> Array:
     """Convert groups to an array (n,), or raise a ValueError unless each row of ``X`` has one."""
     check_in_memory([X, groups])
-    if isinstance(groups, str):
-        raise ValueError(
-            f"groups must have one entry per row, got the text {groups!r}. Pass the column of this "
-            f"name, such as X[{groups!r}]."
-        )
     if np.ndim(groups) == 0:
         raise ValueError(
-            f"groups must have one entry per row, got {groups!r}. For rows of a single group pass "
-            f"[{groups!r}] * len(X)."
+            f"groups must have one entry per row, got {groups!r}. Pass the column of this name, "
+            f"such as X[{groups!r}]."
         )
     labels = as_labels(groups, "groups")
     if len(labels) != X.shape[0]:
@@ -87,6 +82,16 @@ def warn_of_few_events(n_groups: int, n_all: int) -> None:
         warn(
             f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
             f"without it, got {n_groups}: the interval may be too narrow. Collect more events.",
+            FewGroupsWarning,
+        )
+
+
+def warn_of_many_bins(n_bins: int, n_units: int) -> None:
+    """Warn if there are fewer groups or rows than half the number of bins."""
+    if 2 * n_units < n_bins:
+        warn(
+            "Intervals of binned errors need half as many independent groups or rows as bins, got "
+            f"{n_units} for {n_bins} bins: the interval may be too narrow. Pass fewer n_bins.",
             FewGroupsWarning,
         )
 

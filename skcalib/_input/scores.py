@@ -54,7 +54,7 @@ class ScoreColumns:
     def sums(
         self, f: Callable[[Floats, Bools, Floats | None], Floats], at_least: int = 1
     ) -> Floats:
-        """Return the sum of ``f(scores, events, weights)`` over blocks of rows."""
+        """Sum ``f(scores, events, weights)`` over blocks of rows."""
         score_block = self.score_block  # not self, which holds the rows
         return self.rows.sum(lambda P, y, w: f(*score_block(P, y), w), at_least=at_least)
 
@@ -151,14 +151,14 @@ def check_draws_labels(kind: Kind, function: str) -> None:
 
 
 def resolved(kind: Kind, classes: Sized) -> Kind:
-    """The kind, or for "auto" the event of two classes, and the top label of more."""
+    """Return the kind, or for "auto" "binary" for two classes and "top-label" for more."""
     if kind != "auto":
         return kind
     return "binary" if len(classes) == 2 else "top-label"
 
 
 def scored_rows(*args: Any) -> tuple[Kind, Iterator[Scored]]:
-    """The kind, and scores and events of all rows of :func:`columns_of`, column by column."""
+    """Return the kind, and scores and events for all rows, for each column."""
     check_in_memory(args)
     columns = columns_of(*args)
     return columns.kind, columns.scored()
@@ -172,7 +172,7 @@ def _top_label(P: Floats, y: Indices) -> Events:
 
 
 def _each_class(P: Floats, y: Any) -> Events:
-    """Scores and events of every class or, where ``y`` (m, K) is an indicator, of every label."""
+    """Return scores and events for each class or, if ``y`` (m, K) is an indicator, each label."""
     if P.ndim == 1:
         P = np.stack([1 - P, P], axis=1)
     return P, y if y.ndim == 2 else y[:, None] == np.arange(P.shape[1])

@@ -14,7 +14,7 @@ from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
 from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots, merged, steps
 from skcalib._typing import ArrayLike, Floats, Indices
-from skcalib.base import IncreasingMap, predictions
+from skcalib.base import IncreasingMap
 
 from ._per_class import _PerClass
 
@@ -254,7 +254,7 @@ class VennAbersCalibration(_PerClass):
             ``pairs_``, and the values are for the second class of each pair. For a tensor or a Dask
             collection as :meth:`transform`.
         """
-        return predictions(self, X, _intervals, on_device=False)
+        return self._predict(X, _intervals, on_device=False)
 
     def _check(self) -> None:
         check_option("merge", self.merge, Merge)

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
 from skcalib._input.arrays import as_kind_of, column_names
@@ -17,12 +17,14 @@ from skcalib._input.labels import warn_of_groups
 from skcalib._input.logits import warn_of_new_probabilities, warn_of_small_weights
 from skcalib._input.parameters import check_integer
 from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
-from skcalib._rows import Rows, arrays, map_blocks
-from skcalib._splits import Split, first_tests, given_splits, random_splits
-from skcalib._typing import Array, ArrayLike, Floats
+from skcalib._rows import Rows, map_blocks
+from skcalib._rows.arrays import mix_logits
+from skcalib._splits import first_tests, given_splits, random_splits
+from skcalib._typing import Array, ArrayLike, Floats, Split
 from skcalib._version import Versioned
 from skcalib._warnings import recorded
-from skcalib.base import labels_of, set_fitted
+from skcalib.base import Output, Outputs, set_fitted
+from skcalib.scaling import Uncalibrated
 
 from ._pool import (
     Pool,
@@ -44,7 +46,7 @@ from ._scores import (
 )
 
 
-class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimator):
+class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     r"""One calibrated probability from several scores of the same row.
 
     Scores are the logits of several models, judges, prompts or forecasters. A calibrator is fitted
@@ -131,7 +133,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
 
     *Ridge.* A score alone that lowers the log loss of the base rates by G nats in total, to the
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
-    in proportion to the usefulness, so that noise has hardly any weight. The penalty is
+    in proportion to the usefulness, so that noise has a weight near zero. The penalty is
     :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
     :math:`10 \|c\|^2`. The sum of the weights is nearly free.
 
@@ -254,7 +256,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
         """Return fitted attributes from rows of scores (n, M, width) and splits."""
         n_scores, n_classes = len(names), len(rows.classes)
         share = 1 / (rows.weight + 1)
-        counts = arrays.bincount(rows.y, rows.w, n_classes)
+        counts = np.bincount(rows.y, rows.w, n_classes)
         log_rates = np.log((1 - share) * counts / rows.weight + share / n_classes)
 
         # Calibrate each score alone, on all rows and across folds.
@@ -286,7 +288,7 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             rest = np.delete(np.arange(n_scores), m)
             others = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
             without[name] = held_out_loss(others, y, w, fold)
-        pool, losses = fit_pool(evidence, y, w), loss_report(names, E, base, y, w)
+        pool, losses = fit_pool(evidence, y, w), loss_report(names, evidence, y, w)
         return {
             "weights_": dict(zip(names, pool.weights.tolist(), strict=False)),
             "imputed_slopes_": pool.weights[n_scores:],
@@ -301,81 +303,21 @@ class FusionCalibrator(Versioned, ClassifierMixin, TransformerMixin, BaseEstimat
             "smoothing_": share**2 if n_scores > 1 else 0.0,  # scores are smoothed themselves
         }
 
-    def transform(self, X: ArrayLike) -> Floats:
-        """Return calibrated logits.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_scores * n_classes) or (n_samples, n_scores)
-            Scores, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of the fused probabilities: one column per class, also for two classes.
-            float32 for float32 scores, else float64. For a tensor a tensor, as in all outputs.
-        """
-        return as_kind_of(self._log_probabilities(X), X)
-
-    def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Return the logarithm of the fused probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_scores * n_classes) or (n_samples, n_scores)
-            Scores, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            One column per class in the order of ``classes_``.
-        """
-        return as_kind_of(self._log_probabilities(X), X)
-
-    def predict_proba(self, X: ArrayLike) -> Floats:
-        """Return the fused probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_scores * n_classes) or (n_samples, n_scores)
-            Scores, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            One column per class in the order of ``classes_``.
-        """
-        return as_kind_of(np.exp(self._log_probabilities(X)), X)
-
-    def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_scores * n_classes) or (n_samples, n_scores)
-            Scores, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Members of ``classes_``.
-        """
-        L = as_kind_of(self._log_probabilities(X), X)
-        return labels_of(self.classes_, L)
-
-    def _log_probabilities(self, X: Any) -> Floats:
-        """Return the logarithms (n, K) of the probabilities for checked scores."""
+    def _predict(self, X: Any, output: Output) -> Any:
+        """Check the scores ``X``, and return an output for the fused log-probabilities (n, K)."""
         check_fitted(self)
-        X, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
-        check_columns(X, self)
-        Z = logits_for(self, X, least_rows=1)
+        scores, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
+        check_columns(scores, self)
+        Z = logits_for(self, scores, least_rows=1)
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
         present = present[~np.isnan(present[:, 0])]
         if len(present) > n_scores:
             warn_of_new_probabilities(present)
-        L: Floats = map_blocks(partial(_fused, self), Z)
-        return L
+        L = map_blocks(partial(_fused, self), Z)
+        fused = Uncalibrated()  # nothing is left to calibrate
+        fused.classes_ = self.classes_
+        return output(fused, as_kind_of(L, X))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Return names of the columns of logits, ``logit_`` and the label.
@@ -408,4 +350,4 @@ def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
     offsets = np.vstack([fusion.intercept_, fusion.missing_offsets_])
     pool = Pool(np.append([*fusion.weights_.values()], fusion.imputed_slopes_), offsets)
     L = pooled(pool, fill_gaps(E, base, fusion.covariance_))
-    return arrays.astype(arrays.mix_logits(L, fusion.smoothing_), X.dtype)
+    return mix_logits(L, fusion.smoothing_).astype(X.dtype, copy=False)

@@ -31,22 +31,22 @@ class ReliabilityCurve:
     n_samples : ndarray of shape (n,)
         Number of rows.
     weight : ndarray of shape (n,)
-        Sum of their weights; ``n_samples`` without weights.
+        Sum of weights; ``n_samples`` without weights.
     confidence : ndarray of shape (n,)
         Mean score.
     accuracy : ndarray of shape (n,)
         Weighted frequency of the event.
     n_effective : ndarray of shape (n,)
-        Number of independent rows of equal weight that would estimate the accuracy with the same
+        Number of independent rows with equal weights that would estimate the accuracy with the same
         variance: ``sum(w)**2 / sum(w**2)``, ``n_samples`` without weights, and less with groups.
     label : ndarray of shape (n,) or None
-        Class or label of each bin with ``kind="classwise"`` or ``"multilabel"``, the last class of
-        the event with ``"cumulative"``, else None.
+        Class or label with ``kind="classwise"`` or ``"multilabel"``, the last class in the event
+        with ``"cumulative"``, else None.
     kind : str
         Score and event, as for :func:`reliability_curve`, never "auto".
     n_groups : ndarray of shape (n,) or None
-        Effective number of groups with rows in the bin: a few groups with most of the rows count
-        as few. None without groups.
+        Effective number of groups with rows in the bin: a few groups with most rows count as
+        few. None without groups.
     """
 
     lower: Floats
@@ -62,12 +62,12 @@ class ReliabilityCurve:
 
     @property
     def gap(self) -> Floats:
-        """Confidence less accuracy, positive where the model is over-confident."""
+        """Confidence minus accuracy, positive where the model is over-confident."""
         return self.confidence - self.accuracy
 
     @property
     def share(self) -> Floats:
-        """Fraction of the weight of all bins."""
+        """Weight as a share of the total weight."""
         return self.weight / self.weight.sum()
 
     def interval(self, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
@@ -82,7 +82,7 @@ class ReliabilityCurve:
         -------
         low, high : ndarray of shape (n,)
             Ends of the interval. With weights or groups, the effective number of rows replaces
-            the number of rows. With groups it is reduced by the squared ratio of the quantiles of
+            their number. With groups it is reduced by the squared ratio between the quantiles of
             the normal and the t distribution [2]_.
 
         References
@@ -101,7 +101,7 @@ class ReliabilityCurve:
 
 
 def clopper_pearson(rate: Any, n: Any, confidence_level: float) -> tuple[Floats, Floats]:
-    """Compute Clopper-Pearson intervals of rates of n rows; n may be an effective number."""
+    """Compute Clopper-Pearson intervals for rates in n rows; n may be an effective number."""
     tail = (1 - confidence_level) / 2
     hits, misses = rate * n, (1 - rate) * n
     # The quantiles of a beta distribution with a parameter of zero are 0 or 1.
@@ -125,7 +125,7 @@ def curves_of(
 
 
 def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
-    """Return edges of bins for each column, one shared array unless bins have equal weight."""
+    """Return bin edges for each column, one shared array unless bins have equal weights."""
     check_option("strategy", strategy, Strategy)
     if np.ndim(n_bins):
         edges = np.asarray(n_bins, dtype=np.float64)
@@ -166,15 +166,15 @@ def curve_from_sums(
 
 
 def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Floats:
-    """Count the rows of equal weight that would estimate accuracies with equal variance."""
+    """Count the rows with equal weights that would estimate accuracies with the same variance."""
     # Squares underflow for weights below 1e-162, which have no effect beside larger weights.
-    known = weight_squared > 0
-    n = np.divide(weight**2, weight_squared, out=count.copy(), where=known)
+    is_normal = weight_squared > 0
+    n = np.divide(weight**2, weight_squared, out=count.copy(), where=is_normal)
     return np.clip(n, np.minimum(count, 1), count)
 
 
 def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
-    """Join the bins of several classes in one curve."""
+    """Join the bins for several classes in one curve."""
     first, *_ = curves = [*curves]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(curve, name) for curve in curves])
@@ -197,9 +197,9 @@ def reliability_curve(
     order: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> ReliabilityCurve:
-    r"""Compute accuracy and confidence in bins of a score.
+    r"""Compute accuracy and confidence in score bins.
 
-    The rows are grouped into bins :math:`B_m` of a score, with the accuracy and the confidence
+    Bin :math:`B_m` has the accuracy and the confidence
 
     .. math:: \mathrm{acc}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i 1[\text{event}_i], \quad
         \mathrm{conf}(B_m) = \frac{1}{W_m} \sum_{i \in B_m} w_i\, \text{score}_i,
@@ -216,43 +216,43 @@ def reliability_curve(
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities: one column per class in the order of ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
-        be Dask collections with the same chunks of rows, and bins of equal weight are bins of a
-        random sample of at most a million rows. Tensors are copied to the host.
+        be Dask collections with the same row chunks, and a random sample with at most a million
+        rows determines bins with equal weights. Tensors are copied to the host.
     n_bins : int, "cube_root" or array-like, default=15
-        Number of bins on [0, 1], the cube root of the number of rows (rounded up), or the edges
-        of the bins from 0 to 1.
+        Number of bins on [0, 1], the rounded cube root of the number of rows, or the bin edges
+        from 0 to 1.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal weight. Ties share a bin, so there may be fewer than
-        ``n_bins`` bins of equal weight. Edges that are passed replace the strategy.
+        Bins with equal widths, or with equal weights. Ties share a bin, so there may be fewer than
+        ``n_bins`` bins with equal weights. Edges in ``n_bins`` replace the strategy.
     kind : {"auto", "top-label", "classwise", "binary", "multilabel", "cumulative"}, default="auto"
         The score, and the event that it predicts.
 
         - ``"auto"``: ``"binary"`` for two classes, and ``"top-label"`` for more.
-        - ``"top-label"``: the largest probability of the row; the label is its class (the
-          definition of [1]_, also for two classes).
-        - ``"classwise"``: the probability of each class; the label is that class.
+        - ``"top-label"``: the largest probability in the row; the label is its class (as in [1]_,
+          also for two classes).
+        - ``"classwise"``: each class probability; the label is this class.
         - ``"binary"``: the probability of ``pos_label``; the label is that. Two classes only.
-        - ``"multilabel"``: the probability of each of several labels; the row has that label. A row
-          may have any number of labels. Probabilities do not sum to one. Rows must be in memory.
+        - ``"multilabel"``: each label's probability; the row has this label. A row may have any
+          number of labels. Probabilities do not sum to one. Rows must be in memory.
         - ``"cumulative"``: for ordered classes, the probability of the first k classes, for each k
           but the last; the label is one of them.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is the row twice, a weight of 0 the row absent.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns. Needed when ``y_true`` may lack some of them. By
-        default the sorted labels in ``y_true``; with ``kind="multilabel"`` the names of the columns
-        of a data frame, or their numbers.
+        All labels in column order. Needed if ``y_true`` may lack some labels. By default the sorted
+        labels in ``y_true``; with ``kind="multilabel"`` the column names of a data frame, or column
+        numbers.
     pos_label : label, default=None
-        Class of the score of ``kind="binary"`` and of one-dimensional probabilities. By default
-        the second of ``labels``, the larger of two numbers, or the second of two ordered
-        categories. Text labels with one-dimensional probabilities need it, or ``labels``.
+        Class to which one-dimensional probabilities and scores with ``kind="binary"`` belong. By
+        default the second of ``labels``, the larger number, or the second ordered category. Text
+        labels with one-dimensional probabilities need it, or ``labels``.
     order : array-like of shape (n_classes,), default=None
-        All labels from the lowest to the highest class, for ``kind="cumulative"``. By default the
-        order of numbers or of ordered categories. More than two classes of text need it. The order
-        of the columns, ``labels``, says nothing about the order of the classes.
+        All labels from the lowest to the highest class, for ``kind="cumulative"``. By default
+        numbers and ordered categories determine the order. More than two text classes need it. The
+        column order, ``labels``, says nothing about the class order.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week, for intervals: rows of a group may depend
-        on one another.
+        Each row's group, such as a patient or a week, for intervals: rows in a group may depend on
+        one another.
 
     Returns
     -------
@@ -294,17 +294,17 @@ def reliability_curve(
 def with_groups(curve: ReliabilityCurve, rows: Scored, groups: Indices) -> ReliabilityCurve:
     """Replace the effective numbers of rows by numbers that account for groups.
 
-    The variance of an accuracy is the sum over groups of squared sums of deviations. The effective
-    number of rows is at least the number for groups of equal rows.
+    The variance of an accuracy is a sum of squares: of the summed deviations in each group. The
+    effective number is at least the number for groups with equal rows.
     """
     w = np.ones(len(rows.score)) if rows.weight is None else rows.weight
     bins = bin_index(rows.score, closed(np.append(0.0, curve.upper))).astype(np.intp)
     n_bins = len(curve.upper)
-    place, n_groups = bins + n_bins * groups, int(groups.max()) + 1
+    cell, n_groups = bins + n_bins * groups, int(groups.max()) + 1
 
     def sums(values: Floats) -> Floats:
-        """Sums of each group in each bin."""
-        out = np.bincount(place, values, n_bins * n_groups).astype(np.float64)
+        """Sum the values for each group in each bin."""
+        out = np.bincount(cell, values, n_bins * n_groups).astype(np.float64)
         return out.reshape(n_groups, n_bins)
 
     sizes, accuracy = sums(w), curve.accuracy

@@ -13,7 +13,7 @@ Random = np.random.RandomState
 
 
 def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:
-    """Number of times that each of n rows is in a bootstrap sample of the rows or the groups."""
+    """Draw a bootstrap sample of n rows or their groups, and count how often it has each row."""
     if groups is not None:
         n_groups = int(groups.max()) + 1
         return np.bincount(random.randint(n_groups, size=n_groups), minlength=n_groups)[groups]
@@ -21,10 +21,10 @@ def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:
 
 
 def degrees_of_freedom(sizes: Floats) -> float:
-    """Return the degrees of freedom of a variance between groups with these sums of weights.
+    """Return the degrees of freedom for a variance between groups with these total weights.
 
-    If the rows of a group are equal, the variance of a sum over a group is proportional to the
-    squared size. A few large groups count as few groups (Carter, Schnepel, Steigerwald, Review of
+    If the rows in a group are equal, the variance of their sum is proportional to the squared
+    size. A few large groups count as few groups (Carter, Schnepel, Steigerwald, Review of
     Economics and Statistics 99, 2017).
     """
     squares = (sizes / sizes.max()) ** 2
@@ -40,11 +40,11 @@ def inflation(level: float, freedom: Any) -> Any:
 def skewed_interval(
     estimate: float, deviations: Floats, level: float, freedom: float | None = None
 ) -> tuple[float, float, float]:
-    """Return the interval of a mean of independent terms, and the p-value of the mean 0.
+    """Return the interval for a mean of independent terms, and the p-value for the mean 0.
 
     ``deviations`` are the terms minus their mean. If terms are skewed, so is their t statistic. A
-    cubic polynomial of it has a symmetric distribution (Hall, "On the Removal of Skewness by
-    Transformation", Journal of the Royal Statistical Society B 54, 1992). A single outlier of 12
+    cubic polynomial in it has a symmetric distribution (Hall, "On the Removal of Skewness by
+    Transformation", Journal of the Royal Statistical Society B 54, 1992). A single outlier among 12
     terms would move an end to 7 standard errors. Therefore the skewness is bounded, so that no end
     is more than about 1.5 times as far from the mean as the end of the t interval.
     """
@@ -66,10 +66,10 @@ def skewed_interval(
 def effective_rates(
     hit: Bools, rates: Floats, w: Floats, groups: Indices | None, level: float
 ) -> tuple[Floats, Floats]:
-    """Return effective numbers of rows for limits of rates (k,), and the covariance of the rates.
+    """Return effective numbers of rows for limits of rates (k,), and the covariance matrix.
 
     ``hit`` (k, n) says which rows count. The number is at most the number of rows, and at least
-    the number for groups of equal rows. A t distribution of few groups makes it smaller.
+    the number for groups of equal rows. A t distribution for few groups makes it smaller.
     """
     total = w.sum()
     if groups is None:
@@ -87,12 +87,12 @@ def effective_rates(
 
 
 def sums_by_group(values: Floats, groups: Indices | None) -> Floats:
-    """Sum of the values of each group, or the values if there are no groups."""
+    """Sum the values in each group, or return the values if there are no groups."""
     return values if groups is None else np.bincount(groups, values).astype(np.float64)
 
 
 def uniform_numbers(n: int, random: Random, groups: Indices | None) -> Floats:
-    """Uniform number of each row. Rows of a group share a number, so labels depend fully."""
+    """Draw a uniform number for each row. Groups share a number, so their labels depend fully."""
     if groups is None:
         return random.uniform(size=n)
     return random.uniform(size=int(groups.max()) + 1)[groups]

@@ -4,7 +4,6 @@ from functools import cache, partial
 
 import dask
 import dask.array as da
-import dask.bag as db
 import dask.dataframe as dd
 import families
 import numpy as np
@@ -380,23 +379,22 @@ def bad_fits():
         "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, r"chunks along.*rechunk\(\{1"),
         "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, r"same chunks.*Y?\.rechunk"),
         "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "got 5 and 1 chunks"),
-        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[\d\]: .*same number"),
+        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[\d\]: .*inconsistent"),
         "no rows beside labels": (
             rows[names][rows["i"] >= 100],
             rows["y"],
             None,
-            r"^In X\.partitions\[0\]: X and y must have the same number of rows, got 0 and 100\.",
+            r"^In X\.partitions\[0\]: Found array with 0 sample",
         ),
         "labels without rows": (
             rows[names],
             rows["y"][rows["i"] < 300],
             rows["w"],
-            r"^In X\.partitions\[3\]: X and y and sample_weight must .* 100 and 0 and 100\.",
+            r"^In X\.partitions\[3\]: y and X must have the same rows, .* \[0, 100\]",
         ),
         "labels in memory": (X, y, None, "got y of type ndarray"),
         "logits in memory": (Z, Y, None, "got X of type ndarray"),
         "weights in memory": (X, Y, np.ones(N), "got sample_weight of type ndarray"),
-        "a bag": (X, db.from_sequence([1]), None, "y must be a Dask array, series"),
         "a delayed object": (X, dask.delayed([1]), None, "y must be a Dask array, series"),
         "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[[23]\]: .*NaN"),
         "NaN in a frame": (
@@ -455,8 +453,6 @@ def test_bad_shapes_of_a_prediction_are_refused_at_once():
         calibrator.predict_proba(X[:, :2])
     with pytest.raises(ValueError, match="chunks along its columns"):
         calibrator.predict_proba(X.rechunk((CHUNK, 2)))
-    with pytest.raises(ValueError, match="X must be a Dask array, series or data frame, got Bag"):
-        calibrator.predict_proba(db.from_sequence([1]))
     with pytest.raises(ValueError, match="two dimensions"):
         calibrator.predict_proba(X[X[:, 0] > 0][:, 0])  # of unknown length
     frame, lazy, names = frames()
