@@ -289,7 +289,7 @@ def selective_threshold(
     -----
     There are no weights, since the binomial distribution is for independent rows. With a single
     start the guarantee is exact for any scores. With several starts it is exact if the true risk
-    does not fall as the threshold falls. ``benchmarks/simulate_selective.py`` counts violations,
+    does not fall as the threshold falls. ``benchmarks/simulate.py selective`` counts violations,
     also for falling risks.
 
     References

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import log_softmax
 
-from skcalib._rows import arrays
 from skcalib._typing import Array, Bools, Floats, Indices
 
 # Strengths of the ridge penalty for weights and offsets, chosen on 17 records and in simulations.
@@ -89,21 +89,24 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
 def pooled(pool: Pool, evidence: Evidence) -> Floats:
     """Return the log-probabilities (n, K) of the pool."""
     X, gaps, base = evidence
-    L: Floats = arrays.log_softmax(base + X @ pool.weights + gaps @ pool.offsets)
+    L: Floats = log_softmax(base + X @ pool.weights + gaps @ pool.offsets, axis=1)
     return L
+
+
+def alone(evidence: Evidence) -> list[Floats]:
+    """Return the log-probabilities (n, K) of each score; base rates in rows without it."""
+    filled, imputed = np.split(np.moveaxis(evidence.X, 2, 0), 2)
+    return [log_softmax(evidence.base + E, axis=1) for E in filled - imputed]
 
 
 def prior_of(evidence: Evidence, y: Indices, w: Floats) -> Prior:
     """Return the prior of the weights.
 
     The usefulness of a score alone is G / (G + 2) / loss, if it lowers the log loss of the base
-    rates by G nats in total. Noise has almost none, and so hardly any weight. Rows without the
-    score have the base rates.
+    rates by G nats in total. Noise has almost none, and so a weight near zero.
     """
-    filled, imputed = np.split(np.moveaxis(evidence.X, 2, 0), 2)
-    scores = filled - imputed
-    losses = np.array([log_loss(arrays.log_softmax(evidence.base + E), y, w) for E in scores])
-    gains = log_loss(arrays.log_softmax(evidence.base), y, w) - losses
+    losses = np.array([log_loss(L, y, w) for L in alone(evidence)])
+    gains = log_loss(log_softmax(evidence.base, axis=1), y, w) - losses
     gains = w.sum() * np.maximum(gains, 0)
     useful = (gains + 0.02) / (gains + 2) / np.maximum(losses, 1e-12)
     return Prior(useful / useful.sum(), float(useful.sum() / useful.max()))
@@ -134,7 +137,7 @@ def penalized_loss(
     slopes = evidence.X.reshape(-1, 2 * n_scores).T @ R.ravel() + 2 * ridge * deviations
     slopes[:n_scores] += 2 * excess / n_useful * direction
     offsets = evidence.gaps.T @ R + 2 * OFFSET_RIDGE * pool.offsets
-    return penalty - w @ arrays.label_scores(L, y), np.append(slopes, offsets)
+    return penalty - w @ L[np.arange(len(y)), y], np.append(slopes, offsets)
 
 
 def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> Pool:
@@ -169,17 +172,13 @@ def held_out_loss(evidence: Evidence, y: Indices, w: Floats, fold: Indices) -> f
 
 def log_loss(L: Floats, y: Indices, w: Floats) -> float:
     """Return the mean log loss of log-probabilities (n, K)."""
-    return float(-np.average(arrays.label_scores(L, y), weights=w))
+    return float(-np.average(L[np.arange(len(y)), y], weights=w))
 
 
-def loss_report(
-    names: list[str], E: Floats, base: Floats, y: Indices, w: Floats
-) -> dict[str, float]:
-    """Return mean log losses of evidence (n, M, K): of each score, and of the mean probability."""
-    has = ~np.isnan(E[:, :, 0])
-    L = [arrays.log_softmax(base + np.nan_to_num(E[:, m])) for m in range(len(names))]
-    report = {name: log_loss(L[m], y, w) for m, name in enumerate(names)}
-    shares = has | ~has.any(axis=1, keepdims=True)  # base rates in rows without any score
+def loss_report(names: list[str], evidence: Evidence, y: Indices, w: Floats) -> dict[str, float]:
+    """Return the mean log losses of each score, and of the mean of their probabilities."""
+    L = alone(evidence)
+    shares = 1 - evidence.gaps[:, 1:]  # rows without any score have no gaps, and base rates
     P = np.einsum("mnk,nm->nk", np.exp(L), shares / shares.sum(axis=1, keepdims=True))
-    mean = -np.average(np.log(arrays.label_scores(P, y)), weights=w)
-    return report | {"mean": float(mean)}
+    report = {name: log_loss(L[m], y, w) for m, name in enumerate(names)}
+    return report | {"mean": log_loss(np.log(np.maximum(P, np.finfo(float).tiny)), y, w)}

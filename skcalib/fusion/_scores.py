@@ -105,7 +105,8 @@ def check_scores(X: Floats, n_scores: int) -> bool:
             "skcalib.judge.ScoreTransformer(missing='keep')."
         )
     masked = not missing.all() and check_finite(Z[~missing])
-    possible: Floats = Z.min(axis=1).max(axis=1)  # -inf if some score masks each class
+    # -inf if some score masks each class.
+    possible: Floats = np.where(nan, np.inf, Z).min(axis=1).max(axis=1)
     impossible = np.count_nonzero(np.isneginf(possible))
     if masked and impossible:
         raise ValueError(

@@ -138,9 +138,9 @@ def calibrated_mean(
     drawn. If categories have different fractions of labels, only the results in ``by`` are valid.
 
     The fit of two parameters needs no cross-fitting [4]_: the degrees of freedom account for it.
-    ``benchmarks/simulate_calibrated_mean.py`` shows coverage and width for 30 to 1000 labels, rates
-    between 0.01 and 0.5, and good, useless and misleading scores. The interval is at most a few
-    percent wider than the interval from the labels alone.
+    ``benchmarks/simulate.py calibrated-mean-rates`` shows coverage and width for 30 to 1000 labels,
+    rates between 0.01 and 0.5, and good, useless and misleading scores. The interval is at most a
+    few percent wider than the interval from the labels alone.
 
     References
     ----------

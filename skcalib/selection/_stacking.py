@@ -13,8 +13,7 @@ from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
 from skcalib._rows import Rows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._splits import Split
-from skcalib._typing import Array, ArrayLike, Floats, Indices
+from skcalib._typing import Array, ArrayLike, Floats, Indices, Split
 from skcalib._warnings import (
     AbsentClassesWarning,
     Messages,
@@ -64,7 +63,9 @@ def stack(
     splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
-    folds, losses, errors = [], {}, {}
+    folds: list[Fold] = []
+    losses: dict[str, float] = {}
+    errors: dict[str, float] = {}
     weights = dict.fromkeys(candidates, 0.0) | {next(iter(candidates)): 1.0}
     if splits:
         # Fit the candidates to each training part; predict the labels in the test part.

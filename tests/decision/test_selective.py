@@ -144,7 +144,7 @@ def test_interval_and_scorer():
 @pytest.mark.parametrize("kind", ["calibrated", "ten values", "rare errors", "at the risk"])
 @pytest.mark.parametrize("n", [50, 500])
 def test_promises_are_kept(kind, n):
-    """In at least 95 % of samples; benchmarks/simulate_selective.py has more kinds and rows."""
+    """In at least 95 % of samples; benchmarks/simulate.py selective has more kinds and rows."""
     rng, draws, error = np.random.default_rng(n), 1000, {
         "calibrated": lambda s: (1 - s) / 2,
         "ten values": lambda s: (1 - s) / 2,

@@ -432,9 +432,10 @@ def test_masked_classes_stay_impossible(n_classes):
 
 
 def test_masks_must_leave_a_class():
-    X, y = make_scores(100, 2, 2)
-    fusion = FusionCalibrator(2).fit(X, y)
+    X, y = make_scores(100, 3, 2)
+    fusion = FusionCalibrator(3).fit(X, y)
     X[3, [0, 3]] = -np.inf
+    X[3, 4:] = np.nan
     with pytest.raises(ValueError, match="1 of 100 rows"):
         fusion.predict(X)
 

@@ -336,7 +336,7 @@ def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, size=1):
     ],
 )
 def test_false_alarms_over_long_lives(kind, batch, n_batches, size):
-    """The rate is far below 5 %; benchmarks/simulate_monitoring.py has longer lives."""
+    """The rate is far below 5 %; benchmarks/simulate.py has longer lives."""
     n_classes = 2 if kind == "binary" else 4
     assert alarms(25, n_batches * batch, batch, kind, n_classes, size) <= 2
 

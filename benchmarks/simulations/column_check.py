@@ -1,18 +1,17 @@
-"""False alarms and power of the check for columns in another order than the classes.
-
-Logits are noise, plus a signal of the label, plus a bias of each class. Classes are rare or
-frequent, and models may confuse neighbouring classes. The output has the number of warnings for
-2500 weak or biased models with columns in the right order, and for better models the share of
-warnings after two columns are exchanged, or all columns moved by one.
-
-Run ``python benchmarks/simulate_column_check.py``, which takes 20 seconds.
-"""
+"""Check for columns in another order than the classes."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from skcalib._input.column_order import agreement_below_chance, largest_columns, suspect_columns
+
+from . import simulation
+
+ROWS = 100, 300, 1000, 5000
 
 
 def make_weak_model(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -33,23 +32,27 @@ def is_alarm(Z: np.ndarray, y: np.ndarray) -> bool:
     return suspect_columns(*rows) is not None or agreement_below_chance(*rows) is not None
 
 
-def main() -> None:
+@simulation
+def column_check(models: int = 2500, draws: int = 40) -> Iterator[tuple[Any, ...]]:
+    """Warnings of the check for columns in another order than the classes.
+
+    Logits are noise, plus a signal of the label, plus a bias of each class. Classes are rare or
+    frequent, and models may confuse neighbouring classes. The first line has the number of warnings
+    for weak or biased models with columns in the right order. The others have the shares of better
+    models that warn after two columns are exchanged, and after all columns moved by one.
+    """
+    yield "models", *(f"{n} rows" for n in ROWS)
     rng = np.random.default_rng(0)
-    alarms = sum(is_alarm(*make_weak_model(rng)) for _ in range(2500))
-    print(f"weak or biased models: {alarms} of 2500 warn")
-    print("models with a signal of 3: share of 40 that warn, two columns exchanged / all moved")
+    alarms = sum(is_alarm(*make_weak_model(rng)) for _ in range(models))
+    yield "weak or biased", f"{alarms} of {models}", *[""] * (len(ROWS) - 1)
     for n_classes in (2, 3, 10, 30, 100):
         shares = []
-        for n_rows in (100, 300, 1000, 5000):
+        for n_rows in ROWS:
             two = moved = 0
-            for _ in range(40):
+            for _ in range(draws):
                 y = rng.integers(n_classes, size=n_rows)
                 Z = rng.normal(size=(n_rows, n_classes)) + 3 * np.eye(n_classes)[y]
                 two += is_alarm(Z[:, [1, 0, *range(2, n_classes)]], y)
                 moved += is_alarm(np.roll(Z, 1, axis=1), y)
-            shares.append(f"{n_rows} rows {two / 40:.2f} / {moved / 40:.2f}")
-        print(f"{n_classes:4d} classes: {', '.join(shares)}")
-
-
-if __name__ == "__main__":
-    main()
+            shares.append(f"{two / draws:.2f} / {moved / draws:.2f}")
+        yield f"{n_classes} classes", *shares

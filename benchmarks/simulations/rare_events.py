@@ -1,26 +1,17 @@
-"""Expected events under calibrated probabilities, divided by the events that occur.
-
-Calibrators are fitted to simulated scores with rare events, and to the payments of the recipe on
-imbalanced data. The table has the mean over the draws of the sum of the probabilities divided by
-the number of events, for the calibration rows and for new rows, and the largest ratio for new rows.
-The number of events among new rows is the rate of the calibration rows times the number of new
-rows, so that the ratio measures the bias of the calibrator. Run::
-
-    python benchmarks/simulate_rare_events.py [--draws 20]
-"""
+"""Expected numbers of rare events."""
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
-from results import simple_table
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from skcalib import AutoCalibrator, PlattScaling, SplineCalibration
+
+from . import simulation
 
 Rows = tuple[np.ndarray, np.ndarray]
 CALIBRATORS = [AutoCalibrator(), PlattScaling(), SplineCalibration()]
@@ -88,20 +79,20 @@ def ratios(rows: Rows, new: Rows) -> list[tuple[float, float]]:
     return (np.array(means) / rows[1].mean()).tolist()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--draws", type=int, default=20)
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    lines = []
+@simulation
+def rare_events(draws: int = 20) -> Iterator[tuple[Any, ...]]:
+    """Expected events under calibrated probabilities, divided by the events that occur.
+
+    Calibrators are fitted to simulated scores with rare events, and to the payments of the recipe
+    on imbalanced data. A cell has the mean over the draws of the sum of the probabilities divided
+    by the number of events, for the calibration rows and for new rows, and the largest ratio for
+    new rows. The number of events among new rows is the rate of the calibration rows times the
+    number of new rows, so that the ratio measures the bias of the calibrator.
+    """
+    yield "data", "events", *(type(c).__name__ for c in CALIBRATORS)
     for name, draw in DATA.items():
-        draws = [draw(seed) for seed in range(args.draws)]
-        events = np.mean([rows[1].sum() for rows, _ in draws])
-        found = np.array([ratios(*pair) for pair in draws])
-        figures = np.column_stack([found.mean(axis=0), found[:, :, 1].max(axis=0)])
-        lines.append([name, f"{events:.0f}", *(" ".join(f"{v:.3f}" for v in f) for f in figures)])
-    print(simple_table(["data", "events", *(type(c).__name__ for c in CALIBRATORS)], lines))
-
-
-if __name__ == "__main__":
-    main()
+        pairs = [draw(seed) for seed in range(draws)]
+        events = np.mean([rows[1].sum() for rows, _ in pairs])
+        results = np.array([ratios(*pair) for pair in pairs])
+        figures = np.column_stack([results.mean(axis=0), results[:, :, 1].max(axis=0)])
+        yield name, f"{events:.0f}", *(" ".join(f"{v:.3f}" for v in f) for f in figures)

@@ -1,21 +1,17 @@
-"""Calibration given a category of few levels, in simulated data of three sources.
-
-The logits of the sources have slopes and offsets that differ much, little or not at all. The output
-has the mean excess over the log loss of the true probabilities, for ``ConditionalCalibrator`` given
-the source, and for a ``PlattScaling`` for each source. Run::
-
-    python benchmarks/simulate_sources.py [--samples 20] [--rows 300 1500]
-"""
+"""Calibration given a category of few levels, in data of three sources."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, rel_entr
 
 from skcalib import PlattScaling
 from skcalib.conditional import ConditionalCalibrator
+
+from . import simulation
 
 NEW_ROWS = 4000
 # Slopes and offsets that turn the true log-odds into the logits of each source.
@@ -46,18 +42,15 @@ def excesses(kind: str, n_rows: int, seed: int) -> list[float]:
     return [rel_entr(truth, Q).sum(axis=1).mean() for Q in P]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--samples", type=int, default=20)
-    parser.add_argument("--rows", type=int, nargs="+", default=[300, 1500])
-    args = parser.parse_args()
-    print(f"{'sources':<14}{'rows':>6}{'given the source':>18}{'Platt for each':>16}")
+@simulation
+def sources(samples: int = 20, rows: tuple[int, ...] = (300, 1500)) -> Iterator[tuple[Any, ...]]:
+    """Mean excess over the log loss of the true probabilities, with and without sharing of rows.
+
+    The logits of the sources have slopes and offsets that differ much, little or not at all.
+    ``ConditionalCalibrator`` is given the source; ``PlattScaling`` is fitted to each source.
+    """
+    yield "sources", "rows", "given the source", "Platt for each"
     for kind in SOURCES:
-        for n_rows in args.rows:
-            found = [excesses(kind, n_rows, seed) for seed in range(args.samples)]
-            given, each = np.mean(found, axis=0)
-            print(f"{kind:<14}{n_rows:>6}{given:>18.4f}{each:>16.4f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        for n_rows in rows:
+            results = [excesses(kind, n_rows, seed) for seed in range(samples)]
+            yield kind, n_rows, *np.mean(results, axis=0)

@@ -1,24 +1,22 @@
-"""False alarms of monitors over long lives, and rows from the beginning of a drift to the alarm.
+"""Monitors over long lives.
 
 Logits are normal with a standard deviation of 2, and labels are drawn from their softmax: the
-probabilities are calibrated. After a drift, labels are drawn from other probabilities. Run::
-
-    python benchmarks/simulate_monitoring.py [--quick] [--lives 200] [--only PARTS]
+probabilities are calibrated. After a drift, labels are drawn from other probabilities.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from results import simple_table
 from scipy.special import softmax
 
 from skcalib.monitor import CalibrationMonitor
+
+from . import simulation
 
 Random = np.random.Generator
 # From logits to those of the true probabilities.
@@ -109,14 +107,14 @@ def alarm_at(
     return np.inf
 
 
-def false_alarms(n_lives: int) -> list[list[str]]:
-    found = []
+@simulation
+def monitor_false_alarms(lives: int = 200) -> Iterator[tuple[Any, ...]]:
+    """Share of long lives with a false alarm. Slow settings have half the lives."""
+    yield "kind", "classes", "bins", "batch", "rows", "false alarms", "lives"
     for life in LIVES:
-        n = n_lives if life.batch > 1 and life.n_classes < 100 else n_lives // 2
+        n = lives if life.batch > 1 and life.n_classes < 100 else lives // 2
         rate = np.mean([alarm_at(life, seed) < np.inf for seed in range(n)])
-        found.append([*life.cells(), f"{rate:.3f}", str(n)])
-        print(*found[-1], flush=True)
-    return found
+        yield *life.cells(), f"{rate:.3f}", n
 
 
 def offset(Z: np.ndarray, size: float) -> np.ndarray:
@@ -144,41 +142,15 @@ def shown(rows: list[float], begin: int) -> str:
     return f"{middle:.0f}" if np.isfinite(middle) else "none"
 
 
-def delays(n_lives: int) -> list[list[str]]:
-    found = []
+@simulation
+def monitor_delays(lives: int = 40) -> Iterator[tuple[Any, ...]]:
+    """Median number of rows from a drift to the alarm, by the row at which the drift begins."""
+    settings = list(itertools.product((0, 10_000, 100_000), ("top-label", "classwise")))
+    yield "drift", *(f"{begin}: {kind}" for begin, kind in settings)
     for name, truth in TRUTHS.items():
-        cells = [name]
-        for begin in (0, 10_000, 100_000):
-            for kind in ("top-label", "classwise"):
-                life = Life(3, kind, 500, begin + 50_000)
-                rows = [alarm_at(life, seed, truth, begin) for seed in range(n_lives)]
-                cells.append(shown(rows, begin))
-        found.append(cells)
-        print(*cells, sep=" | ", flush=True)
-    return found
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    add = parser.add_argument
-    parts = ["false", "delay"]
-    add("--only", nargs="+", choices=parts, default=parts)
-    add("--lives", type=int, default=200)
-    add("--quick", action="store_true", help="20 lives")
-    return parser.parse_args()
-
-
-def main() -> None:
-    args = arguments()
-    warnings.filterwarnings("ignore", "The monitor hardly sees")
-    n = 20 if args.quick else args.lives
-    if "false" in args.only:
-        header = ["kind", "classes", "bins", "batch", "rows", "false alarms", "lives"]
-        print(simple_table(header, false_alarms(n)))
-    if "delay" in args.only:
-        kinds = [f"{b}: {kind}" for b in (0, "10 000", "100 000") for kind in ("top", "class")]
-        print(simple_table(["drift", *kinds], delays(n // 5)))
-
-
-if __name__ == "__main__":
-    main()
+        cells = []
+        for begin, kind in settings:
+            life = Life(3, kind, 500, begin + 50_000)
+            rows = [alarm_at(life, seed, truth, begin) for seed in range(lives)]
+            cells.append(shown(rows, begin))
+        yield name, *cells

@@ -1,31 +1,19 @@
-"""Coverage of bands of the smooth reliability diagram, over kinds of data.
-
-The consistency band that is drawn says where the curve of a calibrated model lies: *calibrated* is
-the share of places at which it holds the curve if events are drawn from the scores, *power* that at
-which the curve leaves it if they are drawn from other probabilities. *Beta* is a band of the same
-meaning without resamples, from quantiles of beta distributions with the mean and the variance of
-the curve. A confidence band of the curve, from resampled rows with the same bandwidth, should hold
-the true frequency of events: *held* is the share of places at which it does if the model is
-calibrated, *bent* if it is over-confident, and *smooth* where the truth is smoothed as the curve
-is. Places are evenly spaced along the curve. Run::
-
-    python benchmarks/simulate_smooth_band.py [--draws 50] [--resamples 200] [--level 0.95]
-"""
+"""Bands of the smooth reliability diagram."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from results import simple_table
 from scipy.special import expit, logit
 from scipy.stats import beta
 
 from skcalib._input.scores import Scored
 from skcalib._scores.kernel import SmoothCurve, narrowest_drawn
 from skcalib.display._curves import consistency_band, pieces
+
+from . import simulation
 
 Random = np.random.Generator
 SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
@@ -37,7 +25,6 @@ SCORES: dict[str, Callable[[Random, int], np.ndarray]] = {
 }
 ROWS = 50, 500, 5000
 PLACES = 60
-HEADER = "scores", "rows", "calibrated", "beta", "power", "held", "bent", "smooth"
 
 
 def over_confident(scores: np.ndarray) -> np.ndarray:
@@ -103,28 +90,28 @@ def holds(band: Any, values: np.ndarray) -> float:
     return float(np.mean((band[0] <= values + 1e-9) & (values - 1e-9 <= band[1])))
 
 
-def of_calibrated(rows: Scored, args: argparse.Namespace, seed: int) -> list[float]:
+def of_calibrated(rows: Scored, level: float, n_resamples: int, seed: int) -> list[float]:
     """Shares of places at which the bands hold the curve, and the confidence band the truth."""
     curve, rng = smooth_curve(rows), np.random.default_rng(seed)
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
     bands = [
-        consistency_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:],
-        of_beta(rows, K, w, t, args.level),
+        consistency_band(rows, curve.at(cells), level, n_resamples, seed)[1:],
+        of_beta(rows, K, w, t, level),
     ]
     found = [holds(band, curve.value[cells]) for band in bands]
-    return [*found, holds(confidence_band(rows, K, w, t, args.level, args.resamples, rng), t)]
+    return [*found, holds(confidence_band(rows, K, w, t, level, n_resamples, rng), t)]
 
 
-def of_over_confident(rows: Scored, args: argparse.Namespace, seed: int) -> list[float]:
+def of_over_confident(rows: Scored, level: float, n_resamples: int, seed: int) -> list[float]:
     """Share of places outside of the band, and those at which the other holds truth and mean."""
     curve, rng = smooth_curve(rows), np.random.default_rng(seed)
     cells = places(rows, curve)
     t, w = curve.score[cells], weights_of(rows)
     K = kernel(t, rows.score, curve.bandwidth)
-    drawn = consistency_band(rows, curve.at(cells), args.level, args.resamples, seed)[1:]
-    confident = confidence_band(rows, K, w, t, args.level, args.resamples, rng)
+    drawn = consistency_band(rows, curve.at(cells), level, n_resamples, seed)[1:]
+    confident = confidence_band(rows, K, w, t, level, n_resamples, rng)
     expected = t + (K * w) @ (over_confident(rows.score) - rows.score) / (K @ w)
     truth = over_confident(t)
     return [
@@ -134,11 +121,13 @@ def of_over_confident(rows: Scored, args: argparse.Namespace, seed: int) -> list
     ]
 
 
-def coverages(kind: str, n: int, args: argparse.Namespace, seed: int) -> list[float]:
+def coverages(kind: str, n: int, level: float, n_resamples: int, seed: int) -> list[float]:
     """All columns of the table, of one draw."""
     rng = np.random.default_rng(seed)
-    *calibrated, held = of_calibrated(rows_of(kind, n, lambda s: s, rng), args, seed)
-    power, *bent = of_over_confident(rows_of(kind, n, over_confident, rng), args, seed)
+    *calibrated, held = of_calibrated(rows_of(kind, n, lambda s: s, rng), level, n_resamples, seed)
+    power, *bent = of_over_confident(
+        rows_of(kind, n, over_confident, rng), level, n_resamples, seed
+    )
     return [*calibrated, power, held, *bent]
 
 
@@ -148,19 +137,23 @@ def mean(values: Iterable[float]) -> str:
     return f"{np.mean(known):.2f}" if known else "-"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--draws", type=int, default=50)
-    parser.add_argument("--resamples", type=int, default=200)
-    parser.add_argument("--level", type=float, default=0.95)
-    args = parser.parse_args()
-    lines = []
+@simulation
+def smooth_band(
+    draws: int = 50, resamples: int = 200, level: float = 0.95
+) -> Iterator[tuple[Any, ...]]:
+    """Coverage of bands of the smooth reliability diagram, over kinds of data.
+
+    The consistency band that is drawn says where the curve of a calibrated model lies: *calibrated*
+    is the share of places at which it holds the curve if events are drawn from the scores, *power*
+    that at which the curve leaves it if they are drawn from other probabilities. *Beta* is a band
+    of the same meaning without resamples, from quantiles of beta distributions with the mean and
+    the variance of the curve. A confidence band of the curve, from resampled rows with the same
+    bandwidth, should hold the true frequency of events: *held* is the share of places at which it
+    does if the model is calibrated, *bent* if it is over-confident, and *smooth* where the truth is
+    smoothed as the curve is. Places are evenly spaced along the curve.
+    """
+    yield "scores", "rows", "calibrated", "beta", "power", "held", "bent", "smooth"
     for kind in SCORES:
         for n in ROWS:
-            found = [coverages(kind, n, args, seed) for seed in range(args.draws)]
-            lines.append([kind, str(n), *map(mean, zip(*found, strict=True))])
-    print(simple_table(HEADER, lines))
-
-
-if __name__ == "__main__":
-    main()
+            results = [coverages(kind, n, level, resamples, seed) for seed in range(draws)]
+            yield kind, n, *map(mean, zip(*results, strict=True))

@@ -1,24 +1,19 @@
-"""Violations of the risk that ``selective_threshold`` promises, in simulated data.
-
-The promised risk is the true one at half of the coverage, so that every threshold further down is
-a violation. Run::
-
-    python benchmarks/simulate_selective.py [--draws 1000] [--confidence 0.95]
-"""
+"""Promises of ``selective_threshold``."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from results import simple_table
 from scipy.special import expit, softmax
 
 from skcalib.decision import selective_threshold
 
+from . import simulation
+
 N_POPULATION = 400_000
 ROWS = 50, 500, 5000, 50_000
-HEADER = "data", "rows", "risk", "violations", "coverage"
 
 
 def populations(rng: np.random.Generator) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -68,20 +63,15 @@ def simulated(
     return risk, violated / draws, float(np.mean(coverages))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--confidence", type=float, default=0.95)
-    args = parser.parse_args()
-    lines = []
+@simulation
+def selective(draws: int = 1000, confidence: float = 0.95) -> Iterator[tuple[Any, ...]]:
+    """Violations of the risk that ``selective_threshold`` promises.
+
+    The promised risk is the true one at half of the coverage, so that every threshold further down
+    is a violation.
+    """
+    yield "data", "rows", "risk", "violations", "coverage"
     for name, (score, error) in populations(np.random.default_rng(0)).items():
         for n in ROWS:
-            found = simulated(score, error, n, args.draws, args.confidence, seed=n)
-            risk, violations, coverage = found
-            line = [name, str(n), f"{risk:.3g}", f"{100 * violations:.1f} %", f"{coverage:.2f}"]
-            lines.append(line)
-    print(simple_table(HEADER, lines))
-
-
-if __name__ == "__main__":
-    main()
+            risk, violations, coverage = simulated(score, error, n, draws, confidence, seed=n)
+            yield name, n, f"{risk:.3g}", f"{100 * violations:.1f} %", f"{coverage:.2f}"
