@@ -276,10 +276,16 @@ def applies(name: str, structure: Structure) -> bool:
 
 def truth(name: str, structure: Structure, factor: float) -> float:
     """Return the true value of a figure, from many rows and their true probabilities."""
+    if name == "MCE":
+        return np.nan
+    return _truth(name, many(structure), factor)
+
+
+def many(structure: Structure) -> Structure:
+    """Return the structure of independent rows with the same risks."""
     size = "2" if structure.dependence == "negation" else "1"
     dependence = "negation" if size == "2" else "independent"
-    many = structure._replace(groups=0, size=size, dependence=dependence)
-    return _truth(name, many, factor)
+    return structure._replace(groups=0, size=size, dependence=dependence)
 
 
 @cache
@@ -328,14 +334,40 @@ def binned_error(name: str, P: np.ndarray, true: np.ndarray) -> float:
     """Return the mean over the columns of a calibration error without noise of labels."""
     n_bins, errors = BINS.get(name, 15), []
     for p, q in zip(np.atleast_2d(P.T), np.atleast_2d(true.T), strict=True):
-        k = np.clip(np.ceil(p * n_bins).astype(int) - 1, 0, n_bins - 1)
+        k = bins_of(p, n_bins)
         count = np.bincount(k, minlength=n_bins)
         gap = np.bincount(k, p - q, n_bins) / np.maximum(count, 1)
         square = np.sqrt(np.sum(count * gap**2) / len(p))
         error = float(np.sum(count * np.abs(gap)) / len(p))
-        errors.append(
-            error if name.startswith("ECE") else np.abs(gap).max() if name == "MCE" else square
-        )
+        errors.append(error if name.startswith("ECE") else square)
+    return float(np.mean(errors))
+
+
+@cache
+def gaps(structure: Structure, factor: float) -> np.ndarray:
+    """Return the true gaps (n_columns, 15) of bins."""
+    true = _many(structure)
+    P, columns = true if factor == 1 else sharpened(true, factor), []
+    if not structure.classes.endswith("labels"):
+        P, true = top_label(P, true)
+    for p, q in zip(np.atleast_2d(P.T), np.atleast_2d(true.T), strict=True):
+        k = bins_of(p)
+        columns.append(np.bincount(k, p - q, 15) / np.maximum(np.bincount(k, minlength=15), 1))
+    return np.abs(columns)
+
+
+def bins_of(p: np.ndarray, n_bins: int = 15) -> np.ndarray:
+    """Return the bin of each score."""
+    return np.clip(np.ceil(p * n_bins).astype(int) - 1, 0, n_bins - 1)
+
+
+def largest_gap(structure: Structure, factor: float, P: np.ndarray) -> float:
+    """Return the mean over columns of the largest true gap of a bin that has rows of a sample."""
+    if not structure.classes.endswith("labels"):
+        P, _ = top_label(P, P)
+    errors = []
+    for gap, p in zip(gaps(many(structure), factor), np.atleast_2d(P.T), strict=True):
+        errors.append(gap[np.unique(bins_of(p))].max())
     return float(np.mean(errors))
 
 
@@ -374,6 +406,8 @@ def simulate(
                     hits.append(TESTS[name](y, P, g, how, seed) <= 0.05)
                 else:
                     low, high = INTERVALS[name](y, P, g, how, seed)
+                    if name == "MCE":  # the largest gap of the bins with rows
+                        true = largest_gap(structure, factor, P)
                     hits.append(low - 1e-9 <= true <= high + 1e-9)
                     widths.append(high - low)
             except ValueError:  # rows of one class, or separated by a threshold

@@ -86,6 +86,16 @@ def warn_of_few_events(n_groups: int, n_all: int) -> None:
         )
 
 
+def warn_of_many_bins(n_bins: int, n_units: int) -> None:
+    """Warn if there are fewer groups or rows than half the number of bins."""
+    if 2 * n_units < n_bins:
+        warn(
+            "Intervals of binned errors need half as many independent groups or rows as bins, got "
+            f"{n_units} for {n_bins} bins: the interval may be too narrow. Pass fewer n_bins.",
+            FewGroupsWarning,
+        )
+
+
 def warn_of_equal_rows(Z: Floats) -> None:
     """Warn if more than 5 per cent of the rows equal another row of logits (n, K).
 

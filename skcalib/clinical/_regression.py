@@ -66,9 +66,9 @@ def calibration_slope(
     the slopes with a profile log-likelihood within half of the quantile of the :math:`\chi^2_1`
     distribution of the maximum. With groups it is :math:`b \pm t\, s`. The standard error s is the
     jackknife error of groups, with one step of Newton's method for each group that is left out
-    (CR3 [3]_). The t distribution has :math:`G^* - 1` degrees of freedom, with the effective number
-    of groups :math:`G^*` for labels that depend fully within groups [4]_, of all groups or of the
-    groups with the rarer outcome. Fewer than 10 of these give a warning.
+    (CR3 [3]_). The t distribution has :math:`(\sum_g s_g^2)^2 / \sum_g s_g^4 - 1` degrees of
+    freedom, where :math:`s_g` is the change of the slope without the group g: a few groups that
+    change it most count as few groups. Fewer than 10 groups with the rarer outcome give a warning.
 
     Parameters
     ----------
@@ -106,8 +106,6 @@ def calibration_slope(
        of predictive analytics", BMC Medicine 17, 2019.
     .. [3] MacKinnon, Nielsen, Webb, "Fast and reliable jackknife and bootstrap methods for
        cluster-robust inference", Journal of Applied Econometrics 38, 2023.
-    .. [4] Carter, Schnepel, Steigerwald, "Asymptotic behavior of a t-test robust to cluster
-       heterogeneity", Review of Economics and Statistics 99, 2017.
 
     Examples
     --------
@@ -237,14 +235,11 @@ def _jackknife_interval(
     steps = np.linalg.solve(left, scores[:, :, None])[:, 0, 0] / units[0]
     variance = (len(steps) - 1) / len(steps) * float(steps @ steps)
 
-    # Standard deviation of each group if its rows depend fully on one another.
-    sizes, n_events = (
-        np.bincount(groups, w * deviation[:, 0]),
-        np.bincount(groups, event),
-    )
-    informative = min((n_events > 0, n_events < np.bincount(groups)), key=np.count_nonzero)
-    freedom = min(degrees_of_freedom(np.abs(sizes)), degrees_of_freedom(np.abs(sizes[informative])))
-    warn_of_few_events(int(informative.sum()), len(informative))
+    n_events, sizes = np.bincount(groups, event), np.bincount(groups)
+    fewest = min(np.count_nonzero(n_events > 0), np.count_nonzero(n_events < sizes))
+    warn_of_few_events(fewest, len(sizes))
+    # A few groups that change the estimate most count as few groups.
+    freedom = degrees_of_freedom(np.abs(steps)) if variance > 0 else 1.0
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
     return IntervalEstimate(estimate, estimate - reach, estimate + reach, level)
 

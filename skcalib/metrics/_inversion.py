@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skcalib._input.scores import Scored
-from skcalib._typing import Floats
+from skcalib._typing import Floats, Indices
 
 from ._calibration_error import HOMOGENEOUS, Formula
 from ._curve import clopper_pearson, effective_rows, with_groups
@@ -86,7 +86,8 @@ def null_measure(measured: Measured, *, right: bool) -> Callable[[Random], float
     """Return a function that draws labels from the probabilities and measures them."""
     if isinstance(measured, MeasuredByCall):
         return measured.of_labels(measured.problem.rows.X, right=right)
-    bins, hits = bins_of(measured), drawn_hits(measured, right=right)
+    # As the measure of the rows, a debiased measure subtracts the noise of independent rows.
+    bins, hits = bins_of(measured, None), drawn_hits(measured, right=right)
     shape = bins.weight.shape
 
     def measure(random: Random) -> float:
@@ -131,7 +132,7 @@ def interval_of_bins(
     """Return the ends of the interval of an error of bins; the lower one is 0 unless rejected."""
     # A debiased error estimates the true value of the plain error.
     formula = HOMOGENEOUS[measured.name.removeprefix("debiased_")]
-    bins, estimate = bins_of(measured), measured.of_rows()
+    bins, estimate = bins_of(measured, measured.problem.groups), measured.of_rows()
     if formula is HOMOGENEOUS["maximum_calibration_error"]:
         low, high = limits_of_largest_gap(bins, level)
     else:
@@ -312,7 +313,7 @@ def recalibrated(measured: MeasuredByCall) -> Floats:
     one = MeasuredByBins(
         problem._replace(kind=kind, pos_label=None), "expected_calibration_error", 15, "uniform"
     )
-    bins = bins_of(one)
+    bins = bins_of(one, problem.groups)
     gap = bins.gap * ratio(bins.n_effective, bins.n_effective + ROWS_ADDED)
     P = np.stack([c.score - gap[k, c.bins] for k, c in enumerate(one.columns)], axis=1)
     P = np.clip(P, 0, 1)
@@ -322,9 +323,9 @@ def recalibrated(measured: MeasuredByCall) -> Floats:
     return P[:, 0] if problem.rows.X.ndim == 1 else P
 
 
-def bins_of(measured: MeasuredByBins) -> BinsOfColumns:
-    """Return the bins of all rows, with effective numbers of rows that account for groups."""
-    columns, w, groups = measured.columns, measured.problem.rows.w, measured.problem.groups
+def bins_of(measured: MeasuredByBins, groups: Indices | None) -> BinsOfColumns:
+    """Return the bins of all rows, with effective numbers of rows that account for groups (n,)."""
+    columns, w = measured.columns, measured.problem.rows.w
     shape = len(columns), max(len(column.edges) for column in columns) - 1
     weight, confidence, gap, n = np.zeros((4, *shape))
     for k, (column, curve) in enumerate(zip(columns, measured.curves(), strict=True)):

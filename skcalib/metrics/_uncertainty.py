@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import as_numpy
-from skcalib._input.groups import group_numbers, warn_of_few_events
+from skcalib._input.groups import FEW_GROUPS, group_numbers, warn_of_few_events, warn_of_many_bins
 from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._input.scores import OF_EACH, columns_of, scored_rows
 from skcalib._typing import ArrayLike, Floats, Indices, Kind, NBins, Strategy
@@ -184,8 +184,8 @@ def calibration_error_interval(
     Warns
     -----
     UserWarning
-        If there are fewer than 20 groups, or a mean has fewer than 10 groups or rows with the rarer
-        outcome.
+        If there are fewer than 20 groups, if fewer than 10 groups, or rows for a mean, have the
+        rarer outcome of any column, or if there are more than two bins for each group or row.
 
     References
     ----------
@@ -211,8 +211,7 @@ def calibration_error_interval(
     measured = measured_by(measure, n_bins, strategy, *rows)
     random, estimate = check_random_state(random_state), measured.of_rows()
     if method == "inversion" or (method == "auto" and is_error(measured)):
-        if measured.problem.groups is not None:
-            warn_of_rare_outcomes(measured.problem, measured.problem.groups)
+        warn_of_few_units(measured)
         ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
     else:
         units = leave_out_units(measured.problem, n_resamples, random)
@@ -228,13 +227,27 @@ def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
     return units if n_units <= most else (random.permutation(n_units) % most)[units]
 
 
+def warn_of_few_units(measured: Measured) -> None:
+    """Warn if few groups have an event, or if there are many bins for the groups or rows."""
+    problem = measured.problem
+    if problem.groups is not None:
+        warn_of_rare_outcomes(problem, problem.groups)
+    if isinstance(measured, MeasuredByBins):
+        n_bins = max(len(column.edges) for column in measured.columns) - 1
+        n_units = problem.rows.n_rows if problem.groups is None else int(problem.groups.max()) + 1
+        if problem.groups is None or n_units >= FEW_GROUPS:  # fewer groups have their own warning
+            warn_of_many_bins(n_bins, n_units)
+
+
 def warn_of_rare_outcomes(problem: Problem, units: Indices) -> None:
-    """Warn if few units, numbers of groups or rows (n,), have an event, or lack one."""
-    if problem.kind not in OF_EACH:
-        columns = columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label)
-        event = next(columns.scored()).event
-        fewest = min(len(np.unique(units[event == outcome])) for outcome in (True, False))
-        warn_of_few_events(fewest, int(units.max()) + 1)
+    """Warn if few units, numbers of groups or rows (n,), have the rarer outcome of any column."""
+    columns = columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label)
+    n_units, is_rare = int(units.max()) + 1, np.zeros(len(units), np.bool_)
+    for column in columns.scored():
+        event = column.event
+        counts = [np.count_nonzero(np.bincount(units[hit], minlength=1)) for hit in (event, ~event)]
+        is_rare |= event if counts[0] <= counts[1] else ~event
+    warn_of_few_events(len(np.unique(units[is_rare])), n_units)
 
 
 def jackknifed(
@@ -545,6 +558,7 @@ def calibration_difference(
         estimate = model.of_rows()
         ends = (estimate, estimate)
         if is_one:
+            warn_of_few_units(model)
             ends = inverted_ends(model, estimate, n_resamples, generator, confidence_level)
         intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
     differences = draws[:, 1] - draws[:, 0]

@@ -279,19 +279,14 @@ def logistic_fit(design, y, offset=0.0):
 def logistic_jackknife(design, y, groups, offset=0.0):
     """Estimate, standard error and degrees of freedom of the first coefficient, by loops."""
     beta, residual, variance = logistic_fit(design, y, offset)
-    inverse, names = np.linalg.inv((design.T * variance) @ design), np.unique(groups)
-    squares, shares, with_event = 0.0, [], []
+    names, squares = np.unique(groups), []
     for name in names:
-        kept, out = groups != name, groups == name
+        kept = groups != name
         hessian = (design[kept].T * variance[kept]) @ design[kept]
-        step = np.linalg.solve(hessian, design[kept].T @ residual[kept])
-        squares += step[0] ** 2
-        shares.append((inverse[0] @ design[out].T @ np.sqrt(variance[out])) ** 2)
-        with_event.append(y[out].any())
-    error, shares = np.sqrt(squares * (len(names) - 1) / len(names)), np.array(shares)
-    parts = shares, shares[with_event]
-    freedom = [np.sum(share) ** 2 / np.sum(share**2) - 1 for share in parts]
-    return beta[0], error, min(freedom)
+        squares.append(np.linalg.solve(hessian, design[kept].T @ residual[kept])[0] ** 2)
+    total = sum(squares)
+    error = np.sqrt(total * (len(names) - 1) / len(names))
+    return beta[0], error, total**2 / sum(square**2 for square in squares) - 1
 
 
 def slope_and_intercept(y, p, formula):
@@ -506,6 +501,44 @@ def test_the_interval_of_symmetric_terms_is_the_t_interval():
 
 
 @pytest.mark.slow
+def test_debiased_errors_of_calibrated_groups_are_seldom_rejected():
+    """The drawn labels and the given ones subtract the noise of the same number of rows."""
+    rejected, groups = 0, np.repeat(np.arange(50), 6)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = expit(4 * rng.normal(size=300))
+        y = (rng.uniform(size=50)[groups] < p).astype(int)
+        found = calibration_test(
+            y, p, measure="debiased_root_mean_squared_calibration_error", groups=groups,
+            n_resamples=39, random_state=seed,
+        )  # fmt: skip
+        rejected += found.pvalue <= 0.05
+    assert rejected <= 5  # 2 are expected; 13 with effective numbers of rows
+
+
+@pytest.mark.parametrize("measure", ["ece", "brier"])
+def test_rare_labels_in_few_groups_warn(measure):
+    """Each of several labels may be rare, and a rare wrong class too."""
+    rng = np.random.default_rng(0)
+    groups, P = np.repeat(np.arange(40), 2), np.full((80, 3), 0.01)
+    y = np.zeros((80, 3), int)
+    y[[3, 20], [0, 1]] = 1
+    names = {"ece": "multilabel_calibration_error", "brier": "multilabel_brier_score"}
+    given = {"groups": groups, "n_resamples": 19, "measure": names[measure]}
+    with pytest.warns(UserWarning, match="with the event and as many without it, got 2"):
+        calibration_error_interval(y, P, **given)
+    often = (rng.uniform(size=(80, 3)) < 0.3).astype(int)
+    calibration_error_interval(often, P + 0.29, **given)  # no warning
+
+
+def test_more_bins_than_groups_warn():
+    y, p = sample(60)
+    given = {"n_resamples": 19, "groups": np.arange(60) // 2}
+    with pytest.warns(UserWarning, match="half as many .* got 30 for 61 bins: .* fewer n_bins"):
+        calibration_error_interval(y, p, n_bins=61, **given)
+    calibration_error_interval(y, p, n_bins=60, **given)  # no warning
+
+
 @pytest.mark.parametrize(("n_groups", "equal"), [(60, True), (200, False)])
 def test_segments_of_groups_keep_the_level(n_groups, equal):
     rejected, groups = 0, np.repeat(np.arange(n_groups), 6)
