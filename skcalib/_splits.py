@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import (
@@ -19,18 +19,11 @@ from skcalib._input.groups import warn_of_equal_rows
 from skcalib._input.labels import as_labels, shown
 from skcalib._input.logits import check_weights
 from skcalib._rows import Rows, both_columns
-from skcalib._typing import Array, Bools, Floats, Indices
+from skcalib._typing import Array, Bools, Floats, Indices, Split
 from skcalib._warnings import warn
 
 # From MANY_ROWS on, folds are folds of FEWER_ROWS.
 MANY_ROWS, FEWER_ROWS = 50_000, 25_000
-
-
-class Split(NamedTuple):
-    """Indices of the training rows and of the test rows."""
-
-    train: Indices
-    test: Indices
 
 
 def made_splits(cv: Any, X: Any, y: Array, **params: Any) -> list[Split]:

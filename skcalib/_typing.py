@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Array", "ArrayLike", "Bools", "Floats", "Indices", "Kind", "NBins", "Strategy"]
+__all__ = ["Array", "ArrayLike", "Bools", "Floats", "Indices", "Kind", "NBins", "Split", "Strategy"]
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -22,3 +22,10 @@ NBins = int | Literal["cube_root"] | ArrayLike
 
 # Bins of equal width, or of equal weight.
 Strategy = Literal["uniform", "quantile"]
+
+
+class Split(NamedTuple):
+    """Indices of the training rows and of the test rows."""
+
+    train: Indices
+    test: Indices

@@ -34,8 +34,8 @@ from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
 from skcalib._input.rows import check_rows, checked_rows
 from skcalib._rows import Rows
-from skcalib._splits import Split, checked_splits
-from skcalib._typing import Array, ArrayLike, Kind
+from skcalib._splits import checked_splits
+from skcalib._typing import Array, ArrayLike, Kind, Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator

@@ -20,8 +20,8 @@ from sklearn.utils.validation import _check_method_params
 
 from skcalib._input.labels import encode, shown
 from skcalib._rows import both_columns
-from skcalib._splits import Split, made_splits, presence
-from skcalib._typing import Array, Bools, Floats, Indices
+from skcalib._splits import made_splits, presence
+from skcalib._typing import Array, Bools, Floats, Indices, Split
 from skcalib._warnings import warn
 
 from ._over_classifier import (

@@ -12,8 +12,7 @@ from skcalib._input.arrays import as_kind_of
 from skcalib._input.classes import ordered_categories
 from skcalib._input.labels import encode
 from skcalib._input.rows import check_fitted
-from skcalib._splits import Split
-from skcalib._typing import Array, ArrayLike, Floats
+from skcalib._typing import Array, ArrayLike, Floats, Split
 
 from ._folds import averaged, classifier_splits, held_out
 from ._over_classifier import (

@@ -16,8 +16,8 @@ from skcalib._input.rows import check_fitted, logits_for
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits
-from skcalib._splits import Split, first_tests, random_splits
-from skcalib._typing import Array, ArrayLike, Floats
+from skcalib._splits import first_tests, random_splits
+from skcalib._typing import Array, ArrayLike, Floats, Split
 from skcalib._warnings import recorded, warn
 from skcalib.base import set_fitted
 from skcalib.conditional._columns import FeatureColumns, fitted_columns

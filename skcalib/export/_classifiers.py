@@ -19,10 +19,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._rows.arrays import astype, concat, double, softmax
+from skcalib._rows import both_columns
 from skcalib._typing import Bools, Floats, Indices
 
-from ._graph import Traced
+from ._graph import Namespace, Traced
 
 # Classifiers that round features to float32, in scikit-learn or in skl2onnx's models.
 SINGLE = {
@@ -56,13 +56,13 @@ def response(classifier: Any, method: str, X: Features) -> Any:
         F: Any = _by_skl2onnx(Pipeline(steps), X)[0]
     else:  # columns side by side, in NumPy's common type
         F, *others = X.values()
-        F = concat([F, *others], axis=1) if others else F
+        F = np.concatenate([F, *others], axis=1) if others else F
     if hasattr(last, method) and (trees := _trees(last)) is not None:
         return _tree_response(trees, method, F)
     if type(last) in SINGLE:
-        F = astype(F, np.float32)
+        F = F.astype(np.float32)
     elif F.dtype.kind != "f":
-        F = astype(F, np.float64)
+        F = F.astype(np.float64)
     if sparse.issparse(getattr(last, "coef_", None)):  # skl2onnx takes dense coefficients only
         last = copy(last).densify()
     return _converted_response(last, method, {"X": F})
@@ -138,11 +138,11 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
     # A leaf has one value per score, or each iteration has one tree per score.
     target = column if trees.is_forest else tree_number[is_leaf] % n_scores
     # Forests in scikit-learn round features to single precision, and runtimes round all sums.
-    F = astype(F, np.float32) if trees.is_forest else F
+    F = F.astype(np.float32) if trees.is_forest else F
     sums = graph.node(
         "TreeEnsembleRegressor",
         np.zeros((len(F.example), n_scores), np.float32),
-        double(F),
+        F.astype(np.float64),
         domain="ai.onnx.ml",
         n_targets=n_scores,
         nodes_treeids=tree_number.tolist(),
@@ -158,10 +158,13 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
         target_ids=target.tolist(),
         target_weights_as_tensor=graph.tensor(trees.value.ravel()),
     )
-    S = double(sums) + trees.baseline
+    S = sums.astype(np.float64) + trees.baseline
     if trees.is_forest:
         return S / float(len(trees.sizes))
-    return S if method == "decision_function" else softmax(S)
+    if method == "decision_function":
+        return S
+    logits: Any = both_columns(S)
+    return Namespace(graph).softmax(logits, axis=1)
 
 
 def _converted_response(classifier: Any, method: str, X: Features) -> Any:

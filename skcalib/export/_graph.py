@@ -166,6 +166,10 @@ class Traced:
             axis += 1 if part is None or isinstance(part, slice) else np.ndim(part)
         return x
 
+    def astype(self, dtype: Any) -> Traced:
+        """Return the array in another dtype."""
+        return Namespace(self.graph).astype(self, dtype)
+
     __add__, __radd__ = _operator("add"), _operator("add", reflected=True)
     __sub__, __rsub__ = _operator("subtract"), _operator("subtract", reflected=True)
     __mul__, __rmul__ = _operator("multiply"), _operator("multiply", reflected=True)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skcalib._fits import output_of
 from skcalib._input.labels import shown
-from skcalib._rows.arrays import finite_unless_masked
 from skcalib._typing import Array
 from skcalib._version import __version__
 from skcalib.base import Output, calibrated_logits, most_probable, probabilities
 from skcalib.meta import MultiLabelCalibrator
-from skcalib.scaling._platt import PlattScaling, log_odds
 
 from ._calibrators import check_metadata, fitted_chain
 from ._classifiers import classifier_probabilities
@@ -191,18 +188,10 @@ def _multilabel_output(calibrators: Sequence[Any], output: Output, Z: Any) -> An
 
     There is one calibrator per label. ``Z`` are log-odds (n_rows, n_labels).
     """
-    xp = Namespace(Z.graph)
-    if all(type(calibrator) is PlattScaling for calibrator in calibrators):  # the default
-        coef, intercept = (
-            np.concatenate([getattr(calibrator, name) for calibrator in calibrators])
-            for name in ("coef_", "intercept_")
-        )
-        S = finite_unless_masked(partial(log_odds, coef=coef, intercept=intercept), Z)
-        return S if output is calibrated_logits else 1 / (1 + xp.exp(-S))
     columns = [
         output_of(calibrator, output, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
     ]
-    return xp.concat([column[:, -1:] for column in columns], axis=1)
+    return Namespace(Z.graph).concat([column[:, -1:] for column in columns], axis=1)
 
 
 def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:

@@ -10,7 +10,6 @@ import numpy as np
 from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import check_takes_logits
 from skcalib._input.rows import check_fitted
-from skcalib._rows.arrays import astype, at_least, double, namespace, take
 from skcalib._typing import Array
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
@@ -18,7 +17,7 @@ from skcalib.meta import MultiLabelCalibrator
 
 from ._calibrators import fitted_chain, known_calibrators
 from ._classifiers import Features, classifier_probabilities, response
-from ._graph import OPSETS, Graph, Traced
+from ._graph import OPSETS, Graph, Namespace, Traced
 from ._onnx import _as_tensor, traced_outputs
 
 FLAG = [False, True]
@@ -152,9 +151,9 @@ def _labels(model: Any) -> Array:
 
 def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
-    Z = astype(_value(graph, operator.inputs[0]), _dtype(operator.outputs[2]))
+    Z = _value(graph, operator.inputs[0]).astype(_dtype(operator.outputs[2]))
     traced = traced_outputs([model], Z, ["label", "probabilities", "logits"])
-    traced["label"] = take(_labels(model), traced["label"])
+    traced["label"] = Namespace(graph).take(_labels(model), traced["label"])
     _add(graph, list(traced.values()), operator, container)
 
 
@@ -175,7 +174,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         classes = np.asarray(chain[-1].classes_)
         total = total + with_unknown_classes(traced["probabilities"], classes, model.classes_)
     P = total / len(model.estimators_)
-    label = take(_labels(model), namespace(P).argmax(P, axis=1))
+    label = Namespace(graph).take(_labels(model), np.argmax(P, axis=1))
     _add(graph, [label, P], operator, container)
 
 
@@ -187,11 +186,11 @@ def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
 
 def _logits(model: Any, estimator: Any, X: Features) -> Any:
     """Return a fitted classifier's logits in double precision."""
-    output = double(response(estimator, model.response_method_, X))
+    output = response(estimator, model.response_method_, X).astype(np.float64)
     if model.response_method_ == "decision_function":
         return output
     smallest = max(model.min_proba_, float(np.finfo(np.float64).tiny))
-    return namespace(output).log(at_least(output, smallest))
+    return np.log(np.maximum(output, smallest))
 
 
 def _graph(scope: Any, container: Any) -> Graph:
@@ -226,7 +225,7 @@ def _add(graph: Graph, values: list[Traced], operator: Any, container: Any) -> N
     """Add nodes to a model, so that the values become an operator's outputs."""
     for value, variable in zip(values, operator.outputs, strict=True):
         dtype = _dtype(variable)
-        graph.named(value if dtype.kind == "O" else astype(value, dtype), variable.full_name)
+        graph.named(value if dtype.kind == "O" else value.astype(dtype), variable.full_name)
     nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
     for i, node in enumerate(nodes):
         node.name = f"{graph.prefix}{i}"

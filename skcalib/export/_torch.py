@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skcalib._fits import blockwise
-from skcalib.binning._per_class import _PerClass
+from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._candidates import Uniform
 
 from ._calibrators import fitted_chain
 from ._onnx import PRECISIONS
 
 if TYPE_CHECKING:
     import torch
+
+# Calibrators whose maps have no gradients.
+STEP_FUNCTIONS = (BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration)
 
 
 def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
@@ -88,19 +89,19 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         _check_is_smooth(member)
     from ._torch_modules import Module
 
-    return Module(chain, getattr(torch, dtype))
+    module = Module(chain, getattr(torch, dtype))
+    module(torch.zeros(1, module.n_columns))  # raises errors of calibrators that cannot be traced
+    return module
 
 
 def _check_is_smooth(calibrator: Any) -> None:
     """Raise a TypeError if a calibrator does not compute with tensors or has no gradients."""
-    for member in blockwise(calibrator):
+    for member in fitted_chain(calibrator, "to_torch"):
         kind = type(member)
         if isinstance(member, AutoCalibrator):
             for part in member.calibrators_.values():
                 _check_is_smooth(part)
-        elif issubclass(kind, _PerClass) or not (
-            kind._on_device or kind is Uniform  # noqa: SLF001
-        ):
+        elif isinstance(member, STEP_FUNCTIONS) or not getattr(kind, "_on_device", False):
             raise TypeError(
                 f"{kind.__name__} has no module of torch, since it has no gradients or does not "
                 "compute with tensors. Use to_onnx, which exports all calibrators of skcalib, or "

@@ -17,9 +17,10 @@ from skcalib._input.labels import warn_of_groups
 from skcalib._input.logits import warn_of_new_probabilities, warn_of_small_weights
 from skcalib._input.parameters import check_integer
 from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
-from skcalib._rows import Rows, arrays, map_blocks
-from skcalib._splits import Split, first_tests, given_splits, random_splits
-from skcalib._typing import Array, ArrayLike, Floats
+from skcalib._rows import Rows, map_blocks
+from skcalib._rows.arrays import mix_logits
+from skcalib._splits import first_tests, given_splits, random_splits
+from skcalib._typing import Array, ArrayLike, Floats, Split
 from skcalib._version import Versioned
 from skcalib._warnings import recorded
 from skcalib.base import Output, Outputs, set_fitted
@@ -256,7 +257,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         """Return fitted attributes from rows of scores (n, M, width) and splits."""
         n_scores, n_classes = len(names), len(rows.classes)
         share = 1 / (rows.weight + 1)
-        counts = arrays.bincount(rows.y, rows.w, n_classes)
+        counts = np.bincount(rows.y, rows.w, n_classes)
         log_rates = np.log((1 - share) * counts / rows.weight + share / n_classes)
 
         # Calibrate each score alone, on all rows and across folds.
@@ -350,4 +351,4 @@ def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
     offsets = np.vstack([fusion.intercept_, fusion.missing_offsets_])
     pool = Pool(np.append([*fusion.weights_.values()], fusion.imputed_slopes_), offsets)
     L = pooled(pool, fill_gaps(E, base, fusion.covariance_))
-    return arrays.astype(arrays.mix_logits(L, fusion.smoothing_), X.dtype)
+    return mix_logits(L, fusion.smoothing_).astype(X.dtype, copy=False)

@@ -19,8 +19,8 @@ from skcalib._input.rows import check_fit
 from skcalib._optimize.mixture import mixture, mixture_from_log_odds
 from skcalib._rows import Rows, arrays, namespace
 from skcalib._scores.columns import margins
-from skcalib._splits import Split, forward_splits, given_splits, random_splits
-from skcalib._typing import ArrayLike, Floats
+from skcalib._splits import forward_splits, given_splits, random_splits
+from skcalib._typing import ArrayLike, Floats, Split
 from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
 from skcalib.scaling import Uncalibrated
 

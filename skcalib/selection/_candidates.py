@@ -36,6 +36,8 @@ MATRIX_PRODUCTS = 1e9
 class Uniform(BaseCalibrator):
     """Equal probabilities for all unmasked classes."""
 
+    _on_device = True
+
     def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
         return {}
 

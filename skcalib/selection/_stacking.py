@@ -13,8 +13,7 @@ from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
 from skcalib._rows import Rows, arrays
 from skcalib._rows.parallel import with_one_blas_thread
-from skcalib._splits import Split
-from skcalib._typing import Array, ArrayLike, Floats, Indices
+from skcalib._typing import Array, ArrayLike, Floats, Indices, Split
 from skcalib._warnings import (
     AbsentClassesWarning,
     Messages,

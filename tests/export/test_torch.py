@@ -239,7 +239,7 @@ def test_calibrators_without_a_module_are_refused(torch):
     for wrong, error, words in [
         (HistogramBinning().fit(X, y), TypeError, "HistogramBinning has no module.*to_onnx"),
         (EstimatorCalibration(GaussianNB()).fit(X, y), TypeError, "EstimatorCalibration has no"),
-        (MultiLabelCalibrator().fit(X, X > 0), TypeError, "got MultiLabelCalibrator"),
+        (MultiLabelCalibrator().fit(X, X > 0), TypeError, "MultiLabelCalibrator has no module"),
         (mixture, TypeError, "HistogramBinning has no module"),
         (LogisticRegression().fit(X, y), TypeError, "to_torch takes a fitted calibrator"),
         (TemperatureScaling(), NotFittedError, "not fitted"),
