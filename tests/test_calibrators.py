@@ -394,7 +394,7 @@ BAD_FITS = {
     "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
     "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
     "few labels": (X3, Y3[:-1], None, r"y and X .* samples: \[29, 30\]. Pass a row of X"),
-    "groups": (X3, Y3, ["a", "b"] * 15, "could not convert string to float"),
+    "groups": (X3, Y3, ["a", "b"] * 15, "sample_weight must hold numbers, got the text"),
     "transposed": (X3.T, Y3, None, r"inconsistent numbers of samples: \[30, 3\]"),
     "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
     "log-odds": (X3[:, 0], Y3, None, "3 classes in y, got 1 column "),
@@ -453,7 +453,8 @@ BAD_ROWS = {
     "row of -inf": (changed([-np.inf] * 3, slice(None)), "got 1 of 30 rows of nothing"),
     "too large": (changed(1e308), r"logits of at most 1e\+100"),
     "complex": (X3 + 0j, "Complex data not supported"),
-    "text": (np.full((1, 3), "a"), "could not convert string"),
+    "text": (np.full((1, 3), "a"), "must hold numbers, got the text"),
+    "numbers as text": (X3[:1].astype(str), "must hold numbers, got the text"),
     "a dictionary": ({"a": X3}, "list of rows, got dict without rows"),
     "a list in each row": (pd.Series(X3.tolist()), "two dimensions, got one"),
 }

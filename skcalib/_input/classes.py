@@ -338,6 +338,9 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
     if not message and agree_more_than_chance(y, top, len(classes)):
         return  # most fits end here
     if not message and (columns := suspect_columns(y, top, len(classes))) is not None:
+        if compared.X.ndim == 1 or compared.X.shape[1] == 1:
+            _warn_of_other_event(compared, name, param)
+            return
         moved = np.flatnonzero(columns != np.arange(len(classes)))
         k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
         present, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
@@ -359,6 +362,22 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             ColumnOrderWarning,
             "columns",
         )
+
+
+def _warn_of_other_event(rows: Rows, name: str, param: str) -> None:
+    """Warn that a single column of probabilities or log-odds seems to be of the other label."""
+    other, event = (float(np.mean(rows.X[rows.y == k])) for k in (0, 1))
+    what, reverse = ("probability", f"1 - {name}") if rows.X.ndim == 1 else ("log-odds", f"-{name}")
+    event_name = (
+        "name the event with pos_label=" if param == "labels" else "name both labels in classes="
+    )
+    warn(
+        f"{name} probably holds the {what} of the label {shown([rows.classes[0]])} instead of "
+        f"{shown([rows.classes[1]])}: the means are {other:.2f} and {event:.2f} in rows with these "
+        f"labels. Pass {reverse}, or {event_name}.",
+        ColumnOrderWarning,
+        "columns",
+    )
 
 
 def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:

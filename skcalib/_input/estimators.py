@@ -78,6 +78,8 @@ def _as_object(calibrator: Any) -> str:
     is_name = isinstance(name, str) and name.isidentifier()
     if not is_name or (name not in METHODS and name.islower()):
         return ""
+    if name not in METHODS and not name[0].isupper():
+        return " A name is no calibrator. Pass an object, such as AutoCalibrator()."
     return f" Write {METHODS.get(name, f'{name}()')}, an object."
 
 

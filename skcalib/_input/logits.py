@@ -53,7 +53,7 @@ def as_floats(
     if type(x) is np.ndarray and x.dtype in FLOATS and x.size and x.ndim in dimensions:
         return x
     values: Floats = check_array(
-        with_nan(x),
+        with_nan(x, name),
         dtype=FLOATS,
         ensure_2d=not flat,
         ensure_all_finite=False,
@@ -64,8 +64,22 @@ def as_floats(
     return values
 
 
-def with_nan(x: Any) -> Any:
-    """Replace pandas.NA by NaN in an array of objects, since it is no float."""
+def _refuse_text(x: Any, name: str) -> None:
+    """Raise a ValueError for text in an array or a frame, which NumPy would convert to numbers."""
+    dtypes = getattr(x, "dtypes", [getattr(x, "dtype", None)])
+    if {getattr(dtype, "kind", "O") for dtype in dtypes} <= set("biufc"):
+        return
+    values = np.asarray(x, dtype=object).ravel()
+    if text := next((value for value in values.tolist() if isinstance(value, str)), None):
+        raise ValueError(
+            f"{name} must hold numbers, got the text {text!r}. Convert it, as in "
+            f"{name}.astype(float), and check that no missing number has become text."
+        )
+
+
+def with_nan(x: Any, name: str = "X") -> Any:
+    """Replace pandas.NA by NaN in an array of objects, since it is no float, and refuse text."""
+    _refuse_text(x, name)
     if getattr(getattr(x, "dtype", None), "kind", "") != "O":
         return x
     values = np.asarray(x, dtype=object)
@@ -223,7 +237,9 @@ def check_weights(
             f"sklearn.utils.class_weight.compute_sample_weight({sample_weight!r}, y)."
         )
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
-    w = check_array(with_nan(w), dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    w = check_array(
+        with_nan(w, "sample_weight"), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
     if w.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."

@@ -58,7 +58,8 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         :class:`~sklearn.frozen.FrozenEstimator` it is not fitted, and the calibrator is fitted to
         all rows. The classifier must then not have been fitted on these rows.
     calibrator : calibrator, default=None
-        Any estimator with ``fit`` and ``predict_proba`` for logits, also a pipeline of calibrators.
+        Any estimator with ``fit`` and ``predict_proba``, which is fitted to logits: a calibrator, a
+        pipeline of calibrators, or a classifier of scikit-learn with logits as its features.
         None means :class:`AutoCalibrator`, which combines several calibrators. For large networks,
         or for speed, pass ``TemperatureScaling()``. "passthrough" means :class:`Uncalibrated`. For
         several labels per row, None means :class:`MultiLabelCalibrator`, and a calibrator for two

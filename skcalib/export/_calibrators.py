@@ -57,9 +57,10 @@ def _iterate_chain(
     if isinstance(calibrator, Pipeline):
         steps = calibrator.steps
         others = [k for k, (_, member) in enumerate(steps, 1) if not isinstance(member, STEPS)]
-        for name, member in steps:
+        first = max(others, default=0)
+        for name, member in steps[max(first - 1, 0) :]:  # an error names the last step that is none
             if member is not None and member != "passthrough":
-                yield from _iterate_chain(member, action, name, max(others, default=0) % len(steps))
+                yield from _iterate_chain(member, action, name, first % len(steps))
     elif isinstance(calibrator, CALIBRATORS):
         yield calibrator
     else:
@@ -72,7 +73,10 @@ def _iterate_chain(
         elif hasattr(calibrator, "best_estimator_"):
             remedy = "Pass its best_estimator_."
         elif hasattr(calibrator, "calibrators_") and action == "to_json":
-            remedy = "Save it as a whole by skops.io.dump, or pass its calibrator_ alone."
+            remedy = (
+                "Save it as a whole by skops.io.dump, or pass its calibrator_ alone if this was "
+                'fitted without classifiers, as AutoCalibrator("smooth") is.'
+            )
         elif action == "to_onnx":
             remedy += " For a classifier with its calibrators see register_skl2onnx."
         raise TypeError(

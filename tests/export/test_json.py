@@ -29,6 +29,7 @@ from skcalib import (
     CalibratedClassifier,
     HistogramBinning,
     IsotonicCalibration,
+    LogitTransformer,
     MatrixScaling,
     MultiLabelCalibrator,
     PriorShift,
@@ -280,6 +281,19 @@ def with_classes(factor):
 def test_calibrators_that_are_not_fitted_are_refused(wrong):
     with pytest.raises(NotFittedError, match="not fitted"):
         to_json(wrong)
+
+
+def test_the_remedy_for_a_pipeline_works():
+    steps = StandardScaler(), LogitTransformer(LogisticRegression()), TemperatureScaling()
+    pipeline = make_pipeline(*steps, TemperatureScaling()).fit(Z, Y)
+    with pytest.raises(TypeError, match=r"as in pipeline\[2:\]\.$"):
+        to_json(pipeline)
+    to_json(pipeline[2:])
+    with pytest.raises(TypeError, match=r"'logittransformer' of the pipeline. Fit a calibrator to"):
+        to_json(pipeline[:2])
+    whole = make_pipeline(StandardScaler(), CLASSIFIER).fit(Z, Y)
+    with pytest.raises(TypeError, match="got CalibratedClassifier in step 'calibratedclassifier'"):
+        to_json(whole)
 
 
 def test_calibrators_with_other_parts_are_refused():

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
 from skcalib import PlattScaling, TemperatureScaling
+from skcalib.fusion import FusionCalibrator
 from skcalib.judge import ScoreTransformer, calibrated_mean
 
 SCALES = [((0, 100), 1), ((1, 5), 1), ((0, 1), 0.01), ([-3.0, 3.0], 0.5), ((0, 1), 1)]
@@ -188,3 +189,17 @@ def test_tags_of_input_and_refusal_of_dask():
         args[k] = da.asarray(args[k])
         with pytest.raises(ValueError, match="in memory"):
             calibrated_mean(*args)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, list])
+def test_scores_as_text_are_refused(kind):
+    """Otherwise "nan", which str makes of a missing score, would be a missing score."""
+    scores = kind(np.array([[0.2], [np.nan], [0.4]]).astype(str).tolist())
+    transformer = ScoreTransformer((0, 1), step=0.01, missing="keep")
+    for use in (
+        transformer.fit,
+        transformer.transform,
+        lambda X: FusionCalibrator(1).fit(X, [0, 1, 1]),
+    ):
+        with pytest.raises(ValueError, match=r"X must hold numbers, got the text '0.2'"):
+            use(scores)

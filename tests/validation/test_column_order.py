@@ -245,8 +245,12 @@ def test_fits_measures_and_diagrams_warn_of_exchanged_columns(n_classes):
     both = np.r_[wrong, Z], np.r_[y, y], np.r_[np.zeros(600), np.ones(600)]
     VectorScaling().fit(*both)  # rows of weight 0 do not count
     if n_classes == 2:
-        assert "classes=" in warned(VectorScaling().fit, Z[:, :1] - Z[:, 1:], y)
-        assert "labels=" in warned(expected_calibration_error, y, P[:, 1])
+        text = warned(VectorScaling().fit, Z[:, :1] - Z[:, 1:], y)
+        assert "log-odds of the label 0 instead of 1: the means are " in text
+        assert "Pass -X, or name both labels in classes=." in text
+        text = warned(expected_calibration_error, y, P[:, 1])
+        assert "probability of the label 0 instead of 1: the means are 0." in text
+        assert "Pass 1 - y_proba, or name the event with pos_label=." in text
         VectorScaling().fit(Z[:, 1:] - Z[:, :1], y)
 
 

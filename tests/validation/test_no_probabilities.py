@@ -35,12 +35,13 @@ WRONG = {
     "percent": (Y, 100 * P, "Divide percentages by 100"),
     "percent of one column": (BINARY, 100 * p, "Divide percentages by 100"),
     "predictions": (BINARY, Y, "not logits or predicted labels"),
-    "text": (np.array(list("abc"))[Y], np.array(list("abc"))[Y], "convert string to float"),
+    "text": (np.array(list("abc"))[Y], np.array(list("abc"))[Y], "must hold numbers, got the text"),
     "one column too many": (Y, np.column_stack([P, Y]), "4 columns for 3 classes"),
     "a first column too many": (Y, np.column_stack([P.max(axis=1), P]), "4 columns for 3 classes"),
     "names in a column": (
-        Y, pd.DataFrame(P).assign(prediction=np.array(list("abc"))[Y]), "convert string to float"
+        Y, pd.DataFrame(P).assign(prediction=np.array(list("abc"))[Y]), "numbers, got the text 'a'"
     ),
+    "numbers as text": (Y, pd.DataFrame(P).astype(str), "must hold numbers, got the text '0."),
     "a sigmoid per label": (Y, SIGMOIDS, "kind='multilabel'"),
 }  # fmt: skip
 
