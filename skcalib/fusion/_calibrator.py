@@ -135,7 +135,8 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
     in proportion to the usefulness, so that noise has a weight near zero. The penalty is
     :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
-    :math:`10 \|c\|^2`. The sum of the weights is nearly free.
+    :math:`10 \|c\|^2`. The sum of the weights is nearly free between one, which is best for copies,
+    and the effective number of scores.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.
 
