@@ -241,7 +241,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
             check_order(self.calibrator, rows.classes)
         rows = in_groups(rows, matrix, groups, sample_weight)
         if isinstance(self.cv, Integral):
-            check_integer("cv", self.cv, least=2)
+            check_integer("cv", self.cv, low=2)
             splits = random_splits(rows, int(self.cv), self.random_state)
         else:
             splits = given_splits(self.cv, matrix, y, sample_weight, groups)
