@@ -100,10 +100,10 @@ def check_finite(Z: Floats) -> bool:
     if np.isnan(Z).any():
         row, column = np.argwhere(np.isnan(Z))[0]
         many = Z.shape[1] > 1
-        place = f", the first in row {row}, column {column}" if many else ""
+        position = f", the first in row {row}, column {column}" if many else ""
         impossible = ", or pass -inf for classes that are impossible" if many else ""
         raise ValueError(
-            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{place}. Leave out these "
+            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{position}. Leave out these "
             f"rows{impossible}."
         )
     masked = np.isneginf(Z) & (Z.shape[1] > 1)
