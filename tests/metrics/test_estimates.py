@@ -229,6 +229,7 @@ def test_p_values_of_differences_of_errors_are_shares_of_bootstrap_samples():
     assert 100 * found.pvalue < 100
 
 
+@pytest.mark.filterwarnings("ignore:Intervals of binned errors need half")  # two rows
 def test_no_error_at_all():
     """The upper limit is 0.5 for two rows and nearly 0 for two thousand."""
     for n, high in [(1, 0.5), (1000, 0.003)]:
