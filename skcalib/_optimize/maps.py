@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from skcalib._typing import Floats
+from skcalib._typing import Floats, Indices
 
 
 class Regularization(NamedTuple):
@@ -103,6 +103,14 @@ class VectorMap:
             S += theta[K:]
         return S
 
+    def inputs(self, F: Floats) -> Floats:
+        """Return the inputs (m, K, n) that the parameters of each class multiply."""
+        return np.stack([F, np.ones_like(F)][: 1 + self.fit_intercept], axis=2)
+
+    def by_class(self, K: int) -> Indices:
+        """Return the indices (K n,) of the parameters, sorted by class."""
+        return np.arange(K * (1 + self.fit_intercept)).reshape(-1, K).T.ravel()
+
     def adjoint(self, R: Floats, F: Floats) -> Floats:
         """Return the gradient (p,) of ``<R, scores(theta, F)>``, for ``R`` (m, K)."""
         slopes = np.einsum("ij,ij->j", R, F)
@@ -178,6 +186,16 @@ class MatrixMap:
         S = A @ F.T
         S += c[:, None]
         return S.T
+
+    def inputs(self, F: Floats) -> Floats:
+        """Return the inputs (m, K, K + 1) that the parameters of each class multiply."""
+        m, K = F.shape
+        return np.broadcast_to(np.append(F, np.ones((m, 1)), axis=1)[:, None], (m, K, K + 1))
+
+    def by_class(self, K: int) -> Indices:
+        """Return the indices (K (K + 1),) of the parameters, sorted by class."""
+        slopes, offsets = np.arange(K * K).reshape(K, K), K * K + np.arange(K)
+        return np.column_stack([slopes, offsets]).ravel()
 
     def adjoint(self, R: Floats, F: Floats) -> Floats:
         """Return the gradient (p,) of ``<R, scores(theta, F)>``, for ``R`` (m, K)."""

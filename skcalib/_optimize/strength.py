@@ -108,10 +108,11 @@ def log_prior(alphas: Any) -> Floats:
 
 @dataclass(frozen=True)
 class WholeHessian:
-    """Inverse Hessian (p, p) of an objective for a map, for few parameters."""
+    """Inverse Hessian of an objective for a map of K classes, each with n parameters."""
 
     map_: Map
-    inverse: Floats
+    index: Indices  #: (K n,), parameters sorted by class
+    inverse: Floats  #: (K n, K n), sorted by class
 
     @classmethod
     def of(cls, loss: LinearLoss, theta: Floats) -> WholeHessian:
@@ -120,29 +121,35 @@ class WholeHessian:
 
         def hessian(F: Floats, y: Indices, w: Floats | None) -> Floats:
             P, _ = softmax_and_losses(top_zero_scores(theta, F, map_, masked=masked), y)
-            J = jacobians(map_, F)
-            centred = J - np.einsum("ik,ikp->ip", P, J)[:, None]
-            weighted = P if w is None else P * w[:, None]
-            return np.tensordot(weighted[:, :, None] * J, centred, ((0, 1), (0, 1)))
+            X = map_.inputs(F)
+            m, K, n = X.shape
+            PX = P[:, :, None] * X
+            weighted = PX if w is None else PX * w[:, None, None]
+            H = -weighted.reshape(m, -1).T @ PX.reshape(m, -1)
+            k = np.arange(K)
+            H.reshape(K, n, K, n)[k, :, k] += np.einsum("mka,mkb->kab", weighted, X)
+            return H
 
-        H = sample.sum(hessian, at_least=len(theta)) / sample.weight + 2 * np.diag(loss.ridge)
+        H = sample.sum(hessian, at_least=len(theta)) / sample.weight
+        index = map_.by_class(loss.n_classes)
+        H += 2 * np.diag(loss.ridge[index])
         # Without a ridge some directions change no probability, such as equal offsets.
-        return cls(map_, np.linalg.pinv(H, 1e-14, hermitian=True))
+        return cls(map_, index, np.linalg.pinv(H, 1e-14, hermitian=True))
 
     def solve(self, gradient: Floats) -> Floats:
         """Return the inverse times a gradient (p,)."""
-        return self.inverse @ gradient
+        step = np.empty_like(gradient)
+        step[self.index] = self.inverse @ gradient[self.index]
+        return step
 
     def leverages(self, F: Floats) -> Floats:
-        """Return ``J B J^T`` for the Jacobian J of each row of ``F`` (m, K): (m, K, K)."""
-        J = jacobians(self.map_, F)
-        return J @ self.inverse @ J.transpose(0, 2, 1)
-
-
-def jacobians(map_: Map, F: Floats) -> Floats:
-    """Return the derivatives (m, K, p) of the scores of features ``F`` (m, K)."""
-    units = np.eye(len(map_.identity(F.shape[1])))
-    return np.stack([map_.scores(unit, F) for unit in units], axis=2)
+        """Return the leverages of each row of ``F`` (m, K) for all pairs of classes: (m, K, K)."""
+        X = self.map_.inputs(F)
+        m, K, n = X.shape
+        A = np.empty((m, K, K))
+        for k, block in enumerate(self.inverse.reshape(K, n, K * n)):
+            A[:, :, k] = np.einsum("mkn,mkn->mk", X, (X[:, k] @ block).reshape(m, K, n))
+        return A
 
 
 def optimism(loss: LinearLoss, theta: Floats, curvature: Blocks | WholeHessian) -> float:

@@ -56,8 +56,8 @@ class ConditionalCalibrator(AutoCalibrator):
 
     Parameters
     ----------
-    calibrators : dict of str to calibrator or list of calibrators, default=None
-        Candidates for :class:`AutoCalibrator`, for the calibration without features.
+    calibrators : dict of str to calibrator, list of calibrators or "smooth", default=None
+        Candidates for the calibration without features, as for :class:`AutoCalibrator`.
     cv : int, "time", splitter or iterable of splits, default=5
         How to split the calibration rows, as for :class:`AutoCalibrator`.
     combine : {"stack", "best"}, default="stack"

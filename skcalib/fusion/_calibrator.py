@@ -135,7 +135,8 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
     in proportion to the usefulness, so that noise has a weight near zero. The penalty is
     :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
-    :math:`10 \|c\|^2`. The sum of the weights is nearly free.
+    :math:`10 \|c\|^2`. The sum of the weights is nearly free between one, which is best for copies,
+    and the effective number of scores.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.
 
@@ -240,7 +241,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
             check_order(self.calibrator, rows.classes)
         rows = in_groups(rows, matrix, groups, sample_weight)
         if isinstance(self.cv, Integral):
-            check_integer("cv", self.cv, least=2)
+            check_integer("cv", self.cv, low=2)
             splits = random_splits(rows, int(self.cv), self.random_state)
         else:
             splits = given_splits(self.cv, matrix, y, sample_weight, groups)

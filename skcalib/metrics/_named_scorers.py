@@ -136,8 +136,8 @@ class NamedScorer(NamedTuple):
         """
         if not isinstance(self.scorer, CalibrationScorer):
             return False
-        own = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
-        return own and self.scorer.params.get("kind") != "multilabel"
+        is_ours = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
+        return is_ours and self.scorer.params.get("kind") != "multilabel"
 
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}

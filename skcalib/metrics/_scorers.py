@@ -244,5 +244,5 @@ def get_scorer_names() -> list[str]:
     >>> "neg_expected_calibration_error" in get_scorer_names()
     True
     """
-    own = (f"neg_{name}" for name in MEASURES)
-    return sorted({*own, *sklearn.metrics.get_scorer_names()})
+    names = (f"neg_{name}" for name in MEASURES)
+    return sorted({*names, *sklearn.metrics.get_scorer_names()})

@@ -60,8 +60,7 @@ class IntervalEstimate:
     confidence_level: float = 0.95
 
     def __str__(self) -> str:
-        estimate, low, high = (f"{value:.2g}" if abs(value) < 0.1 else f"{value:.2f}" for value in
-                               (self.estimate, self.low, self.high))  # fmt: skip
+        estimate, low, high = map(_written, (self.estimate, self.low, self.high))
         return f"{estimate} ({100 * self.confidence_level:g}% interval {low} to {high})"
 
 
@@ -79,6 +78,9 @@ class CalibrationTestResult:
 
     statistic: float
     pvalue: float
+
+    def __str__(self) -> str:
+        return f"{_written(self.statistic)} ({_written_pvalue(self.pvalue)})"
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,20 @@ class CalibrationDifference:
     low: float
     high: float
     pvalue: float
+
+    def __str__(self) -> str:
+        estimate, low, high = map(_written, (self.estimate, self.low, self.high))
+        return f"{estimate} (interval {low} to {high}, {_written_pvalue(self.pvalue)})"
+
+
+def _written(value: float) -> str:
+    """Return a number with two digits or two decimals."""
+    return f"{value:.2g}" if abs(value) < 0.1 else f"{value:.2f}"
+
+
+def _written_pvalue(pvalue: float) -> str:
+    """Return a p-value as text."""
+    return "p-value < 0.001" if pvalue < 0.0005 else f"p-value {pvalue:.3f}"
 
 
 def calibration_error_interval(

@@ -319,12 +319,12 @@ def c_statistic(
     Ties count one half. The influence of each row has the variance of DeLong, DeLong,
     Clarke-Pearson, Biometrics 44, 1988. The interval is symmetric in the log-odds.
     """
-    scores, place = np.unique(p, return_inverse=True)
-    events, others = (np.bincount(place, w * x, len(scores)) for x in (hit, 1 - hit))
+    scores, rank = np.unique(p, return_inverse=True)
+    events, others = (np.bincount(rank, w * x, len(scores)) for x in (hit, 1 - hit))
     if not (events.any() and others.any()):
         raise ValueError("The c-statistic needs rows with the event and rows without it.")
     others_below, events_below = (  # weights below each risk, and half of the ties
-        ((np.cumsum(x) - x / 2) / x.sum())[place] for x in (others, events)
+        ((np.cumsum(x) - x / 2) / x.sum())[rank] for x in (others, events)
     )
     value = float(np.average(others_below, weights=w * hit))
     rate = float(np.average(hit, weights=w))

@@ -156,7 +156,7 @@ class OrderPreservingScaling(BaseCalibrator):
         self.smoothing = smoothing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_integer("n_knots", self.n_knots, least=0)
+        check_integer("n_knots", self.n_knots, low=0)
         check_real("alpha", self.alpha, closed=True)
         alpha = float(self.alpha)
         smoothing = fitted_smoothing(self.smoothing, rows)

@@ -160,7 +160,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         return self.increasing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_integer("n_knots", self.n_knots, least=2)
+        check_integer("n_knots", self.n_knots, low=2)
         check_flag("increasing", self.increasing)
         return super()._fit(rows)
 

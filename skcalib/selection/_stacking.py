@@ -63,7 +63,9 @@ def stack(
     splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
-    folds, losses, errors = [], {}, {}
+    folds: list[Fold] = []
+    losses: dict[str, float] = {}
+    errors: dict[str, float] = {}
     weights = dict.fromkeys(candidates, 0.0) | {next(iter(candidates)): 1.0}
     if splits:
         # Fit the candidates to each training part; predict the labels in the test part.
