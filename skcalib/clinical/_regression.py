@@ -239,7 +239,7 @@ def _jackknife_interval(
 
     n_events, sizes = np.bincount(groups, event), np.bincount(groups)
     fewest = min(np.count_nonzero(n_events > 0), np.count_nonzero(n_events < sizes))
-    warn_of_few_events(fewest, len(sizes))
+    warn_of_few_events(int(fewest), len(sizes))
     # A few groups that change the estimate most count as few groups.
     freedom = degrees_of_freedom(np.abs(steps)) if variance > 0 else 1.0
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))

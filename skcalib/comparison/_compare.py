@@ -207,10 +207,13 @@ def compare_calibrators(
         progress(len(outcomes), len(jobs))
     greater = measures.greater_is_better
     comparison = _collected(list(members), outcomes, greater, keep=test is not None)
+    part_weights = None
+    if judged is not None and part is not None:
+        part_weights = np.bincount(part, judged.w).astype(np.float64)
     return replace(
         comparison,
         base_rate_log_loss=_base_rate_log_loss(judged or rows),
-        part_weights=None if part is None else np.bincount(part, judged.w),
+        part_weights=part_weights,
         reference=comparison.names[0] if reference == BEST_REFERENCE else reference,
     )
 

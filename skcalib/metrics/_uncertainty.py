@@ -578,7 +578,7 @@ def calibration_difference(
             ends = inverted_ends(model, estimate, n_resamples, generator, confidence_level)
         intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
     differences = draws[:, 1] - draws[:, 0]
-    return difference_of(*intervals, differences, confidence_level, numbers)
+    return difference_of(intervals[0], intervals[1], differences, confidence_level, numbers)
 
 
 def difference_of(

@@ -12,7 +12,7 @@ from skcalib._input.parameters import check_integer, check_real, fitted_smoothin
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
-from skcalib._rows import Rows, arrays, thin, with_one_blas_thread
+from skcalib._rows import Rows, arrays, one_blas_thread, thin
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
@@ -215,4 +215,5 @@ def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
     sample = thin(rows, ROWS_PER_SLOPE * p)
     start = np.ones(p) if sample is None else _fit_slopes(knots, strength, sample).x
     loss = PiecewiseLoss(rows, knots, strength / rows.weight)
-    return with_one_blas_thread(fit_slopes, loss, start, SMALLEST_SLOPE)
+    with one_blas_thread:
+        return fit_slopes(loss, start, SMALLEST_SLOPE)

@@ -10,7 +10,7 @@ from skcalib._input.arrays import on_host
 from skcalib._input.parameters import check_flag, check_integer
 from skcalib._optimize.spline import Splines, evaluate, value_powers
 from skcalib._optimize.strength import log_prior
-from skcalib._rows import Rows, arrays, with_one_blas_thread
+from skcalib._rows import Rows, arrays, one_blas_thread
 from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import IncreasingMap
@@ -165,7 +165,8 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         return super()._fit(rows)
 
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
-        return with_one_blas_thread(self._fit_splines, odds)
+        with one_blas_thread:
+            return self._fit_splines(odds)
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
