@@ -50,7 +50,7 @@ def largest_columns(X: Floats) -> Indices:
 
 
 def agree_more_than_chance(y: Indices, top: Indices, n_classes: int) -> bool:
-    """Return whether the rows of each class agree with their column at least as often as by chance.
+    """Return whether the rows in each class agree with their column at least as often as by chance.
 
     ``y`` are class indices, and ``top`` the columns with the largest logits, both (n,).
     """

@@ -80,7 +80,7 @@ def calibration_slope(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The likelihood takes a weight of 2 for the row twice.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        Group per row, such as a patient or a centre. Rows of a group may depend on one
         another.
     confidence_level : float, default=0.95
         Confidence level of the interval, between 0 and 1.
@@ -321,7 +321,7 @@ def integrated_calibration_index(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, for the interval. Rows of a group may depend on one another.
+        Group per row, for the interval. Rows of a group may depend on one another.
     confidence_level : float or None, default=None
         Confidence level of an interval, between 0 and 1. None returns the number alone.
     n_resamples, random_state

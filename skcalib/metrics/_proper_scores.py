@@ -60,14 +60,14 @@ def brier_scores(P: Floats, y: Indices) -> Floats:
 def mean_log_loss(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Return the mean log loss, with the columns in the order of ``labels``."""
+    """Return the mean log loss, with the columns ordered as ``labels``."""
     return mean_over_rows(log_losses, y_true, y_proba, sample_weight, labels)
 
 
 def mean_brier_score(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Return the mean Brier score, with the columns in the order of ``labels``."""
+    """Return the mean Brier score, with the columns ordered as ``labels``."""
     return mean_over_rows(brier_scores, y_true, y_proba, sample_weight, labels)
 
 

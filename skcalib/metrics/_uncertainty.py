@@ -174,7 +174,7 @@ def calibration_error_interval(
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. All resamples have the bins of all rows.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
+        Group per row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of resamples.
     confidence_level : float, default=0.95
@@ -362,7 +362,7 @@ def calibration_test(
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
+        Group per row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of simulations. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     random_state : int, RandomState instance or None, default=None
@@ -491,7 +491,7 @@ def calibration_difference(
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
+        Group per row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of bootstrap samples.
     confidence_level : float, default=0.95

@@ -148,7 +148,7 @@ class VectorScaling(_LinearScaling):
     .. math:: \frac1N \sum_i w_i\, \ell_i(a, c)
         + \alpha \frac{K}{N} \left( \|a - 1\|^2 + \|c\|^2 \right),
 
-    with N the sum of the weights and K the number of classes. Vector scaling repairs over-predicted
+    with N the total weight and K the number of classes. Vector scaling repairs over-predicted
     classes, which temperature scaling cannot. With few rows the ridge penalty keeps it from fitting
     noise; with many rows the penalty vanishes.
 
@@ -203,7 +203,7 @@ class VectorScaling(_LinearScaling):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

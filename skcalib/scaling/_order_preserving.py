@@ -49,7 +49,7 @@ class OrderPreservingScaling(BaseCalibrator):
     .. math:: \frac1N \sum_i w_i\, \ell_i(b) + \frac{2 \alpha}{N} \sum_j (b_j - 1)^2,
         \qquad b_j \ge 0.05,
 
-    with N the sum of the weights and K the number of classes. The function corrects small
+    with N the total weight and K the number of classes. The function corrects small
     probabilities by another factor than large probabilities, which no linear map can: forests,
     naive Bayes and other classifiers with saturated or truncated outputs need this. The order of
     the classes within a row does not change, nor does the accuracy. For two classes
@@ -84,7 +84,7 @@ class OrderPreservingScaling(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

@@ -43,7 +43,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
     .. math:: \frac1N \sum_i w_i\, \ell_i(s_k)
         + \frac{2 \alpha}{N} (t_{kJ} - t_{k1}) \int s_k''(x)^2 dx ,
 
-    with N the sum of the weights and K the number of classes. Rows are then divided by their sum,
+    with N the total weight and K the number of classes. Rows are then divided by their sum,
     and mixed with the uniform distribution again. Two classes share one spline, for the second
     class. Beyond the outer knots splines are lines.
 
@@ -88,7 +88,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 
