@@ -385,6 +385,10 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             classes = getattr(calibrator, "classes_", None)
             classes = fitted_classes(estimator) if classes is None else np.asarray(on_host(classes))
             members.append(with_unknown_classes(P, classes, self.classes_))
+        return self._average(members)
+
+    def _average(self, members: list[Floats]) -> Floats:
+        """Average probabilities (n, K) of the classifiers."""
         if len(members) == 1 or self.ensemble is True:
             return sum(members) / len(members)
         if not self.multilabel_:

@@ -10,7 +10,6 @@ import numpy as np
 from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import check_takes_logits
 from skcalib._input.rows import check_fitted
-from skcalib._rows.arrays import geometric_mean
 from skcalib._typing import Array
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
@@ -174,10 +173,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         traced: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
         classes = np.asarray(chain[-1].classes_)
         members.append(with_unknown_classes(traced["probabilities"], classes, model.classes_))
-    if len(members) == 1 or model.ensemble is True:
-        P = sum(members) / len(members)
-    else:
-        P = geometric_mean(members)
+    P = model._average(members)  # noqa: SLF001 (the same function of traced probabilities)
     label = Namespace(graph).take(_labels(model), np.argmax(P, axis=1))
     _add(graph, [label, P], operator, container)
 
