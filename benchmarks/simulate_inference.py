@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from results import simple_table
 from scipy.special import betaincinv, expit, logit, ndtr, softmax, xlogy
 
 from skcalib import clinical, compare_calibrators, judge, metrics
@@ -535,6 +534,8 @@ def run_cells(minutes: float, figures: list[str]) -> None:
 
 def print_summary() -> None:
     """Print a line for each figure, and the cells in which it does not keep its promise."""
+    from results import simple_table  # of the folder of this script, which tests do not have
+
     figures: dict[tuple[str, ...], list[tuple[float, Count, str]]] = defaultdict(list)
     for key, blocks in stored().items():
         if (count := total(blocks)).draws >= BLOCK // 2:
