@@ -121,7 +121,7 @@ class BaseCalibrator(Outputs, Versioned, ClassifierMixin, OneToOneFeatureMixin, 
     Parameters
     ----------
     classes : array-like of shape (n_classes,), default=None
-        Labels in the order of the columns. By default the sorted labels of ``y``.
+        Labels in column order. By default the sorted labels of ``y``.
     """
 
     # Whether masked classes are supported, which requires separate maps for the classes.
@@ -184,7 +184,7 @@ class BaseCalibrator(Outputs, Versioned, ClassifierMixin, OneToOneFeatureMixin, 
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means the row twice, a weight of 0 no row.
+            Weight 2 means the row twice, weight 0 no row.
         groups : array-like of shape (n_samples,), optional
             Groups of rows, for calibrators with folds, such as :class:`AutoCalibrator`, and for
             calibrators around them. Other calibrators ignore groups.

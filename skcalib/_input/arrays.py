@@ -158,8 +158,8 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
             raise ValueError(
-                f"{name} must have no masked entries, got {np.ma.count_masked(x)}. Leave out their "
-                "rows, or call X.filled(-np.inf) if they are impossible classes."
+                f"{name} must have no masked entries, got {np.count_nonzero(x.mask)}. Leave out "
+                "their rows, or call X.filled(-np.inf) if they are impossible classes."
             )
         return x.data
     if isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns"):

@@ -50,7 +50,7 @@ def largest_columns(X: Floats) -> Indices:
 
 
 def agree_more_than_chance(y: Indices, top: Indices, n_classes: int) -> bool:
-    """Return whether the rows of each class agree with their column at least as often as by chance.
+    """Return whether the rows in each class agree with their column at least as often as by chance.
 
     ``y`` are class indices, and ``top`` the columns with the largest logits, both (n,).
     """
@@ -107,14 +107,14 @@ def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[fl
     order also if a class has rows but is never predicted.
     """
     agreeing = np.count_nonzero(y == top) / max(len(y), 1)
-    chance = np.bincount(y, minlength=n_classes) @ np.bincount(top, minlength=n_classes)
-    chance /= max(len(y), 1) ** 2
+    pairs = np.bincount(y, minlength=n_classes) @ np.bincount(top, minlength=n_classes)
+    chance = float(pairs) / max(len(y), 1) ** 2
     if agreeing >= chance:
         return None
     table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
     if _excess(table, np.arange(n_classes)) > -MIN_BELOW_IN_ALL:
         return None
-    return agreeing, float(chance)
+    return agreeing, chance
 
 
 def _excess(table: Array, columns: Indices) -> float:

@@ -166,12 +166,17 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
     if P.ndim == 2:
         improper |= np.abs(P.sum(axis=1) - 1) > SUM_TOLERANCE
         sums = f" that sum to one in each row within {SUM_TOLERANCE:g}"
-    row = rows[improper.argmax()]
-    n_classes = 2 if labels is None else len(distinct_labels(labels))
+    first = int(improper.argmax())
+    row, found = rows[first], f"{rows[first, 0]:g} in row {first}"
+    if P.ndim == 2:
+        n_classes = P.shape[1] if labels is None else len(distinct_labels(labels))
+        found = (
+            f"{improper.sum()} of {len(P)} invalid rows, the first with minimum {row.min():g}, "
+            f"maximum {row.max():g} and sum {row.sum():g}, in {P.shape[1]} columns for {n_classes} "
+            "classes"
+        )
     raise ValueError(
-        f"y_proba must hold probabilities between 0 and 1{sums}, got {improper.sum()} of {len(P)} "
-        f"invalid rows, the first with minimum {row.min():g}, maximum {row.max():g} and sum "
-        f"{row.sum():g}, in {rows.shape[1]} columns for {n_classes} classes. {_remedy(P)}."
+        f"y_proba must hold probabilities between 0 and 1{sums}, got {found}. {_remedy(P)}."
     )
 
 

@@ -87,7 +87,7 @@ def columns_of(
 ) -> ScoreColumns:
     """Return scores and events, in one column, or in a column for each class or label.
 
-    With ``average="micro"`` all labels are one column. ``order`` is the order of the classes for
+    With ``average="micro"`` all labels are one column. ``order`` is the class order for
     cumulative events.
     """
     check_option("kind", kind, Kind)

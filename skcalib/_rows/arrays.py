@@ -219,7 +219,7 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
 
     .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
 
-    where :math:`K_i` counts the unmasked classes in the row, so that the order of the classes does
+    where :math:`K_i` counts the unmasked classes in the row, so that the class order does
     not change. For several columns the result is log-probabilities, -inf for masked classes. NumPy
     computes them in double precision, which represents every ``smoothing``. ``np.logaddexp`` is as
     exact, but ten times as slow.

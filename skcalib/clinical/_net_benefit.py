@@ -140,7 +140,7 @@ def net_benefit_curve(
     standardized, sample_weight, labels, pos_label
         As for :func:`net_benefit`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        Group per row, such as a patient or a centre. Rows of a group may depend on one
         another, so the limits of the rates have an effective number of rows.
     confidence_level : float, default=0.95
         Confidence level of each interval, between 0 and 1.

@@ -102,7 +102,7 @@ def optimism_corrected(
         fitted. A ``FrozenEstimator`` is not fitted and adds nothing to the optimism, so
         its own training rows must not be among these rows.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-        Features of the rows.
+        Features per row.
     y : array-like of shape (n_samples,)
         Labels, of any number of classes.
     scoring : str, list of str or dict, default="neg_brier_score"
@@ -115,7 +115,7 @@ def optimism_corrected(
         Weights for fits and measures, which stay with the rows that are drawn. A weight of 0 is
         the row absent.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a centre. Bootstrap samples consist of whole groups.
+        Group per row, such as a patient or a centre. Bootstrap samples consist of whole groups.
     n_resamples : int, default=200
         Number of bootstrap samples, and of fits.
     confidence_level : float, default=0.95

@@ -78,7 +78,7 @@ def calibration_slope(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The likelihood takes a weight of 2 for the row twice.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        Group per row, such as a patient or a centre. Rows of a group may depend on one
         another.
     confidence_level : float, default=0.95
         Confidence level of the interval, between 0 and 1.
@@ -237,7 +237,7 @@ def _jackknife_interval(
 
     n_events, sizes = np.bincount(groups, event), np.bincount(groups)
     fewest = min(np.count_nonzero(n_events > 0), np.count_nonzero(n_events < sizes))
-    warn_of_few_events(fewest, len(sizes))
+    warn_of_few_events(int(fewest), len(sizes))
     # A few groups that change the estimate most count as few groups.
     freedom = degrees_of_freedom(np.abs(steps)) if variance > 0 else 1.0
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
@@ -319,7 +319,7 @@ def integrated_calibration_index(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, for the interval. Rows of a group may depend on one another.
+        Group per row, for the interval. Rows of a group may depend on one another.
     confidence_level : float or None, default=None
         Confidence level of an interval, between 0 and 1. None returns the number alone.
     n_resamples, random_state

@@ -191,7 +191,7 @@ class CalibratorComparison:
         measure = self._column(measure)
         check_real("confidence_level", confidence_level, high=1)
         ends = np.full((len(self.names), 2), np.nan)
-        if self._is_mean(measure):
+        if self.part_weights is not None and self._is_mean(measure):
             differences, without = self._differences(measure)[0], self.left_out[measure]
             paired = without - without[self.names.index(self.reference)]
             deviations = (paired.shape[1] - 1) * (paired.mean(axis=1, keepdims=True) - paired)
@@ -402,8 +402,8 @@ def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
         yield Number([number, mark, spread])
         if measure == Measures.LOG_LOSS:
             difference = written(comparison._differences(measure)[0][k])  # noqa: SLF001
-            spread = f" {_spreads(comparison, measure)[k]}".replace("±", "± ")
-            texts = [text.replace("-", "\N{MINUS SIGN}") for text in (difference, spread)]
+            reach = f" {_spreads(comparison, measure)[k]}".replace("±", "± ")
+            texts = [text.replace("-", "\N{MINUS SIGN}") for text in (difference, reach)]
             shown = element("span", texts[1], class_="spread")
             yield Number([texts[0], shown if comparison._has_errors else None])  # noqa: SLF001
     yield Number(_seconds(comparison.fit_times[k]))

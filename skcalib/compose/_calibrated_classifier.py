@@ -71,7 +71,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     ensemble : bool or "auto", default="auto"
         Which classifiers predict. "auto" averages the classifiers from all splits, with one
         calibrator. False refits one classifier on all rows and uses it alone. "auto" does the same
-        if the classifier is fitted to a kernel matrix, or if the training rows of a split lack a
+        if the classifier is fitted to a kernel matrix, or if the training rows in a split lack a
         class or label. True fits a calibrator for each split to its test rows only, as scikit-learn
         does. A frozen classifier is always used alone.
     response_method : str, default="auto"
@@ -106,7 +106,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     Warns
     -----
     UserWarning
-        If the training rows of a split lack a class, or if there are weights that the classifier
+        If the training rows in a split lack a class, or if there are weights that the classifier
         does not accept.
 
     See Also
@@ -119,7 +119,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
 
     Notes
     -----
-    If the training rows of a split lack a class, the calibrator ignores the test rows of this
+    If the training rows in a split lack a class, the calibrator ignores the test rows of this
     class. If a row is in several test sets, its weight is divided among them.
 
     With several labels per row, ``y`` is an indicator matrix, dense or sparse, and the
@@ -364,7 +364,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            One column per class in the order of ``classes_``.
+            One column per class, ordered as ``classes_``.
         """
         return as_kind_of(self._probabilities(X, features), X)
 

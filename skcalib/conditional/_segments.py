@@ -155,7 +155,7 @@ def multicalibration_error(
     were calibrated, and the *maximum* is taken of each draw. So the p-value is exact for any number
     of segments: ``p <= 0.05`` with a probability of at most 5 % if the model is calibrated. With
     groups the labels depend fully within a group, in the two ways of
-    :func:`~skcalib.metrics.calibration_test`. The variance is the variance for rows of a group that
+    :func:`~skcalib.metrics.calibration_test`. The variance is the variance for rows in a group that
     are equal.
 
     Parameters
@@ -163,7 +163,7 @@ def multicalibration_error(
     y_true, y_proba
         As for :func:`reliability_curve`, in memory.
     features : array-like or data frame of shape (n_samples, n_columns)
-        Features of the rows, or one column (n_samples,). Missing values are allowed.
+        Features per row, or one column (n_samples,). Missing values are allowed.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Columns of categories, by name or number. By default all columns without numbers.
     pairs : bool, default=False
@@ -173,7 +173,7 @@ def multicalibration_error(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows in a group may depend on one another.
+        Group per row, such as a patient or a week. Rows in a group may depend on one another.
     n_resamples : int, default=999
         Number of draws. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     confidence_level : float, default=0.95

@@ -138,7 +138,7 @@ class TemperatureSweepDisplay(drawing.Display):
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
         features : array-like or data frame of shape (n_samples, n_columns), default=None
-            Features of the rows, if the calibrator needs ``features``.
+            Features per row, if the calibrator needs ``features``.
         name : str, default=None
             Calibrator name; by default the name of its class.
         ax, legend

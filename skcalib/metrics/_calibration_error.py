@@ -46,7 +46,7 @@ def expected_calibration_error(
     y_true : array-like of shape (n_samples,)
         Labels. With ``kind="multilabel"`` an indicator matrix (n_samples, n_labels).
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or the probability of
+        Probabilities: one column per class, ordered as ``labels``, or the probability of
         ``pos_label`` for two classes.
     n_bins : int, "cube_root" or array-like, default=15
         Number of bins on [0, 1], the cube root of the number of rows (rounded up), or the edges
@@ -59,7 +59,7 @@ def expected_calibration_error(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights. A weight of 2 equals the row twice.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns; by default the sorted labels in ``y_true``.
+        All labels in column order; by default the sorted labels in ``y_true``.
     pos_label : label, default=None
         Class of the score for two classes, as for :func:`reliability_curve`. Text labels with
         one-dimensional probabilities need it, or ``labels``.
@@ -546,15 +546,15 @@ def averaged_two_bin_calibration_error(
     y_true : array-like of shape (n_samples,)
         Labels.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        Probabilities: one column per class, ordered as ``labels``, or for two classes the
         probability of ``pos_label`` alone.
     kind : {"auto", "top-label", "classwise", "binary", "multilabel", "cumulative"}, default="auto"
         Scores and events, as in :func:`reliability_curve`. Errors of several classes or labels
         are averaged.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+        Weight 2 equals the row twice, weight 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns. By default the sorted labels in ``y_true``.
+        All labels in column order. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
         The event of ``kind="binary"``, as for :func:`reliability_curve`.
     order : array-like of shape (n_classes,), default=None

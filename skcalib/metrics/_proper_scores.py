@@ -60,14 +60,14 @@ def brier_scores(P: Floats, y: Indices) -> Floats:
 def mean_log_loss(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Return the mean log loss, with the columns in the order of ``labels``."""
+    """Return the mean log loss, with the columns ordered as ``labels``."""
     return mean_over_rows(log_losses, y_true, y_proba, sample_weight, labels)
 
 
 def mean_brier_score(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Return the mean Brier score, with the columns in the order of ``labels``."""
+    """Return the mean Brier score, with the columns ordered as ``labels``."""
     return mean_over_rows(brier_scores, y_true, y_proba, sample_weight, labels)
 
 
@@ -186,9 +186,9 @@ def score_decomposition(
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
     columns = columns_of(*rows, order=order)
     parts = columns.ranked(partial(decomposed, score=score))
-    score, lost, gained, constant = np.array(parts).T if kind in OF_EACH else parts[0]
+    total, lost, gained, constant = np.array(parts).T if kind in OF_EACH else parts[0]
     label = np.array(columns.labels) if kind in OF_EACH else None
-    return ScoreDecomposition(score, lost, gained, constant, label)
+    return ScoreDecomposition(total, lost, gained, constant, label)
 
 
 def decomposed(rows: Ranked, score: Score) -> list[float]:
@@ -212,6 +212,6 @@ def decomposed(rows: Ranked, score: Score) -> list[float]:
         return mean(*(np.repeat(np.add.reduceat(n, start) / total, size) for n in (hits, misses)))
 
     p = bounded(rows.scores) if score == "log_loss" else np.clip(rows.scores, 0, 1)
-    score, best = mean(p, 1 - p), mean_of_frequencies(isotonic_blocks(rows).start)
+    found, best = mean(p, 1 - p), mean_of_frequencies(isotonic_blocks(rows).start)
     constant = mean_of_frequencies(np.zeros(1, np.intp))
-    return [score, score - best, constant - best, constant]
+    return [found, found - best, constant - best, constant]

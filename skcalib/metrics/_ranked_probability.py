@@ -31,12 +31,12 @@ def ranked_probability_score(
     y_true : array-like of shape (n_samples,)
         Labels.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        Probabilities: one column per class, ordered as ``labels``, or for two classes the
         probability of the second.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+        Weight 2 equals the row twice, weight 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns. By default the sorted labels in ``y_true``, or its
+        All labels in column order. By default the sorted labels in ``y_true``, or its
         ordered categories.
     order : array-like of shape (n_classes,), default=None
         All labels from the lowest to the highest class. By default the order of numbers or of

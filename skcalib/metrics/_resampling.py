@@ -70,7 +70,7 @@ class Problem(NamedTuple):
 
     @property
     def dependences(self) -> tuple[bool, ...]:
-        """Whether rows of a group are right together, or have events together, for all tests.
+        """Whether rows in a group are right together, or have events together, for all tests.
 
         The event of the top label is that the row is right.
         """

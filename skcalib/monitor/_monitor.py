@@ -183,10 +183,10 @@ class CalibrationMonitor(Versioned):
         y_true : array-like of shape (n_samples,)
             Labels.
         y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Probabilities: one column per class in the order of ``labels``, or for two classes
+            Probabilities: one column per class, ordered as ``labels``, or for two classes
             the probability of ``pos_label`` alone.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+            Weight 2 equals the row twice, weight 0 equals the row left out.
         groups : array-like of shape (n_samples,), default=None
             Rows with the same value depend on one another, such as visits of one patient. The test
             counts all rows of a group in a batch as a single bet, and a group bets only in its
@@ -325,7 +325,7 @@ class CalibrationMonitor(Versioned):
         -------
         ReliabilityCurve
             Result of :func:`skcalib.metrics.reliability_curve` with the uniform strategy. With
-            ``kind="classwise"`` the classes are in the order of ``labels``.
+            ``kind="classwise"`` the classes are ordered as ``labels``.
 
         Raises
         ------

@@ -210,7 +210,7 @@ class Evaluation:
     @cached_property
     @silent
     def by_class(self) -> dict[str, Array]:
-        """Rows, base rate, mean probability and ECE of each class, in the order of the columns."""
+        """Rows, base rate, mean probability and ECE of each class, in column order."""
         weight = np.bincount(self.index, self.weights, minlength=len(self.classes))
         params = {**self.params, "kind": "classwise", "average": None}
         return {

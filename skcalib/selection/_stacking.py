@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
 from skcalib._rows import Rows, arrays
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.parallel import one_blas_thread
 from skcalib._typing import Array, ArrayLike, Floats, Indices, Split
 from skcalib._warnings import (
     AbsentClassesWarning,
@@ -258,7 +258,8 @@ def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
     Q = Q / Q.max(axis=1, keepdims=True)
     loss = MixtureLoss(Rows(Q, None, w), prior)
     start = np.full(Q.shape[1], 1 / Q.shape[1])
-    weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
+    with one_blas_thread:
+        weights: Floats = mixture_weights(loss, start).x
     return weights
 
 
