@@ -16,7 +16,7 @@ from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import group_params, params_named, weight_params
 from skcalib._input.logits import refuse_masked
 from skcalib._rows import Rows, both_columns, namespace
-from skcalib._typing import Array, Floats
+from skcalib._typing import Array, Floats, Output
 from skcalib.base import BaseCalibrator
 
 
@@ -146,7 +146,7 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
     return [calibrator]
 
 
-def output_of(calibrator: Any, output: base.Output, Z: Any) -> Any:
+def output_of(calibrator: Any, output: Output, Z: Any) -> Any:
     """Compute an output of a calibrator, or a pipeline of calibrators, for logits ``Z`` (m, K).
 
     ``output`` is a function in :mod:`skcalib.base`, such as ``probabilities``. Outputs are NaN

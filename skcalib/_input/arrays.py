@@ -134,7 +134,7 @@ def column_names(x: Any) -> list[Any]:
 
 def on_host(x: Any) -> Any:
     """Convert a tensor to a NumPy array without gradients; return other objects unchanged."""
-    if isinstance(x, np.ndarray) or not is_foreign(x):
+    if x is None or isinstance(x, np.ndarray) or not is_foreign(x):
         return x
     if hasattr(x, "detach"):  # torch
         return x.detach().cpu().numpy()

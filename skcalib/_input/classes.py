@@ -388,7 +388,8 @@ def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -
     """
     names = classes.tolist()
     other, agrees = sorted(names), np.count_nonzero(y == top)
-    if other == names and all(isinstance(name, str) for name in names):
+    may_be_text = classes.dtype.kind in "OU"
+    if other == names and may_be_text and all(isinstance(name, str) for name in names):
         other = natural_order(names)
     if other == names and order is not None:
         other = [label for label in exact(order, "order").tolist() if label in names]

@@ -128,7 +128,27 @@ def in_full_precision(x: Any) -> AbstractContextManager[Any]:
 
 
 def both_columns(Z: Array) -> Array:
-    """Return logits (m, K) with one column per class: one column ``z`` stands for ``(0, z)``."""
+    """Return logits with one column per class: one column ``z`` stands for ``(0, z)``.
+
+    Parameters
+    ----------
+    Z : array of shape (m, n_columns)
+        Logits, or one column with the log-odds of the second of two classes. An array in any
+        library with the array API.
+
+    Returns
+    -------
+    array of shape (m, n_classes)
+        Logits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.base import both_columns
+    >>> both_columns(np.array([[1.5], [-2.0]]))
+    array([[ 0. ,  1.5],
+           [ 0. , -2. ]])
+    """
     if Z.shape[1] > 1:
         return Z
     if not isinstance(Z, np.ndarray):
@@ -189,9 +209,27 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
 
 
 def masked_logits(Z: Floats) -> Floats:
-    """Restore -inf for masked classes in the logits (m, K) that ``_calibrate`` gets.
+    """Restore -inf for masked classes in the logits that ``_calibrate`` gets.
 
-    :func:`finite_unless_masked` replaced -inf by a number that no other class has.
+    ``_calibrate`` gets finite logits, with a number for masked classes that no other class has.
+    Formulas that sum over the classes of a row need -inf for masked classes.
+
+    Parameters
+    ----------
+    Z : array of shape (m, n_columns)
+        Logits that ``_calibrate`` gets. An array in any library with the array API.
+
+    Returns
+    -------
+    array of shape (m, n_columns)
+        Logits, -inf for masked classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.base import masked_logits
+    >>> masked_logits(np.array([[0.5, np.finfo(float).min / 4]]))
+    array([[ 0.5, -inf]])
     """
     xp = namespace(Z)
     lowest = float(xp.finfo(Z.dtype).min) / 4

@@ -17,6 +17,13 @@ class Ranked(NamedTuple):
     weight: Floats  #: sum of weights
     hits: Floats  #: sum of weights with the event
 
+    def first_reaching(self, t: Floats) -> Indices:
+        """Return the index of the first score that reaches each threshold (n,).
+
+        A score that is below a threshold only by rounding in float32 reaches it.
+        """
+        return np.searchsorted(self.scores, t - rounding(t, np.float32))
+
 
 def distinct_scores(
     scores: Floats,

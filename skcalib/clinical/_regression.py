@@ -18,13 +18,15 @@ from skcalib._input.parameters import check_real
 from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.kernel import SmoothCurve, interpolated
+from skcalib._scores.kernel import SmoothCurve
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import ReversedOrderWarning, ignored
 from skcalib.metrics import IntervalEstimate, calibration_error_interval
 from skcalib.metrics._groups import degrees_of_freedom
-from skcalib.metrics._proper_scores import bounded
 from skcalib.scaling import PlattScaling
+
+# Risks are clipped to [EPS, 1 - EPS], so that log-odds are finite.
+EPS = float(np.finfo(np.float64).eps)
 
 # Smallest share of the information that the other groups must have for an estimate without a group.
 SINGULAR = 1e-9
@@ -252,7 +254,7 @@ def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
             "A logistic recalibration needs rows with the event and rows without it, got rows of "
             "one class only. Pass more rows."
         )
-    return logit(bounded(rows.score)), event, np.ones(len(event)) if w is None else w
+    return logit(np.clip(rows.score, EPS, 1 - EPS)), event, np.ones(len(event)) if w is None else w
 
 
 def _loss(z: Floats, event: Bools, w: Floats) -> float:
@@ -365,7 +367,7 @@ def integrated_calibration_index(
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     # A coarse grid suffices for distances, since the bandwidth is at least 0.01.
     curve = SmoothCurve.of(rows.score, rows.event, rows.weight, n_cells=1 << 11)
-    distance = np.abs(interpolated(rows.score, np.clip(curve.value, 0, 1)) - rows.score)
+    distance = np.abs(curve.interpolate(rows.score) - rows.score)
     if quantile is None:
         return float(np.average(distance, weights=rows.weight))
     by_distance = distinct_scores(distance, None, rows.weight)

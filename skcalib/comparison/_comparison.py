@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skcalib._input.parameters import check_option, check_real
 from skcalib._output import drawing, written
-from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
+from skcalib._output.html import Cell, Child, Html, Number, element, html, styled, table
 from skcalib._typing import Floats
 from skcalib.metrics._groups import degrees_of_freedom, skewed_interval
 from skcalib.metrics._named_scorers import Measures
@@ -292,7 +292,11 @@ class CalibratorComparison:
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
-        return styled(*comparison_elements(self))
+        return styled(self)
+
+    def __html__(self) -> str:
+        """Return the table without its style, for a page."""
+        return html(_elements(self))
 
     def best(self, measure: str) -> NDArray[np.bool_]:
         """Return which calibrators have the best mean of a measure, including ties.
@@ -370,7 +374,7 @@ def _standard_error(values: Floats) -> Floats:
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
 
-def comparison_elements(comparison: CalibratorComparison) -> list[Html]:
+def _elements(comparison: CalibratorComparison) -> list[Html]:
     """Return a table with a row for each calibrator, and notes, for a notebook or a page."""
     n_calibrators, n_splits = len(comparison.names) - 1, comparison.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"

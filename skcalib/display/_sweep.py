@@ -17,9 +17,9 @@ from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
 from skcalib._input.scores import Scored
 from skcalib._output import briefly, drawing
-from skcalib._rows import both_columns
 from skcalib._typing import ArrayLike, Floats, NBins
 from skcalib._warnings import ColumnOrderWarning, ignored
+from skcalib.base import both_columns
 from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 

@@ -20,10 +20,10 @@ from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, 
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits
 from skcalib._splits import first_tests, given_splits, random_splits
-from skcalib._typing import Array, ArrayLike, Floats, Split
+from skcalib._typing import Array, ArrayLike, Floats, Output, Split
 from skcalib._version import Versioned
 from skcalib._warnings import recorded
-from skcalib.base import Output, Outputs, set_fitted
+from skcalib.base import Outputs, set_fitted
 from skcalib.scaling import Uncalibrated
 
 from ._pool import (

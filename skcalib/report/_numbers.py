@@ -22,14 +22,13 @@ from skcalib._input.scores import resolved
 from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
-from skcalib.conditional._segments import find_segments, warn_of_few_groups_in_segments
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
 from skcalib.metrics._groups import (
     degrees_of_freedom,
     effective_rates,
     skewed_interval,
 )  # fmt: skip
-from skcalib.metrics._proper_scores import brier_scores, log_losses
+from skcalib.metrics._proper_scores import log_losses
 
 # The warnings of a report are given when it is created.
 silent = ignored(ColumnOrderWarning, FewGroupsWarning)
@@ -82,15 +81,12 @@ class Evaluation:
         self.sample_weight = None if w is None else self.weights
         if self.groups is not None:
             self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
-        if self.features is not None:  # checked now, because segments are computed later
-            is_kept = None if w is None else (w > 0).astype(float)
-            names, members = find_segments(
-                self.features, len(self.P), is_kept, "from_dtype", pairs=False
-            )
-            if self.groups is not None:
-                warn_of_few_groups_in_segments(names, members, self.groups[self.weights > 0])
-            self.features = deepcopy(self.features)
         self.kind = resolved(self.kind, self.classes)
+        if self.features is not None:  # checked now by one draw, because segments come later
+            params = {**self.row_params, "kind": self.kind, "groups": self.groups}
+            with ignored(ColumnOrderWarning):
+                multicalibration_error(self.y, self.P, self.features, n_resamples=1, **params)
+            self.features = deepcopy(self.features)
         #: of all resamples
         self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.index: Indices = encode(self.y, self.classes)  #: column of each label
@@ -140,10 +136,11 @@ class Evaluation:
         """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
         is_binary = self.kind == "binary"
         score = self.P[:, 1] if is_binary else self.P.max(axis=1)
+        off = self.P - (self.index[:, None] == np.arange(len(self.classes))).astype(float)
         gap = "mean probability - event rate" if is_binary else "confidence - accuracy"
         return {
             "log loss": log_losses(self.P, self.index),
-            "Brier score": brier_scores(self.P, self.index),
+            "Brier score": (off**2).sum(axis=1) / (2 if len(self.classes) == 2 else 1),
             "accuracy": (self.P.argmax(axis=1) == self.index).astype(float),
             gap: score - self.hits,
         }

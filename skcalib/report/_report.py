@@ -25,9 +25,9 @@ from skcalib._input.rows import check_not_swapped
 from skcalib._input.scores import check_kind
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows import both_columns
 from skcalib._typing import Array, ArrayLike, Floats, Kind
 from skcalib._warnings import give, recorded
+from skcalib.base import both_columns
 from skcalib.comparison import CalibratorComparison
 from skcalib.conditional import MulticalibrationResult
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
