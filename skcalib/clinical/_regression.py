@@ -133,8 +133,8 @@ def calibration_slope(
     p = expit(slope * z + intercept)
     centred = z - np.average(z, weights=w * p * (1 - p))
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        of_rows = np.stack([centred, np.ones_like(z)], axis=1), p, event, w, numbers
-        return _jackknife_interval(slope, *of_rows, confidence_level)
+        row_arrays = np.stack([centred, np.ones_like(z)], axis=1), p, event, w, numbers
+        return _jackknife_interval(slope, *row_arrays, confidence_level)
     variance = 1 / float(w @ (p * (1 - p) * centred**2))
 
     def profile(slope: float) -> float:
@@ -199,8 +199,8 @@ def calibration_intercept(
     shift = _shift(z, event, w)
     p = expit(z + shift)
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        of_rows = np.ones((len(p), 1)), p, event, w, numbers
-        return _jackknife_interval(shift, *of_rows, confidence_level)
+        row_arrays = np.ones((len(p), 1)), p, event, w, numbers
+        return _jackknife_interval(shift, *row_arrays, confidence_level)
     error = 1 / np.sqrt(max(float(np.sum(w * p * (1 - p))), 1e-12))
     return _interval(lambda a: _loss(z + a, event, w), shift, float(error), confidence_level)
 

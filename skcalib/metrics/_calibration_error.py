@@ -96,7 +96,7 @@ def expected_calibration_error(
     0.375
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_mean_gap, n_bins, strategy, *rows)
+    return _binned_error(_mean_gap, n_bins, strategy, *rows)
 
 
 def maximum_calibration_error(
@@ -147,7 +147,7 @@ def maximum_calibration_error(
     0.4
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_largest_gap, n_bins, strategy, *rows)
+    return _binned_error(_largest_gap, n_bins, strategy, *rows)
 
 
 def root_mean_squared_calibration_error(
@@ -198,7 +198,7 @@ def root_mean_squared_calibration_error(
     0.377
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_root_mean_square, n_bins, strategy, *rows)
+    return _binned_error(_root_mean_square, n_bins, strategy, *rows)
 
 
 def overconfidence_error(
@@ -243,7 +243,7 @@ def overconfidence_error(
     0.2
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_overconfidence, n_bins, strategy, *rows)
+    return _binned_error(_overconfidence, n_bins, strategy, *rows)
 
 
 def underconfidence_error(
@@ -288,7 +288,7 @@ def underconfidence_error(
     0.175
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_underconfidence, n_bins, strategy, *rows)
+    return _binned_error(_underconfidence, n_bins, strategy, *rows)
 
 
 def debiased_expected_calibration_error(
@@ -345,7 +345,7 @@ def debiased_expected_calibration_error(
     0.352
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_debiased_mean_gap, n_bins, strategy, *rows)
+    return _binned_error(_debiased_mean_gap, n_bins, strategy, *rows)
 
 
 def debiased_root_mean_squared_calibration_error(
@@ -397,10 +397,10 @@ def debiased_root_mean_squared_calibration_error(
     0.132
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_debiased_root_mean_square, n_bins, strategy, *rows)
+    return _binned_error(_debiased_root_mean_square, n_bins, strategy, *rows)
 
 
-def _error_of_bins(formula: Formula, n_bins: NBins, strategy: Strategy, *rows: Any) -> Any:
+def _binned_error(formula: Formula, n_bins: NBins, strategy: Strategy, *rows: Any) -> Any:
     """Average the errors of all columns of scores, or return them if there is no average.
 
     ``rows`` are the arguments of :func:`columns_of`, the last two are ``average`` and ``order``.

@@ -205,13 +205,13 @@ def decomposed(rows: Ranked, score: Score) -> list[float]:
             costs = hits * q**2 + misses * p**2
         return float(np.sum(costs) / weight.sum())
 
-    def mean_of_frequencies(start: Indices) -> float:
+    def mean_at_frequencies(start: Indices) -> float:
         """Return the mean score if each probability is the frequency of the event in its block."""
         size = np.diff(start, append=len(hits))
         total = np.add.reduceat(weight, start)
         return mean(*(np.repeat(np.add.reduceat(n, start) / total, size) for n in (hits, misses)))
 
     p = bounded(rows.scores) if score == "log_loss" else np.clip(rows.scores, 0, 1)
-    found, best = mean(p, 1 - p), mean_of_frequencies(isotonic_blocks(rows).start)
-    constant = mean_of_frequencies(np.zeros(1, np.intp))
+    found, best = mean(p, 1 - p), mean_at_frequencies(isotonic_blocks(rows).start)
+    constant = mean_at_frequencies(np.zeros(1, np.intp))
     return [found, found - best, constant - best, constant]

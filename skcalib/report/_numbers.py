@@ -328,8 +328,8 @@ def c_statistic(
     )
     value = float(np.average(others_below, weights=w * hit))
     rate = float(np.average(hit, weights=w))
-    of_events, of_others = others_below - value, 1 - events_below - value
-    influence = np.where(hit > 0, of_events / rate, of_others / (1 - rate))
+    event_deviations, other_deviations = others_below - value, 1 - events_below - value
+    influence = np.where(hit > 0, event_deviations / rate, other_deviations / (1 - rate))
     if not 0 < value < 1:
         return IntervalEstimate(value, math.nan, math.nan)
     _, *ends, _ = mean_estimate(influence, w, groups)
