@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._fits import UntilFit
 from skcalib._input.arrays import as_array
 from skcalib._input.classes import in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown
@@ -31,6 +30,24 @@ ROWS_PER_CLASS = 10
 
 # Attributes that adapt adds.
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
+
+
+class UntilFit:
+    """Attribute that is computed until ``fit`` sets it, if a calibrator needs no fit.
+
+    ``compute`` raises an AttributeError if the calibrator needs a fit.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute = compute
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, calibrator: Any, owner: type) -> Any:
+        if calibrator is None:
+            raise AttributeError(f"{owner.__name__} has {self.name} after fit only.")
+        return self.compute(calibrator)
 
 
 def _rate_attribute(compute: Callable[[Any], Any]) -> Any:

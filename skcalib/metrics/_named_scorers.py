@@ -16,8 +16,7 @@ from skcalib._input.scores import check_kind
 from skcalib._typing import Array, Floats, Indices, Kind
 
 from ._names import measure_name
-from ._proper_scores import mean_over_rows
-from ._ranked_probability import ranked_probability_score
+from ._proper_scores import mean_over_rows, ranked_probability_score
 from ._scorers import CalibrationScorer, calibration_scorer
 
 Scorer = Callable[..., float]

@@ -18,8 +18,13 @@ from ._calibration_error import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from ._proper_scores import Score, mean_brier_score, mean_log_loss, score_decomposition
-from ._ranked_probability import ranked_probability_score
+from ._proper_scores import (
+    Score,
+    mean_brier_score,
+    mean_log_loss,
+    ranked_probability_score,
+    score_decomposition,
+)
 
 
 def mean_part(

@@ -58,8 +58,8 @@ def test_tests_keep_their_level(simulation, structure):
     structure = simulation.Structure(**structure)
     for name in ("ECE", "MCE", "ECE 100", "z"):
         if name != "z" or structure.classes == "2":
-            rate = simulation.level(name, structure, 40)
-            assert rate * 40 <= binom.ppf(0.999, 40, 0.05)
+            found = simulation.simulate("level", name, structure, range(40))
+            assert found.hits <= binom.ppf(0.999, 40, 0.05)
 
 
 @pytest.mark.slow
@@ -72,8 +72,8 @@ def test_intervals_cover(simulation, structure):
         names.remove("log loss")
     for name, factor in product(names, (1, 1.5)):
         if factor == 1 or name in {"ECE", "debiased", "log loss"}:
-            covered = simulation.coverage(name, structure, 40, factor)[0]
-            assert covered * 40 >= binom.ppf(1e-3, 40, 0.95)
+            found = simulation.simulate("coverage", name, structure, range(40), factor)
+            assert found.hits >= binom.ppf(1e-3, found.draws, 0.95)
 
 
 # --------------------------------------------------------------------------------------
