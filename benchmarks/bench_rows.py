@@ -15,15 +15,13 @@ import argparse
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from methods import calibrators
-from peers import probabilities
+from peers import frozen_classifier, probabilities
 from results import simple_table
 from sklearn import calibration
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
 from timing import least
 
 import skcalib
@@ -35,21 +33,6 @@ N_CALIBRATION = 2000
 CALLS = {1: 50, 1000: 5}
 # What is called, for some of the rows and their labels.
 OfRows = Callable[[np.ndarray, np.ndarray], Callable[[], object]]
-
-
-class Given(ClassifierMixin, BaseEstimator):
-    """A classifier whose logits are its input."""
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
-        self.classes_ = np.unique(y)
-        self.n_features_in_ = X.shape[1]
-        return self
-
-    def decision_function(self, X: np.ndarray) -> np.ndarray:
-        return X if X.shape[1] > 2 else X[:, 1] - X[:, 0]
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        return self.classes_[X.argmax(axis=1)]
 
 
 def fitted(calibrator: Any, Z: np.ndarray, y: np.ndarray) -> OfRows:
@@ -64,7 +47,7 @@ def fitted_with_features(Z: np.ndarray, y: np.ndarray) -> OfRows:
 
 
 def fitted_around(make: Callable[[Any], Any], Z: np.ndarray, y: np.ndarray) -> OfRows:
-    return fitted(make(FrozenEstimator(Given().fit(Z, y))), Z, y)
+    return fitted(make(frozen_classifier(Z, y)), Z, y)
 
 
 def updated(kind: Any, Z: np.ndarray, _: np.ndarray) -> OfRows:

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 from bench_methods import logits, shape
 from methods import all_methods, calibrators
-from peers import Fitted, Method, both_columns
+from peers import Fitted, Method, frozen_classifier
 from results import simple_table, titled
 from sklearn import calibration
-from sklearn.base import BaseEstimator, ClassifierMixin
 from timing import seconds
 
 from skcalib._rows import Rows
@@ -48,34 +47,16 @@ METHODS = {
 }
 
 
-class Logits(ClassifierMixin, BaseEstimator):
-    """A classifier whose scores are its input."""
-
-    def fit(self, _: np.ndarray, y: np.ndarray) -> Logits:
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        return self.classes_[both_columns(X).argmax(axis=1)]
-
-    def decision_function(self, X: np.ndarray) -> np.ndarray:
-        return X[:, 1] - X[:, 0] if X.shape[1] == 2 else X
-
-
 def in_classifier() -> list[Method]:
     """Calibrators of scikit-learn with a frozen classifier."""
-    from sklearn.frozen import FrozenEstimator
 
     def fit(method: str, Z: np.ndarray, y: np.ndarray) -> Fitted:
-        frozen = FrozenEstimator(Logits().fit(Z, y))
-        return calibration.CalibratedClassifierCV(frozen, method=method).fit(Z, y).predict_proba
+        classifier = frozen_classifier(Z, y)
+        return calibration.CalibratedClassifierCV(classifier, method=method).fit(Z, y).predict_proba
 
-    known = [m for m in METHODS if m != "TemperatureScaling" or has_temperature()]
+    has_temperature = hasattr(calibration, "_TemperatureScaling")
+    known = [m for m in METHODS if m != "TemperatureScaling" or has_temperature]
     return [Method(m, "CalibratedClassifierCV", partial(fit, METHODS[m])) for m in known]
-
-
-def has_temperature() -> bool:
-    return hasattr(calibration, "_TemperatureScaling")
 
 
 def least(tasks: list[Callable[[], object]], each: float) -> list[float]:

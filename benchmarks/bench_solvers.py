@@ -26,7 +26,7 @@ from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.newton import cached_parts
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import Rows
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.parallel import one_blas_thread
 from skcalib._scores.columns import margins
 from skcalib.scaling._linear import _linear_loss
 
@@ -111,8 +111,8 @@ def of_sigmoids(n: int, n_columns: int, tol: float) -> dict[str, Callable[[], ob
 
 def show(title: str, methods: dict[str, Callable[[], object]], repeat: int) -> None:
     """A line with the time of the library's choice, and those of others as multiples."""
-    timed = {name: partial(with_one_blas_thread, f) for name, f in methods.items()}
-    seconds = medians(timed, repeat)
+    with one_blas_thread:
+        seconds = medians(methods, repeat)
     unit = seconds["choice"]
     ratios = ", ".join(f"{name} {t / unit:.2f}" for name, t in seconds.items())
     print(f"{title}, {1e3 * unit:.2f} ms; {ratios}", flush=True)

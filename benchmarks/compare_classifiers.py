@@ -3,8 +3,8 @@
 For each classifier, over data sets and draws of training rows, the mean log loss on test rows of
 ``CalibratedClassifier`` less that of a reference: with ``--what min_proba`` of scikit-learn's
 ``CalibratedClassifierCV`` with one classifier, its sigmoid; with ``--what ensemble`` of
-``ensemble=False``, with the Brier score, the standard error over data sets and draws, and the time
-of a prediction. Run::
+``ensemble=False``, with the ECE, the standard error over data sets and draws, and the time of a
+prediction. Run::
 
     OMP_NUM_THREADS=1 python benchmarks/compare_classifiers.py --what min_proba [--draws 3]
     OMP_NUM_THREADS=1 python benchmarks/compare_classifiers.py --what ensemble --calibrator platt
@@ -33,6 +33,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import skcalib
+from skcalib.metrics import expected_calibration_error
 
 CLASSIFIERS = {
     "forest of 25": ensemble.RandomForestClassifier(25),
@@ -90,15 +91,15 @@ def compared(classifier: object, calibrator: object, what: str) -> dict[str, obj
 
 
 def measured(model: object, X: np.ndarray, y: np.ndarray, n_rows: int, seed: int) -> list[float]:
-    """Log loss, Brier score and seconds of a prediction of the test rows."""
+    """Log loss, ECE and seconds of a prediction of the test rows."""
     X, X_test, y, y_test = train_test_split(X, y, train_size=n_rows, stratify=y, random_state=seed)
     random = [name for name in model.get_params() if name.endswith("random_state")]
     model.set_params(**dict.fromkeys(random, seed)).fit(X, y)
     start = time.perf_counter()
     P = model.predict_proba(X_test)
     seconds = time.perf_counter() - start
-    brier = np.mean(np.sum((P - (y_test[:, None] == model.classes_)) ** 2, axis=1))
-    return [log_loss(y_test, P), float(brier), seconds]
+    error = expected_calibration_error(y_test, P, kind="top-label", labels=model.classes_)
+    return [log_loss(y_test, P), error, seconds]
 
 
 def main() -> None:

@@ -11,7 +11,8 @@ A *figure* is a function with an interval or a p-value. Run::
 
 ``cells`` runs all figures on a design in which each pair of features occurs, and appends counts to
 ``results/inference.csv`` after each 100 draws. A figure stops after 400 draws, or when 100 or more
-draws decide whether it keeps its promise. ``summary`` prints the cells that do not.
+draws decide whether it keeps its promise: a level of at most 7 %, or a coverage of at least 93 %.
+``summary`` prints a line for each figure, and the cells in which it does not keep its promise.
 """
 
 from __future__ import annotations
@@ -532,26 +533,36 @@ def run_cells(minutes: float, figures: list[str]) -> None:
 
 
 def print_summary() -> None:
-    """Print for each figure its worst cells, and the cells that do not keep the promise."""
-    figures: dict[tuple[str, str], list[tuple[float, Count, tuple[str, ...]]]] = defaultdict(list)
+    """Print a line for each figure, and the cells in which it does not keep its promise."""
+    from results import simple_table  # of the folder of this script, which tests do not have
+
+    figures: dict[tuple[str, ...], list[tuple[float, Count, str]]] = defaultdict(list)
     for key, blocks in stored().items():
-        count = total(blocks)
-        if count.draws >= BLOCK // 2:
-            rate = count.hits / count.draws
-            figures[key[:2]].append((rate, count, key[2:]))
+        if (count := total(blocks)).draws >= BLOCK // 2:
+            cell = f"{key[2]} x {key[3]}, {', '.join(key[4:7])}"
+            figures[key[:2]].append((count.hits / count.draws, count, cell))
+    lines, broken = [], []
     for (what, name), cells in figures.items():
-        silent = [cell for cell in cells if cell[1].warned < 0.5 * cell[1].draws]
-        print(
-            f"\n{what} {name}: {len(cells)} cells, {len(cells) - len(silent)} with a warning;",
-            end=" ",
-        )
-        rates = [rate for rate, *_ in silent] or [np.nan]
-        print(f"without a warning from {min(rates):.3f} to {max(rates):.3f}")
-        for rate, count, cell in sorted(cells, key=lambda one: one[0]):
-            broken = rate > LEVEL if what == "level" else rate < COVERAGE
-            if broken:
-                mark = "warns" if count.warned >= 0.5 * count.draws else "SILENT"
-                print(f"   {rate:.3f} of {count.draws:3} {mark:6} {' x '.join(cell)}")
+        silent = [rate for rate, count, _ in cells if 2 * count.warned < count.draws]
+        draws = sum(count.draws for _, count, _ in cells)
+        ends = f"{min(silent):.3f} to {max(silent):.3f}" if silent else ""
+        numbers = map(str, (len(cells), draws, ends, len(cells) - len(silent)))
+        lines.append([what, name, *numbers])
+        for rate, count, cell in cells:
+            if rate > LEVEL if what == "level" else rate < COVERAGE:
+                warns = "yes" if 2 * count.warned >= count.draws else "no"
+                broken.append([what, name, cell, str(count.draws), f"{rate:.3f}", warns])
+    titles = (
+        "promise",
+        "figure",
+        "cells",
+        "draws",
+        "rates without a warning",
+        "cells with a warning",
+    )
+    print(simple_table(titles, lines))
+    titles = "promise", "figure", "cell", "draws", "rate", "warns"
+    print(simple_table(titles, sorted(broken, key=lambda line: line[5])))
 
 
 def structures(options: argparse.Namespace) -> Iterator[Structure]:

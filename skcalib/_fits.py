@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,26 +15,8 @@ from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import group_params, params_named, weight_params
 from skcalib._input.logits import refuse_masked
 from skcalib._rows import Rows, both_columns, namespace
-from skcalib._typing import Array, Floats
+from skcalib._typing import Array, Floats, Output
 from skcalib.base import BaseCalibrator
-
-
-class UntilFit:
-    """Attribute that is computed until ``fit`` sets it, if a calibrator needs no fit.
-
-    ``compute`` raises an AttributeError if the calibrator needs a fit.
-    """
-
-    def __init__(self, compute: Callable[[Any], Any]) -> None:
-        self.compute = compute
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, calibrator: Any, owner: type) -> Any:
-        if calibrator is None:
-            raise AttributeError(f"{owner.__name__} has {self.name} after fit only.")
-        return self.compute(calibrator)
 
 
 def fit_calibrator(
@@ -146,7 +127,7 @@ def blockwise(calibrator: Any) -> list[BaseCalibrator]:
     return [calibrator]
 
 
-def output_of(calibrator: Any, output: base.Output, Z: Any) -> Any:
+def output_of(calibrator: Any, output: Output, Z: Any) -> Any:
     """Compute an output of a calibrator, or a pipeline of calibrators, for logits ``Z`` (m, K).
 
     ``output`` is a function in :mod:`skcalib.base`, such as ``probabilities``. Outputs are NaN

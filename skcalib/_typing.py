@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Array", "ArrayLike", "Bools", "Floats", "Indices", "Kind", "NBins", "Split", "Strategy"]
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Bools",
+    "Floats",
+    "Indices",
+    "Kind",
+    "NBins",
+    "Output",
+    "Split",
+    "Strategy",
+]
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.intp]
+
+# Function from a fitted calibrator and checked logits (m, K), or log-odds (m, 1).
+Output = Callable[[Any, Any], Any]
 
 # What a measure compares: a score and its event.
 Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel", "cumulative"]

@@ -83,7 +83,7 @@ class ReversedOrderWarning(FitWarning):
 
 
 class SmallWeightsWarning(FitWarning):
-    """The sum of the weights is far below the number of rows."""
+    """The total weight is far below the number of rows."""
 
 
 class FewGroupsWarning(UserWarning):

@@ -6,7 +6,6 @@ It is meant to stay small: think twice before adding anything to it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
@@ -27,15 +26,13 @@ from skcalib._input.rows import (
     check_fitted,
     check_new_logits,
 )
-from skcalib._rows import Rows, arrays, map_blocks
-from skcalib._typing import Array, ArrayLike, Floats
+from skcalib._rows import Rows, arrays, both_columns, map_blocks
+from skcalib._rows.arrays import masked_logits
+from skcalib._typing import Array, ArrayLike, Floats, Output
 
 from ._version import Versioned
 
-__all__ = ["BaseCalibrator"]
-
-# Function from a fitted calibrator and checked logits (m, K), or log-odds (m, 1).
-Output = Callable[[Any, Any], Any]
+__all__ = ["BaseCalibrator", "both_columns", "masked_logits"]
 
 
 class Outputs(TransformerMixin):
@@ -121,7 +118,7 @@ class BaseCalibrator(Outputs, Versioned, ClassifierMixin, OneToOneFeatureMixin, 
     Parameters
     ----------
     classes : array-like of shape (n_classes,), default=None
-        Labels in the order of the columns. By default the sorted labels of ``y``.
+        Labels in column order. By default the sorted labels of ``y``.
     """
 
     # Whether masked classes are supported, which requires separate maps for the classes.
@@ -184,7 +181,7 @@ class BaseCalibrator(Outputs, Versioned, ClassifierMixin, OneToOneFeatureMixin, 
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means the row twice, a weight of 0 no row.
+            Weight 2 means the row twice, weight 0 no row.
         groups : array-like of shape (n_samples,), optional
             Groups of rows, for calibrators with folds, such as :class:`AutoCalibrator`, and for
             calibrators around them. Other calibrators ignore groups.
@@ -320,7 +317,15 @@ def most_probable(calibrator: BaseCalibrator, Z: Floats) -> Array:
     """
     keeps = calibrator._keeps_order or calibrator._keeps_predictions  # noqa: SLF001
     L = Z if keeps else unmixed_logits(calibrator, Z)
-    return labels_of(calibrator.classes_, arrays.both_columns(L))
+    return labels_of(calibrator.classes_, both_columns(L))
+
+
+# Outputs by name, for exports.
+OUTPUTS: dict[str, Output] = {
+    "probabilities": probabilities,
+    "label": most_probable,
+    "logits": calibrated_logits,
+}
 
 
 def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:

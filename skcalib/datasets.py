@@ -77,8 +77,8 @@ def make_logits(
     >>> logits.shape, y.shape
     ((500, 3), (500,))
     """
-    check_integer("n_samples", n_samples, least=0)
-    check_integer("n_classes", n_classes, least=2)
+    check_integer("n_samples", n_samples, low=0)
+    check_integer("n_classes", n_classes, low=2)
     check_real("temperature", temperature)
     check_real("spread", spread)
     random = check_random_state(random_state)

@@ -52,6 +52,18 @@ def test_imports_point_downwards_and_have_no_cycles():
     graphlib.TopologicalSorter(graph).prepare()  # raises CycleError
 
 
+def test_subjects_import_public_names_the_gate_and_a_list_of_30_names():
+    listed, used = layers.listed_names(), set()
+    for module, tree in TREES.items():
+        if layers.part_of(module) in layers.SUBJECTS:
+            for name in layers.internal_names(module, tree):
+                assert name in listed, f"{module} uses {name}, which is not in the list"
+                used.add(name)
+    assert used == listed
+    assert len(listed) <= 30
+    assert not {name for name in listed if name.split(".")[0] in layers.SUBJECTS}
+
+
 # They index rows of any X and of fit arguments, and find the namespace of a tensor, as scikit-learn
 # does.
 PRIVATE_NAMES_OF_SCIKIT_LEARN = {

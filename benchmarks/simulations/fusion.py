@@ -65,14 +65,16 @@ def losses(X: np.ndarray, y: np.ndarray, n: int) -> tuple[float, float]:
 
 
 @simulation
-def fusion(samples: int = 40) -> Iterator[tuple[Any, ...]]:
+def fusion(
+    samples: int = 40, scores: tuple[str, ...] = tuple(SETTINGS)
+) -> Iterator[tuple[Any, ...]]:
     """Log loss of the fusion, and its excess over the best single score.
 
     The best single score is calibrated by the default, and has the base rates where it is missing.
     """
     yield "scores", "rows", "best score", "fusion", "excess", "standard error"
-    for kind, numbers in SETTINGS.items():
-        for n in numbers:
+    for kind in scores:
+        for n in SETTINGS[kind]:
             results = []
             for seed in range(samples):
                 X, y = draw_scores(kind, n + N_NEW, np.random.default_rng(seed))

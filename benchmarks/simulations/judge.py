@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, stdtrit
 
 from skcalib.decision import selective_threshold
 from skcalib.judge import calibrated_mean, calibrated_mean_difference
@@ -85,6 +85,43 @@ def calibrated_mean_differences(draws: int = 400) -> Iterator[tuple[Any, ...]]:
             classical = 2 * 1.96 * np.sqrt((np.var(one) + np.var(two)) / n)
             cells.append(per_cent(covered, draws, np.mean(widths) / classical))
         yield levels or "continuous", f"{truth:.2f}", *cells
+
+
+@simulation
+def paired_ratings(draws: int = 400) -> Iterator[tuple[Any, ...]]:
+    """Coverage of ``calibrated_mean_difference`` for two systems that often agree, in per cent.
+
+    In brackets: the width over the width of the paired t interval of the labels alone. The next
+    column is the coverage of that interval. Judges have a normal error, in points of the rating.
+    """
+    yield "agreement", "error", *itertools.chain(*((f"{n} labels", "alone") for n in LABELS))
+    for agreement, error in itertools.product((0.5, 0.8, 0.95), (1.0, 3.0)):
+        rng, cells = np.random.default_rng(0), []
+        first, second = systems_that_agree(agreement, 2_000_000, rng)
+        truth = np.mean(second - first)
+        for n in LABELS:
+            covered, alone, widths, classical = 0, 0, [], []
+            for _ in range(draws):
+                y, other = systems_that_agree(agreement, N_ALL, rng)
+                s, t = (rated + rng.normal(0, error, N_ALL) for rated in (y, other))
+                args = y[:n], s[:n], s, other[:n], t[:n], t
+                found = calibrated_mean_difference(*args, bounds=(1, 5))
+                covered += found.low <= truth <= found.high
+                widths.append(found.high - found.low)
+                gaps = (other - y)[:n]
+                reach = stdtrit(n - 1, 0.975) * gaps.std(ddof=1) / np.sqrt(n)
+                alone += abs(gaps.mean() - truth) <= reach
+                classical.append(2 * reach)
+            cells += [per_cent(covered, draws, np.mean(widths) / np.mean(classical))]
+            cells += [f"{100 * alone / draws:.1f}"]
+        yield agreement, error, *cells
+
+
+def systems_that_agree(agreement: float, n: int, rng: Random) -> tuple[np.ndarray, np.ndarray]:
+    """Ratings of 1 to 5 of two systems; the second one is often a point better if they differ."""
+    first = np.clip(np.round(rng.normal(3, 1.2, n)), 1, 5)
+    step = rng.choice([-1, 1, 1, 0], n) * (rng.uniform(size=n) > agreement)
+    return first, np.clip(first + step, 1, 5)
 
 
 def two_bin_case(

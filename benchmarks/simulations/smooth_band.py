@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 from skcalib._input.scores import Scored
-from skcalib._scores.kernel import SmoothCurve, narrowest_drawn
+from skcalib._scores.kernel import SmoothCurve
 from skcalib.display._curves import consistency_band, pieces
 
 from . import simulation
@@ -80,7 +80,7 @@ def confidence_band(
 
 def smooth_curve(rows: Scored) -> SmoothCurve:
     """Smooth curve with the bandwidth that a display has."""
-    return SmoothCurve.of(*rows[1:], narrowest=narrowest_drawn(rows.score, rows.weight))
+    return SmoothCurve.of(*rows[1:], narrowest=SmoothCurve.narrowest_drawn(rows.score, rows.weight))
 
 
 def holds(band: Any, values: np.ndarray) -> float:

@@ -96,7 +96,9 @@ def as_array(
     if type(x) is not np.ndarray:
         stays_tensor = tensors and not is_dask(x) and is_tensor(x)
         x = check_tensor(x, name) if stays_tensor else as_numpy(x, name)
-    if isinstance(x, list | tuple):  # NumPy could not convert it
+    # NumPy cannot convert lists of rows that differ in length, and an array may hold the rows.
+    is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "O"
+    if isinstance(x, list | tuple) or (is_vector and len(x) and np.ndim(x[0]) > 0):
         empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
         raise ValueError(
             f"{name} must be one array with the same number of columns in each row, got a "
@@ -134,7 +136,7 @@ def column_names(x: Any) -> list[Any]:
 
 def on_host(x: Any) -> Any:
     """Convert a tensor to a NumPy array without gradients; return other objects unchanged."""
-    if isinstance(x, np.ndarray) or not is_foreign(x):
+    if x is None or isinstance(x, np.ndarray) or not is_foreign(x):
         return x
     if hasattr(x, "detach"):  # torch
         return x.detach().cpu().numpy()
@@ -158,8 +160,8 @@ def as_numpy(x: Any, name: str) -> Any:
     if isinstance(x, np.ma.MaskedArray):
         if np.ma.is_masked(x):
             raise ValueError(
-                f"{name} must have no masked entries, got {np.ma.count_masked(x)}. Leave out their "
-                "rows, or call X.filled(-np.inf) if they are impossible classes."
+                f"{name} must have no masked entries, got {np.count_nonzero(x.mask)}. Leave out "
+                "their rows, or call X.filled(-np.inf) if they are impossible classes."
             )
         return x.data
     if isinstance(x, np.ndarray) or is_dask(x) or hasattr(x, "columns"):

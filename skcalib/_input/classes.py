@@ -355,10 +355,11 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             f"in {shares[1]:.1%} by chance."
         )
     if message:
-        single = f" For a single column pass 1 - {name}." if name == "y_proba" else ""
+        is_single = name == "y_proba" and len(classes) == 2
+        single = f" For a single column pass 1 - {name}." if is_single else ""
         warn(
             f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
-            f"name the labels in their order with {param}=.{single * (len(classes) == 2)}",
+            f"name the labels in their order with {param}=.{single}",
             ColumnOrderWarning,
             "columns",
         )
@@ -388,7 +389,8 @@ def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -
     """
     names = classes.tolist()
     other, agrees = sorted(names), np.count_nonzero(y == top)
-    if other == names and all(isinstance(name, str) for name in names):
+    may_be_text = classes.dtype.kind in "OU"
+    if other == names and may_be_text and all(isinstance(name, str) for name in names):
         other = natural_order(names)
     if other == names and order is not None:
         other = [label for label in exact(order, "order").tolist() if label in names]

@@ -20,8 +20,6 @@ MIN_BELOW, MIN_ABOVE = 2.0, 4.0
 # How far below chance all rows must agree if no columns are suspect, in standard deviations.
 MIN_BELOW_IN_ALL = 5.0
 
-FEW_CLASSES, FEW_ROWS = 4, 5
-
 
 def without_shared_ends(names: list[str]) -> list[str]:
     """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
@@ -52,7 +50,7 @@ def largest_columns(X: Floats) -> Indices:
 
 
 def agree_more_than_chance(y: Indices, top: Indices, n_classes: int) -> bool:
-    """Return whether the rows of each class agree with their column at least as often as by chance.
+    """Return whether the rows in each class agree with their column at least as often as by chance.
 
     ``y`` are class indices, and ``top`` the columns with the largest logits, both (n,).
     """
@@ -64,9 +62,8 @@ def agree_more_than_chance(y: Indices, top: Indices, n_classes: int) -> bool:
 def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     """Return the columns per class if the rows agree best with another order, else None.
 
-    Every second row determines the column that is most often the largest in each class. Where these
-    columns form a cycle of exchanged columns, the other rows test it. For up to four classes, all
-    rows do both.
+    In each class some column is most often the largest. The rows test each cycle of classes that
+    have exchanged these columns.
 
     Parameters
     ----------
@@ -81,18 +78,11 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     -------
     ndarray of shape (n_classes,) or None
         None unless the classes in a cycle agree with their columns 2 standard deviations below
-        chance, and with the exchanged columns 4 standard deviations above chance. All classes in
-        the cycle with 5 rows must agree more with the exchanged column.
+        chance, and with the exchanged columns 4 standard deviations above chance.
     """
-    # Shuffle, since labels may alternate.
-    cells = np.random.default_rng(0).permutation(y * n_classes + top)
-    # Among few orders the best is seldom significant by chance, so all rows find and test it.
-    halves = (cells, cells) if n_classes <= FEW_CLASSES else (cells[::2], cells[1::2])
-    first, second = (
-        np.bincount(half, minlength=n_classes**2).reshape(n_classes, n_classes) for half in halves
-    )
+    table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
     # Counts are whole, and this adds less than one: ties keep the present order.
-    favorite = (first + np.eye(n_classes) / 2).argmax(axis=1)
+    favorite = (table + np.eye(n_classes) / 2).argmax(axis=1)
     moved = np.arange(n_classes)
     while len(on_cycles := np.unique(favorite[moved])) < len(moved):
         moved = on_cycles
@@ -103,14 +93,9 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
         while (column := int(favorite[cycle[-1]])) != cycle[0]:
             cycle.append(column)
         remaining -= set(cycle)
-        table, present = second[np.ix_(cycle, cycle)], np.arange(len(cycle))
-        exchanged = np.roll(present, -1)
-        # A model that predicts one class too high has no rows in the column of the lowest class.
-        frequent = second[cycle].sum(axis=1) >= FEW_ROWS
-        agrees_more = table[present, exchanged] > table[present, present]
-        if not agrees_more[frequent].all():
-            continue
-        if -_excess(table, present) > MIN_BELOW and _excess(table, exchanged) > MIN_ABOVE:
+        part, present = table[np.ix_(cycle, cycle)], np.arange(len(cycle))
+        below, above = -_excess(part, present), _excess(part, np.roll(present, -1))
+        if below > MIN_BELOW and above > MIN_ABOVE:
             columns[cycle] = favorite[cycle]
     return columns if (columns != np.arange(n_classes)).any() else None
 
@@ -122,14 +107,14 @@ def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[fl
     order also if a class has rows but is never predicted.
     """
     agreeing = np.count_nonzero(y == top) / max(len(y), 1)
-    chance = np.bincount(y, minlength=n_classes) @ np.bincount(top, minlength=n_classes)
-    chance /= max(len(y), 1) ** 2
+    pairs = np.bincount(y, minlength=n_classes) @ np.bincount(top, minlength=n_classes)
+    chance = float(pairs) / max(len(y), 1) ** 2
     if agreeing >= chance:
         return None
     table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
     if _excess(table, np.arange(n_classes)) > -MIN_BELOW_IN_ALL:
         return None
-    return agreeing, float(chance)
+    return agreeing, chance
 
 
 def _excess(table: Array, columns: Indices) -> float:

@@ -181,7 +181,9 @@ def encode(labels: Labels, classes: Labels) -> Indices:
     inside = are_integers and labels.min() >= 0 and labels.max() <= last
     if inside and (classes == np.arange(last + 1)).all():
         return labels.astype(np.intp, copy=False)
-    labels, classes = in_one_type(labels, classes)
+    kinds = {labels.dtype.kind, classes.dtype.kind}
+    if "U" in kinds and kinds & set("biuf"):  # NumPy would compare numbers as text
+        return np.full(len(labels), -1)
     order = np.argsort(classes)
     index = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
     return np.where(classes[index] == labels, index, -1)

@@ -100,19 +100,18 @@ def check_finite(Z: Floats) -> bool:
     if np.isnan(Z).any():
         row, column = np.argwhere(np.isnan(Z))[0]
         many = Z.shape[1] > 1
-        place = f", the first in row {row}, column {column}" if many else ""
-        impossible = ", or pass -inf for classes that are impossible" if many else ""
+        position = f", the first in row {row}, column {column}" if many else ""
+        remedy = LEAVE_OUT if many else "Leave out these rows."
         raise ValueError(
-            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{place}. Leave out these "
-            f"rows{impossible}."
+            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{position}. {remedy}"
         )
     masked = np.isneginf(Z) & (Z.shape[1] > 1)
     invalid = Z[~(masked | (np.abs(Z) <= largest))]
     if len(invalid):
-        remedy = LEAVE_OUT if np.isnan(invalid).all() else CLIP_FIRST
         raise ValueError(
             f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
-            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. {remedy}"
+            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. "
+            f"{CLIP_FIRST}"
         )
     n_rows = np.count_nonzero(masked.all(axis=1))
     if n_rows:
@@ -166,12 +165,17 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
     if P.ndim == 2:
         improper |= np.abs(P.sum(axis=1) - 1) > SUM_TOLERANCE
         sums = f" that sum to one in each row within {SUM_TOLERANCE:g}"
-    row = rows[improper.argmax()]
-    n_classes = 2 if labels is None else len(distinct_labels(labels))
+    first = int(improper.argmax())
+    row, found = rows[first], f"{rows[first, 0]:g} in row {first}"
+    if P.ndim == 2:
+        n_classes = P.shape[1] if labels is None else len(distinct_labels(labels))
+        found = (
+            f"{improper.sum()} of {len(P)} invalid rows, the first with minimum {row.min():g}, "
+            f"maximum {row.max():g} and sum {row.sum():g}, in {P.shape[1]} columns for {n_classes} "
+            "classes"
+        )
     raise ValueError(
-        f"y_proba must hold probabilities between 0 and 1{sums}, got {improper.sum()} of {len(P)} "
-        f"invalid rows, the first with minimum {row.min():g}, maximum {row.max():g} and sum "
-        f"{row.sum():g}, in {rows.shape[1]} columns for {n_classes} classes. {_remedy(P)}."
+        f"y_proba must hold probabilities between 0 and 1{sums}, got {found}. {_remedy(P)}."
     )
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from skcalib._rows import Rows
 
 
-def check_integer(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise a ValueError unless a value is an integer of at least ``least``."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+def check_integer(name: str, value: Any, *, low: int = 1) -> None:
+    """Raise a ValueError unless a value is an integer of at least ``low``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}.")
 
 
 def check_real(

@@ -104,7 +104,7 @@ def labelled_rows(
     if n_scores is not None and len(statistics.labels):
         named = statistics.categories if calibrator.classes is None else calibrator.classes
         labels = statistics.labels if named is None else np.asarray(named)
-        check_columns_of_scores(rows.n_columns, n_scores, labels)
+        check_score_columns(rows.n_columns, n_scores, labels)
     classes = resolve_classes(
         statistics.labels,
         rows.n_columns // (n_scores or 1),
@@ -122,7 +122,7 @@ def labelled_rows(
     return rows, statistics
 
 
-def check_columns_of_scores(n_columns: int, n_scores: int, labels: Array) -> None:
+def check_score_columns(n_columns: int, n_scores: int, labels: Array) -> None:
     """Raise a ValueError unless each score has a column per class, or one for two classes.
 
     Warn if scores have several columns per class, but numeric labels may be column numbers.

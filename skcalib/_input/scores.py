@@ -87,17 +87,17 @@ def columns_of(
 ) -> ScoreColumns:
     """Return scores and events, in one column, or in a column for each class or label.
 
-    With ``average="micro"`` all labels are one column. ``order`` is the order of the classes for
+    With ``average="micro"`` all labels are one column. ``order`` is the class order for
     cumulative events.
     """
     check_option("kind", kind, Kind)
     if average != "macro":
         if average is not None:
             check_option("average", average, ["macro", "micro"])
-        known = OF_EACH if average is None else ("multilabel",)
-        if kind not in known:
+        kinds = OF_EACH if average is None else ("multilabel",)
+        if kind not in kinds:
             raise ValueError(
-                f"average={average!r} is for kind={' or '.join(map(repr, known))}, got "
+                f"average={average!r} is for kind={' or '.join(map(repr, kinds))}, got "
                 f"kind={kind!r}. Leave it out."
             )
     if order is not None and kind != "cumulative":
@@ -129,12 +129,12 @@ def columns_of(
     return ScoreColumns([None], partial(_one_class, k), rows, kind)
 
 
-def check_kind(kind: Any, known: Any) -> None:
+def check_kind(kind: Any, kinds: Any) -> None:
     """Raise a ValueError unless the kind is known, with advice for several labels per row."""
     if kind == "multilabel":
-        names = ", ".join(map(repr, get_args(known) or known))
+        names = ", ".join(map(repr, get_args(kinds) or kinds))
         raise ValueError(f"kind must be one of {names}, got 'multilabel'. {SEVERAL_LABELS}")
-    check_option("kind", kind, known)
+    check_option("kind", kind, kinds)
 
 
 def check_draws_labels(kind: Kind, function: str) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-Child: TypeAlias = "str | int | float | Iterable[Child] | None"
+Child: TypeAlias = "str | int | float | Markup | Iterable[Child] | None"
 
 # Characters that HTML forbids: control characters, lone surrogates, noncharacters.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -22,6 +22,14 @@ class Html(str):
     """Markup, which is inserted without escapes."""
 
     __slots__ = ()
+
+
+@runtime_checkable
+class Markup(Protocol):
+    """Object that is shown as markup, by the protocol of templates."""
+
+    def __html__(self) -> str:
+        """Return markup."""
 
 
 class Number(NamedTuple):
@@ -39,9 +47,11 @@ def as_text(value: object) -> str:
 
 
 def html(child: Child) -> Html:
-    """Return markup of a text, of markup, or of a nested list of both."""
+    """Return markup of a text, of markup, of an object with ``__html__``, or of a nested list."""
     if isinstance(child, Html):
         return child
+    if isinstance(child, Markup):
+        return Html(child.__html__())
     if isinstance(child, Iterable) and not isinstance(child, str):
         return Html("".join(map(html, child)))
     return Html("" if child is None else escape(as_text(child)))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from .arrays import both_columns, namespace
-from .parallel import with_one_blas_thread, with_one_openmp_thread
+from .parallel import one_blas_thread, with_one_openmp_thread
 from .ranking import Ranked
 from .rows import Rows, map_blocks, thin
 
 __all__ = [
-    "Ranked", "Rows", "both_columns", "map_blocks", "namespace", "thin",
-    "with_one_blas_thread", "with_one_openmp_thread",
+    "Ranked",
+    "Rows",
+    "both_columns",
+    "map_blocks",
+    "namespace",
+    "one_blas_thread",
+    "thin",
+    "with_one_openmp_thread",
 ]  # fmt: skip

@@ -128,7 +128,27 @@ def in_full_precision(x: Any) -> AbstractContextManager[Any]:
 
 
 def both_columns(Z: Array) -> Array:
-    """Return logits (m, K) with one column per class: one column ``z`` stands for ``(0, z)``."""
+    """Return logits with one column per class: one column ``z`` stands for ``(0, z)``.
+
+    Parameters
+    ----------
+    Z : array of shape (m, n_columns)
+        Logits, or one column with the log-odds of the second of two classes. An array in any
+        library with the array API.
+
+    Returns
+    -------
+    array of shape (m, n_classes)
+        Logits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.base import both_columns
+    >>> both_columns(np.array([[1.5], [-2.0]]))
+    array([[ 0. ,  1.5],
+           [ 0. , -2. ]])
+    """
     if Z.shape[1] > 1:
         return Z
     if not isinstance(Z, np.ndarray):
@@ -177,6 +197,18 @@ def log_softmax(S: Array) -> Array:
     return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
 
 
+def geometric_mean(members: Sequence[Array]) -> Array:
+    """Return the normalized geometric mean of several probabilities (m, K).
+
+    A probability counts as at least 1e-16 times the arithmetic mean, so that a single member cannot
+    exclude a class.
+    """
+    xp = namespace(members[0])
+    least = sum(members) * (1e-16 / len(members))
+    with np.errstate(divide="ignore"):  # log(0) if all members exclude a class
+        return softmax(sum(xp.log(xp.maximum(P, least)) for P in members) / len(members))
+
+
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     """Apply ``f`` to logits (m, K) clipped to finite numbers, and restore -inf at masks."""
     # Clip at a quarter of the range, so that differences between logits are finite as well.
@@ -189,9 +221,27 @@ def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
 
 
 def masked_logits(Z: Floats) -> Floats:
-    """Restore -inf for masked classes in the logits (m, K) that ``_calibrate`` gets.
+    """Restore -inf for masked classes in the logits that ``_calibrate`` gets.
 
-    :func:`finite_unless_masked` replaced -inf by a number that no other class has.
+    ``_calibrate`` gets finite logits, with a number for masked classes that no other class has.
+    Formulas that sum over the classes of a row need -inf for masked classes.
+
+    Parameters
+    ----------
+    Z : array of shape (m, n_columns)
+        Logits that ``_calibrate`` gets. An array in any library with the array API.
+
+    Returns
+    -------
+    array of shape (m, n_columns)
+        Logits, -inf for masked classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.base import masked_logits
+    >>> masked_logits(np.array([[0.5, np.finfo(float).min / 4]]))
+    array([[ 0.5, -inf]])
     """
     xp = namespace(Z)
     lowest = float(xp.finfo(Z.dtype).min) / 4
@@ -219,7 +269,7 @@ def mix_logits(Z: Floats, smoothing: float) -> Floats:
 
     .. math:: q_k = (1 - \varepsilon)\, p_k + \varepsilon / K_i,
 
-    where :math:`K_i` counts the unmasked classes in the row, so that the order of the classes does
+    where :math:`K_i` counts the unmasked classes in the row, so that the class order does
     not change. For several columns the result is log-probabilities, -inf for masked classes. NumPy
     computes them in double precision, which represents every ``smoothing``. ``np.logaddexp`` is as
     exact, but ten times as slow.

@@ -15,7 +15,7 @@ import numpy as np
 
 from skcalib._typing import Array
 
-from .parallel import with_one_blas_thread
+from .parallel import one_blas_thread
 from .rows import BlockFunction, Reduction, Rows, block_slices, sum_blocks
 
 # Limits for a sample (1 GiB in double precision). It includes all rows of classes with fewer than
@@ -106,7 +106,8 @@ def _sum_chunk(f: BlockFunction, merge: Reduction, at_least: int, chunk: Rows) -
     Dask runs one task per core, and one thread fixes the order of operations.
     """
     arrays = chunk.X, chunk.y, chunk.w
-    return with_one_blas_thread(sum_blocks, f, merge, arrays, block_slices(arrays, at_least))
+    with one_blas_thread:
+        return sum_blocks(f, merge, arrays, block_slices(arrays, at_least))
 
 
 def _sample_chunk(share: float, rare: Array, k: int, chunk: Rows) -> Rows:

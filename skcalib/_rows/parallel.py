@@ -61,17 +61,8 @@ class _OneBlasThread:
                 self.limit.restore_original_limits()
 
 
-_one_blas_thread = _OneBlasThread()
-
-
-def with_one_blas_thread(f: Callable[..., Result], *args: Any) -> Result:
-    """Call ``f(*args)`` with BLAS limited to one thread.
-
-    If several threads start BLAS threads for every matrix product, products are several times
-    slower.
-    """
-    with _one_blas_thread:
-        return f(*args)
+# If several threads start BLAS threads for every matrix product, products are several times slower.
+one_blas_thread = _OneBlasThread()
 
 
 def with_one_openmp_thread(f: Callable[..., Result], *args: Any) -> Result:
@@ -95,5 +86,5 @@ def share(work: Callable[[Sequence[slice]], Result], blocks: Sequence[slice]) ->
         return [work(blocks)]
     ends = [len(blocks) * k // n_threads for k in range(n_threads + 1)]
     parts = [blocks[start:stop] for start, stop in pairwise(ends)]
-    with _one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
+    with one_blas_thread, ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(work, parts))

@@ -17,6 +17,13 @@ class Ranked(NamedTuple):
     weight: Floats  #: sum of weights
     hits: Floats  #: sum of weights with the event
 
+    def first_reaching(self, t: Floats) -> Indices:
+        """Return the index of the first score that reaches each threshold (n,).
+
+        A score that is below a threshold only by rounding in float32 reaches it.
+        """
+        return np.searchsorted(self.scores, t - rounding(t, np.float32))
+
 
 def distinct_scores(
     scores: Floats,
@@ -44,12 +51,12 @@ def distinct_scores(
         scores, w, happened = scores[order], w[order], happened[order]
     n = np.searchsorted(scores, np.nan)  # NaN is last
     scores, w, happened = scores[:n], w[:n], happened[:n]
-    first = _first_of_ties(scores, single=single)
+    first = _tie_starts(scores, single=single)
     sums = (np.add.reduceat(values, first, dtype=np.float64) for values in (w, happened))
     return Ranked(scores[first].astype(np.float64, copy=False), *sums)
 
 
-def _first_of_ties(scores: Floats, *, single: bool) -> Indices:
+def _tie_starts(scores: Floats, *, single: bool) -> Indices:
     """Return the index of the first score in each run of ties among sorted scores (n,).
 
     Scores that differ by rounding errors are ties, such as equal votes in a forest.

@@ -46,13 +46,6 @@ def midpoints(n_cells: int = N_CELLS) -> Floats:
     return (np.arange(n_cells) + 0.5) / n_cells
 
 
-def narrowest_drawn(score: Floats, weight: Floats | None) -> float:
-    """Return the lower bound for the bandwidth of a drawn curve, for scores and weights (n,)."""
-    n = len(score) if weight is None else weight.sum() ** 2 / (weight @ weight)
-    deviation = np.sqrt(np.cov(score, aweights=weight, ddof=0))
-    return max(NARROWEST, float(WIDTH_OF_ONE_ROW * deviation * n**-0.2))
-
-
 def on_grid(scores: Floats, values: Floats, n_cells: int = N_CELLS) -> Floats:
     """Sum values (n, n_columns) on the midpoints, column by column: (n_columns, n_cells).
 
@@ -64,12 +57,6 @@ def on_grid(scores: Floats, values: Floats, n_cells: int = N_CELLS) -> Floats:
     size = n_cells * n_columns
     sums = bincount(cell, values - upper, size) + bincount(cell + 1, upper, size)
     return sums.reshape(n_columns, n_cells)
-
-
-def interpolated(scores: Floats, values: Floats) -> Floats:
-    """Interpolate values on the midpoints (n_cells,) linearly at scores (n,)."""
-    below, share = _cells_below(scores, len(values))
-    return values[below] + share * (values[below + 1] - values[below])
 
 
 def _cells_below(scores: Floats, n_cells: int) -> tuple[Indices, Floats]:
@@ -177,6 +164,19 @@ class SmoothCurve(NamedTuple):
         """Smooth values (n_values, n) in cells (n,): (n_values, n_scores) at the curve's scores."""
         sums = np.array([np.bincount(cells, v, N_CELLS) for v in np.atleast_2d(values)])
         return N_CELLS * smoothed(sums, self.bandwidth)[:, self.cells(np.nan_to_num(self.score))]
+
+    def interpolate(self, scores: Floats) -> Floats:
+        """Interpolate the values of a curve on a whole grid linearly at scores (n,)."""
+        below, share = _cells_below(scores, len(self.value))
+        values = np.clip(self.value, 0, 1)
+        return values[below] + share * (values[below + 1] - values[below])
+
+    @staticmethod
+    def narrowest_drawn(score: Floats, weight: Floats | None) -> float:
+        """Return the lower bound for the bandwidth of a drawn curve of scores (n,)."""
+        n = len(score) if weight is None else weight.sum() ** 2 / (weight @ weight)
+        deviation = np.sqrt(np.cov(score, aweights=weight, ddof=0))
+        return max(NARROWEST, float(WIDTH_OF_ONE_ROW * deviation * n**-0.2))
 
     @staticmethod
     def cells(scores: Floats) -> Indices:

@@ -41,7 +41,7 @@ class BBQ(_PerClass):
     Parameters
     ----------
     bin_range : pair of int, default=None
-        Smallest and largest number of bins. By default, with N the sum of the weights, from
+        Smallest and largest number of bins. By default, with N the total weight, from
         :math:`\max(1, \lfloor N^{1/3} / 10 \rfloor)` to
         :math:`\min(\lceil N / 5 \rceil, \lceil 10 N^{1/3} \rceil)`, as published. The largest
         number is at most the number of distinct probabilities.
@@ -62,7 +62,7 @@ class BBQ(_PerClass):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

@@ -74,7 +74,7 @@ def censoring_weights(time: ArrayLike, event: ArrayLike, horizon: float) -> Floa
     n_gone += np.searchsorted(np.sort(times[observed]), lost, side="right")
     G = np.append(1.0, np.cumprod(1 - n_lost / (len(times) - n_gone)))
 
-    known = observed | (times >= horizon)
+    has_outcome = observed | (times >= horizon)
     weights = np.zeros(len(times))
-    weights[known] = 1 / G[np.searchsorted(lost, np.minimum(times, horizon)[known])]
+    weights[has_outcome] = 1 / G[np.searchsorted(lost, np.minimum(times, horizon)[has_outcome])]
     return weights

@@ -10,7 +10,8 @@ import numpy as np
 from skcalib._input.groups import group_numbers
 from skcalib._input.parameters import check_flag, check_real
 from skcalib._input.scores import Scored
-from skcalib._rows.ranking import Ranked, distinct_scores, rounding
+from skcalib._rows import Ranked
+from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib.metrics._curve import clopper_pearson
 from skcalib.metrics._groups import effective_rates
@@ -140,7 +141,7 @@ def net_benefit_curve(
     standardized, sample_weight, labels, pos_label
         As for :func:`net_benefit`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        Group per row, such as a patient or a centre. Rows of a group may depend on one
         another, so the limits of the rates have an effective number of rows.
     confidence_level : float, default=0.95
         Confidence level of each interval, between 0 and 1.
@@ -176,12 +177,12 @@ def net_benefit_curve(
     t = checked_thresholds(thresholds)
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     numbers = group_numbers(groups, y_proba, sample_weight)
-    curve = benefits_of(
-        distinct_scores(rows.score, rows.event, rows.weight), t, standardized=standardized
-    )
+    ranked = distinct_scores(rows.score, rows.event, rows.weight)
+    curve = benefits_of(ranked, t, standardized=standardized)
+    lowest = np.append(ranked.scores, np.inf)[ranked.first_reaching(t)]  # risk that is treated
     ends = [
         _limits(rows, numbers, *at, curve.scale if standardized else None, confidence_level)
-        for at in zip(t, curve.net_benefit, strict=True)
+        for at in zip(t, lowest, curve.net_benefit, strict=True)
     ]
     low, high = np.transpose(ends)
     return replace(curve, low=low, high=high)
@@ -191,13 +192,16 @@ def _limits(
     rows: Scored,
     groups: Indices | None,
     threshold: float,
+    lowest: float,
     benefit: float,
     event_rate: float | None,
     level: float,
 ) -> tuple[float, float]:
-    """Return the ends of the interval of a net benefit, standardized if there is an event rate."""
-    odds = threshold / (1 - threshold)
-    treated = rows.score >= threshold - float(rounding(np.array(threshold), np.float32))
+    """Return the ends of the interval of a net benefit, standardized if there is an event rate.
+
+    ``lowest`` is the lowest risk that is treated at the threshold.
+    """
+    odds, treated = threshold / (1 - threshold), rows.score >= lowest
     w = np.ones(len(treated)) if rows.weight is None else rows.weight
     # The net benefit is a sum of three rates: true positives, false positives, missed events.
     hit = np.stack([treated & rows.event, treated & ~rows.event, ~treated & rows.event])
@@ -234,9 +238,7 @@ def checked_thresholds(thresholds: ArrayLike | None) -> Floats:
 
 def benefits_of(rows: Ranked, t: Floats, *, standardized: bool) -> NetBenefitCurve:
     """Compute net benefits at increasing thresholds from ranked risks."""
-    # A risk that is below a threshold only by rounding in float32 equals the threshold.
-    first = np.searchsorted(rows.scores, t - rounding(t, np.float32))
-    total = rows.weight.sum()
+    first, total = rows.first_reaching(t), rows.weight.sum()
     treated, true = (
         np.append(np.cumsum(values[::-1])[::-1], 0.0)[first] / total
         for values in (rows.weight, rows.hits)

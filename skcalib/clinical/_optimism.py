@@ -102,7 +102,7 @@ def optimism_corrected(
         fitted. A ``FrozenEstimator`` is not fitted and adds nothing to the optimism, so
         its own training rows must not be among these rows.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-        Features of the rows.
+        Features per row.
     y : array-like of shape (n_samples,)
         Labels, of any number of classes.
     scoring : str, list of str or dict, default="neg_brier_score"
@@ -115,7 +115,7 @@ def optimism_corrected(
         Weights for fits and measures, which stay with the rows that are drawn. A weight of 0 is
         the row absent.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a centre. Bootstrap samples consist of whole groups.
+        Group per row, such as a patient or a centre. Bootstrap samples consist of whole groups.
     n_resamples : int, default=200
         Number of bootstrap samples, and of fits.
     confidence_level : float, default=0.95
@@ -192,16 +192,16 @@ def optimism_corrected(
     X, labels = indexable(X, column_or_1d(as_labels(y)))
     targets = labels if order is None else targets
     w = check_weights(sample_weight, len(labels))
-    kept = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
+    counted = np.arange(len(labels)) if w is None else np.flatnonzero(w > 0)
     random, rows = check_random_state(random_state), (X, labels, w)
-    classes = np.unique(labels[kept])
+    classes = np.unique(labels[counted])
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got {shown(classes) or 'no row'}.")
-    present = labels[kept, None] == classes
+    present = labels[counted, None] == classes
     numbers = group_numbers(groups, labels, w)
-    sample_values = partial(_values, estimator, rows, targets, kept=kept, measures=measures)
-    samples = (kept[_drawn(present, random, numbers)] for _ in range(n_resamples))
-    apparent = sample_values(kept)[0]  # first, because an error here would occur in all samples
+    sample_values = partial(_values, estimator, rows, targets, counted=counted, measures=measures)
+    samples = (counted[_drawn(present, random, numbers)] for _ in range(n_resamples))
+    apparent = sample_values(counted)[0]  # first, because an error here would occur in all samples
     jobs = (delayed(_or_message)(sample_values, sample) for sample in samples)
     values = _valid_values(Parallel(n_jobs=n_jobs)(jobs))
     optimism = values[:, 0] - values[:, 1]
@@ -241,7 +241,7 @@ def _values(
     targets: Any,
     drawn: Indices,
     *,
-    kept: Indices,
+    counted: Indices,
     measures: Measures,
 ) -> Floats:
     """Return measures (2, n_measures) on rows drawn and on rows of positive weight.
@@ -253,7 +253,7 @@ def _values(
     model = clone(estimator).fit(taken(X, drawn), taken(targets, drawn), **weights)
     classes = np.asarray(on_host(model.classes_))
     values = []
-    for part in (drawn, kept):
+    for part in (drawn, counted):
         part_X = taken(X, part)
         P = np.asarray(on_host(class_probabilities(model.predict_proba(part_X), classes)))
         by_name = measures(P, classes, part_X, y[part], None if w is None else w[part])

@@ -18,13 +18,15 @@ from skcalib._input.parameters import check_real
 from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
 from skcalib._rows.ranking import distinct_scores
-from skcalib._scores.kernel import SmoothCurve, interpolated
+from skcalib._scores.kernel import SmoothCurve
 from skcalib._typing import ArrayLike, Bools, Floats, Indices
 from skcalib._warnings import ReversedOrderWarning, ignored
 from skcalib.metrics import IntervalEstimate, calibration_error_interval
 from skcalib.metrics._groups import degrees_of_freedom
-from skcalib.metrics._proper_scores import bounded
 from skcalib.scaling import PlattScaling
+
+# Risks are clipped to [EPS, 1 - EPS], so that log-odds are finite.
+EPS = float(np.finfo(np.float64).eps)
 
 # Smallest share of the information that the other groups must have for an estimate without a group.
 SINGULAR = 1e-9
@@ -78,7 +80,7 @@ def calibration_slope(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`. The likelihood takes a weight of 2 for the row twice.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a centre. Rows of a group may depend on one
+        Group per row, such as a patient or a centre. Rows of a group may depend on one
         another.
     confidence_level : float, default=0.95
         Confidence level of the interval, between 0 and 1.
@@ -131,8 +133,8 @@ def calibration_slope(
     p = expit(slope * z + intercept)
     centred = z - np.average(z, weights=w * p * (1 - p))
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        of_rows = np.stack([centred, np.ones_like(z)], axis=1), p, event, w, numbers
-        return _jackknife_interval(slope, *of_rows, confidence_level)
+        row_arrays = np.stack([centred, np.ones_like(z)], axis=1), p, event, w, numbers
+        return _jackknife_interval(slope, *row_arrays, confidence_level)
     variance = 1 / float(w @ (p * (1 - p) * centred**2))
 
     def profile(slope: float) -> float:
@@ -197,8 +199,8 @@ def calibration_intercept(
     shift = _shift(z, event, w)
     p = expit(z + shift)
     if (numbers := group_numbers(groups, y_proba, sample_weight)) is not None:
-        of_rows = np.ones((len(p), 1)), p, event, w, numbers
-        return _jackknife_interval(shift, *of_rows, confidence_level)
+        row_arrays = np.ones((len(p), 1)), p, event, w, numbers
+        return _jackknife_interval(shift, *row_arrays, confidence_level)
     error = 1 / np.sqrt(max(float(np.sum(w * p * (1 - p))), 1e-12))
     return _interval(lambda a: _loss(z + a, event, w), shift, float(error), confidence_level)
 
@@ -237,7 +239,7 @@ def _jackknife_interval(
 
     n_events, sizes = np.bincount(groups, event), np.bincount(groups)
     fewest = min(np.count_nonzero(n_events > 0), np.count_nonzero(n_events < sizes))
-    warn_of_few_events(fewest, len(sizes))
+    warn_of_few_events(int(fewest), len(sizes))
     # A few groups that change the estimate most count as few groups.
     freedom = degrees_of_freedom(np.abs(steps)) if variance > 0 else 1.0
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
@@ -252,7 +254,7 @@ def _logistic(rows: Scored) -> tuple[Floats, Bools, Floats]:
             "A logistic recalibration needs rows with the event and rows without it, got rows of "
             "one class only. Pass more rows."
         )
-    return logit(bounded(rows.score)), event, np.ones(len(event)) if w is None else w
+    return logit(np.clip(rows.score, EPS, 1 - EPS)), event, np.ones(len(event)) if w is None else w
 
 
 def _loss(z: Floats, event: Bools, w: Floats) -> float:
@@ -319,7 +321,7 @@ def integrated_calibration_index(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, for the interval. Rows of a group may depend on one another.
+        Group per row, for the interval. Rows of a group may depend on one another.
     confidence_level : float or None, default=None
         Confidence level of an interval, between 0 and 1. None returns the number alone.
     n_resamples, random_state
@@ -365,7 +367,7 @@ def integrated_calibration_index(
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     # A coarse grid suffices for distances, since the bandwidth is at least 0.01.
     curve = SmoothCurve.of(rows.score, rows.event, rows.weight, n_cells=1 << 11)
-    distance = np.abs(interpolated(rows.score, np.clip(curve.value, 0, 1)) - rows.score)
+    distance = np.abs(curve.interpolate(rows.score) - rows.score)
     if quantile is None:
         return float(np.average(distance, weights=rows.weight))
     by_distance = distinct_scores(distance, None, rows.weight)

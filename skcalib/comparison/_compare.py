@@ -111,7 +111,7 @@ def compare_calibrators(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, for fits and for measures.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row. Folds keep groups together, also the folds inside calibrators that accept
+        Group per row. Folds keep groups together, also the folds inside calibrators that accept
         groups.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
         Features for calibrators with predictions that depend on them, such as
@@ -142,7 +142,7 @@ def compare_calibrators(
     Warns
     -----
     ConvergenceWarning, UserWarning
-        Warnings from the fits. Equal warnings are given once, with the names of the calibrators and
+        Warnings from the fits. Equal warnings are given once, with the calibrator names and
         the number of splits.
 
     See Also
@@ -207,10 +207,13 @@ def compare_calibrators(
         progress(len(outcomes), len(jobs))
     greater = measures.greater_is_better
     comparison = _collected(list(members), outcomes, greater, keep=test is not None)
+    part_weights = None
+    if judged is not None and part is not None:
+        part_weights = np.bincount(part, judged.w).astype(np.float64)
     return replace(
         comparison,
         base_rate_log_loss=_base_rate_log_loss(judged or rows),
-        part_weights=None if part is None else np.bincount(part, judged.w),
+        part_weights=part_weights,
         reference=comparison.names[0] if reference == BEST_REFERENCE else reference,
     )
 
@@ -268,7 +271,7 @@ def _members(named: Mapping[str, Any], w: Any, classes: Array) -> dict[str, Any]
 
     ``w`` (n,) are weights or None, ``classes`` (n_classes,) labels. The uncalibrated logits have
     one row, even if the calibrators include them. Raise a ValueError if a calibrator does not suit
-    the weights or the order of the classes.
+    the weights or the class order.
     """
     named = {name: member for name, member in named.items() if type(member) is not Uncalibrated}
     if {UNCALIBRATED, BEST_REFERENCE} & named.keys():

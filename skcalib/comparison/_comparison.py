@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skcalib._input.parameters import check_option, check_real
 from skcalib._output import drawing, written
-from skcalib._output.html import Cell, Child, Html, Number, element, styled, table
+from skcalib._output.html import Cell, Child, Html, Number, element, html, styled, table
 from skcalib._typing import Floats
 from skcalib.metrics._groups import degrees_of_freedom, skewed_interval
 from skcalib.metrics._named_scorers import Measures
@@ -191,7 +191,7 @@ class CalibratorComparison:
         measure = self._column(measure)
         check_real("confidence_level", confidence_level, high=1)
         ends = np.full((len(self.names), 2), np.nan)
-        if self._is_mean(measure):
+        if self.part_weights is not None and self._is_mean(measure):
             differences, without = self._differences(measure)[0], self.left_out[measure]
             paired = without - without[self.names.index(self.reference)]
             deviations = (paired.shape[1] - 1) * (paired.mean(axis=1, keepdims=True) - paired)
@@ -292,7 +292,11 @@ class CalibratorComparison:
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
-        return styled(*comparison_elements(self))
+        return styled(self)
+
+    def __html__(self) -> str:
+        """Return the table without its style, for a page."""
+        return html(_elements(self))
 
     def best(self, measure: str) -> NDArray[np.bool_]:
         """Return which calibrators have the best mean of a measure, including ties.
@@ -370,7 +374,7 @@ def _standard_error(values: Floats) -> Floats:
     return values.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
 
-def comparison_elements(comparison: CalibratorComparison) -> list[Html]:
+def _elements(comparison: CalibratorComparison) -> list[Html]:
     """Return a table with a row for each calibrator, and notes, for a notebook or a page."""
     n_calibrators, n_splits = len(comparison.names) - 1, comparison.fit_times.shape[1]
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
@@ -402,8 +406,8 @@ def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
         yield Number([number, mark, spread])
         if measure == Measures.LOG_LOSS:
             difference = written(comparison._differences(measure)[0][k])  # noqa: SLF001
-            spread = f" {_spreads(comparison, measure)[k]}".replace("±", "± ")
-            texts = [text.replace("-", "\N{MINUS SIGN}") for text in (difference, spread)]
+            reach = f" {_spreads(comparison, measure)[k]}".replace("±", "± ")
+            texts = [text.replace("-", "\N{MINUS SIGN}") for text in (difference, reach)]
             shown = element("span", texts[1], class_="spread")
             yield Number([texts[0], shown if comparison._has_errors else None])  # noqa: SLF001
     yield Number(_seconds(comparison.fit_times[k]))

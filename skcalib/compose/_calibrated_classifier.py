@@ -25,6 +25,7 @@ from skcalib._input.estimators import (
 from skcalib._input.features import named_columns, taken
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
+from skcalib._rows.arrays import geometric_mean
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
@@ -69,11 +70,12 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         keep ``groups`` together if there are any. With several labels per row, folds are
         consecutive rows. Ignored for a frozen classifier.
     ensemble : bool or "auto", default="auto"
-        Which classifiers predict. "auto" averages the classifiers from all splits, with one
-        calibrator. False refits one classifier on all rows and uses it alone. "auto" does the same
-        if the classifier is fitted to a kernel matrix, or if the training rows of a split lack a
-        class or label. True fits a calibrator for each split to its test rows only, as scikit-learn
-        does. A frozen classifier is always used alone.
+        Which classifiers predict. "auto" takes the classifiers from all splits, with one
+        calibrator, and the normalized geometric mean of their probabilities. False refits one
+        classifier on all rows and uses it alone. "auto" does the same if the classifier is fitted
+        to a kernel matrix, or if the training rows in a split lack a class or label. True fits a
+        calibrator for each split to its test rows only, and takes the arithmetic mean, as
+        scikit-learn does. A frozen classifier is always used alone.
     response_method : str, default="auto"
         Source of the logits, as in :class:`LogitTransformer`.
     min_proba : float or "auto", default="auto"
@@ -106,7 +108,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
     Warns
     -----
     UserWarning
-        If the training rows of a split lack a class, or if there are weights that the classifier
+        If the training rows in a split lack a class, or if there are weights that the classifier
         does not accept.
 
     See Also
@@ -119,7 +121,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
 
     Notes
     -----
-    If the training rows of a split lack a class, the calibrator ignores the test rows of this
+    If the training rows in a split lack a class, the calibrator ignores the test rows of this
     class. If a row is in several test sets, its weight is divided among them.
 
     With several labels per row, ``y`` is an indicator matrix, dense or sparse, and the
@@ -364,13 +366,13 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            One column per class in the order of ``classes_``.
+            One column per class, ordered as ``classes_``.
         """
         return as_kind_of(self._probabilities(X, features), X)
 
     def _probabilities(self, X: Any, features: Any) -> Floats:
         check_fitted(self)
-        total: Any = 0
+        members = []
         params = {} if features is None else {"features": features}
         if params and not features_argument(self.calibrators_[0], features):
             raise ValueError(
@@ -382,8 +384,17 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             P = calibrator.predict_proba(self._logits(estimator, X), **params)
             classes = getattr(calibrator, "classes_", None)
             classes = fitted_classes(estimator) if classes is None else np.asarray(on_host(classes))
-            total = total + with_unknown_classes(P, classes, self.classes_)
-        return total / len(self.estimators_)
+            members.append(with_unknown_classes(P, classes, self.classes_))
+        return self._average(members)
+
+    def _average(self, members: list[Floats]) -> Floats:
+        """Average probabilities (n, K) of the classifiers."""
+        if len(members) == 1 or self.ensemble is True:
+            return sum(members) / len(members)
+        if not self.multilabel_:
+            return geometric_mean(members)
+        both = [np.stack([1 - P, P], axis=-1).reshape(-1, 2) for P in members]
+        return geometric_mean(both)[:, 1].reshape(members[0].shape)
 
     def predict_log_proba(self, X: Any, *, features: Any = None) -> Floats:
         """Return the logarithms of the calibrated probabilities, always finite.

@@ -170,7 +170,7 @@ def _weighted_outputs(part: HeldOut, w: Floats | None) -> Floats:
 
 
 def _warn_of_unknown_labels(parts: list[HeldOut]) -> None:
-    """Warn of labels that are constant in the training rows of a split."""
+    """Warn of labels that are constant in a split's training rows."""
     unknown = np.array([~part.varies for part in parts if part.varies is not None])
     if unknown.any():
         warn(

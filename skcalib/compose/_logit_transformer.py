@@ -77,7 +77,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     Warns
     -----
     UserWarning
-        If the training rows of a split lack a class.
+        If the training rows in a split lack a class.
 
     See Also
     --------
@@ -90,7 +90,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
     With several labels per row, ``y`` is an indicator matrix, dense or sparse, and the logits are
     one column of log-odds, :math:`\log(p / (1 - p))`, for each label.
 
-    If the training rows of a split lack a class, it gets the probability ``min_proba`` in the test
+    If the training rows in a split lack a class, it gets the probability ``min_proba`` in the test
     rows. If a row is in several test sets, its logits are averaged.
 
     With scikit-learn's ``array_api_dispatch``, features may be tensors, and logits are tensors on
@@ -183,7 +183,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         ------
         ValueError
             As for :meth:`fit`. Also if all classes have fewer rows than there are folds, the
-            training rows of a split are all in one class, a row is in no test set, or the splitter
+            training rows in a split are all in one class, a row is in no test set, or the splitter
             needs ``groups``.
         """
         arguments = self._checked_arguments("fit_transform", X, y, params)
@@ -247,7 +247,7 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes) or (n_samples, 1)
-            One column per class in the order of ``classes_``. For two classes and
+            One column per class, ordered as ``classes_``. For two classes and
             ``decision_function`` a single column, the margin of ``classes_[1]``. With several
             labels per row, one column of log-odds per label.
         """

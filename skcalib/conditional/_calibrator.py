@@ -105,7 +105,7 @@ class ConditionalCalibrator(AutoCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 
@@ -216,7 +216,7 @@ class ConditionalCalibrator(AutoCalibrator):
             A weight of 2 equals the row twice, up to the folds. A weight of 0 equals the row left
             out.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Features of the rows, or one column (n_samples,). None fits :class:`AutoCalibrator`.
+            Features per row, or one column (n_samples,). None fits :class:`AutoCalibrator`.
         groups : array-like of shape (n_samples,), optional
             Groups of rows, which are not split between folds.
 
@@ -343,7 +343,7 @@ class ConditionalCalibrator(AutoCalibrator):
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits, as in :meth:`fit`.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Features of the rows, as in :meth:`fit`.
+            Features per row, as in :meth:`fit`.
 
         Returns
         -------
@@ -363,12 +363,12 @@ class ConditionalCalibrator(AutoCalibrator):
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits, as in :meth:`fit`.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Features of the rows, as in :meth:`fit`.
+            Features per row, as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            One column per class in the order of ``classes_``.
+            One column per class, ordered as ``classes_``.
         """
         L = self._given_features(X, features)
         return super().predict_proba(X) if L is None else as_kind_of(np.exp(L), X)
@@ -381,7 +381,7 @@ class ConditionalCalibrator(AutoCalibrator):
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits, as in :meth:`fit`.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Features of the rows, as in :meth:`fit`.
+            Features per row, as in :meth:`fit`.
 
         Returns
         -------
@@ -399,7 +399,7 @@ class ConditionalCalibrator(AutoCalibrator):
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Logits, as in :meth:`fit`.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Features of the rows, as in :meth:`fit`.
+            Features per row, as in :meth:`fit`.
 
         Returns
         -------
@@ -428,7 +428,7 @@ class ConditionalCalibrator(AutoCalibrator):
         sample_weight : array-like of shape (n_samples,), optional
             Weights.
         features : array-like or data frame of shape (n_samples, n_columns), optional
-            Features of the rows, as in :meth:`fit`.
+            Features per row, as in :meth:`fit`.
 
         Returns
         -------

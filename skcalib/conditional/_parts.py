@@ -19,8 +19,7 @@ from skcalib._rows import with_one_openmp_thread
 from skcalib._rows.arrays import mix_logits
 from skcalib._typing import Array, Floats, Indices
 from skcalib.conditional._columns import MISSING, FeatureColumns
-from skcalib.meta._estimator_calibration import boosted_trees
-from skcalib.selection._stacking import PSEUDO_ROWS, lowest_loss, without_negligible
+from skcalib.selection._stacking import candidate_weights
 
 from ._effects import effect_scores, fit_effects
 
@@ -151,9 +150,7 @@ def weigh(
         Q[test] = L[:, np.arange(L.shape[1]), samples.y[test]].T
 
     # Weight the parts, and drop the features unless their gain is large against its error.
-    prior = np.full(Q.shape[1], PSEUDO_ROWS)
-    weights = lowest_loss(np.exp(Q - Q.max(axis=1, keepdims=True)), samples.w, prior)
-    weights = without_negligible(weights)
+    weights = candidate_weights(np.exp(Q - Q.max(axis=1, keepdims=True)), samples.w)
     gain, error = samples.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
     if gain <= samples.min_gains(int(columns.first[-1]))[1] * error:
         weights, gain = np.eye(len(weights))[0], 0.0
@@ -233,5 +230,10 @@ def _effects(
 def with_trees(parts: Parts, samples: HeldOut) -> Parts:
     """Return the parts with boosted trees that are fitted to these rows."""
     T = parts.for_trees(samples.L, samples.F)
-    trees = boosted_trees(learning_rate=0.25, n_iterations=48)
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    trees = HistGradientBoostingClassifier(
+        learning_rate=0.25, max_iter=48, max_leaf_nodes=4, min_samples_leaf=10,
+        l2_regularization=10, max_bins=64, early_stopping=False, random_state=0,
+    )  # fmt: skip
     return parts._replace(trees=[with_one_openmp_thread(trees.fit, T, samples.y, samples.w)])

@@ -24,12 +24,13 @@ from skcalib._input.scores import Scored, check_draws_labels, columns_of
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
 from skcalib._warnings import FewGroupsWarning, warn
 from skcalib.conditional._columns import MIN_WEIGHT, fitted_columns
-from skcalib.metrics._groups import Random
-from skcalib.metrics._inversion import p_value, ratio
-from skcalib.metrics._resampling import ROUNDING_ERROR, label_draws
+from skcalib.metrics._resampling import label_draws
 
 # Quarters (columns) in the ranges of scores (rows).
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
+
+# Relative differences that are smaller than this are ties.
+ROUNDING = 1e-12
 
 # Fewer groups do not show how much the groups of a segment vary.
 FEW_GROUPS = 5
@@ -155,7 +156,7 @@ def multicalibration_error(
     were calibrated, and the *maximum* is taken of each draw. So the p-value is exact for any number
     of segments: ``p <= 0.05`` with a probability of at most 5 % if the model is calibrated. With
     groups the labels depend fully within a group, in the two ways of
-    :func:`~skcalib.metrics.calibration_test`. The variance is the variance for rows of a group that
+    :func:`~skcalib.metrics.calibration_test`. The variance is the variance for rows in a group that
     are equal.
 
     Parameters
@@ -163,7 +164,7 @@ def multicalibration_error(
     y_true, y_proba
         As for :func:`reliability_curve`, in memory.
     features : array-like or data frame of shape (n_samples, n_columns)
-        Features of the rows, or one column (n_samples,). Missing values are allowed.
+        Features per row, or one column (n_samples,). Missing values are allowed.
     categorical_features : "from_dtype" or list of str or int, default="from_dtype"
         Columns of categories, by name or number. By default all columns without numbers.
     pairs : bool, default=False
@@ -173,7 +174,7 @@ def multicalibration_error(
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows in a group may depend on one another.
+        Group per row, such as a patient or a week. Rows in a group may depend on one another.
     n_resamples : int, default=999
         Number of draws. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     confidence_level : float, default=0.95
@@ -241,7 +242,9 @@ def multicalibration_error(
     order, statistic = np.argsort(-standardized_gaps, kind="stable"), float(standardized_gaps.max())
     arrays = [values[order] for values in arrays]
     classes = None if cells[0].label is None else label[order]
-    pvalue = max(p_value(statistic, one) for one in maxima)
+    # The p-value counts the rows themselves as a draw.
+    as_large = max(int(np.count_nonzero(one >= (1 - ROUNDING) * statistic)) for one in maxima)
+    pvalue = (1 + as_large) / (1 + n_resamples)
     return MulticalibrationResult(statistic, pvalue, classes, *arrays)
 
 
@@ -341,10 +344,12 @@ def _make_cells(
     statistics = np.column_stack([score * (1 - score), np.ones(len(score))])
     variance, squares = np.moveaxis(in_ranges(cells.power(2) @ statistics), -1, 0)
     count = in_ranges(np.bincount(cell, minlength=shape[0]).astype(float))
-    floor = np.where(count > 0, ratio(squares, count), 1.0)
+    floor = np.where(count > 0, squares / np.where(count > 0, count, 1), 1.0)
     variance = np.maximum(variance, floor)
     if groups is not None:
-        variance *= np.maximum(ratio(_squares_by_group(cells, groups), squares), 1.0)
+        variance *= np.maximum(
+            _squares_by_group(cells, groups) / np.where(squares > 0, squares, np.inf), 1
+        )
     return SegmentCells(label, score, event, cells, np.sqrt(variance))
 
 
@@ -376,13 +381,16 @@ def quarters(score: Floats, segment: Indices, w: Floats) -> Indices:
     (low, high), (begin, end) = span(is_new), span(first)
     quarter = np.empty(len(w), np.intp)
     # Without the tolerance, rounding would decide for ranks between two quarters.
-    share = ((low + high) / 2 - begin) / (end - begin) + ROUNDING_ERROR
+    share = ((low + high) / 2 - begin) / (end - begin) + ROUNDING
     quarter[order] = np.minimum(4 * share, 3)
     return quarter
 
 
 def null_maxima(
-    cells: list[SegmentCells], n_resamples: int, random: Random, groups: Indices | None = None
+    cells: list[SegmentCells],
+    n_resamples: int,
+    random: np.random.RandomState,
+    groups: Indices | None = None,
 ) -> list[Floats]:
     """Return the largest standardized gap of each draw of labels, for each dependence."""
     S, maxima = np.stack([one.score for one in cells]), []

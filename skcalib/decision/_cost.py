@@ -117,22 +117,22 @@ def expected_cost(
     y_true : array-like of shape (n_samples,)
         Labels.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        Probabilities: one column per class, ordered as ``labels``, or for two classes the
         probability of ``pos_label`` alone.
     cost : array-like of shape (n_classes, n_decisions) or (n_samples, n_classes, n_decisions)
-        Costs: a row for each true class, in the order of ``labels``, and a column for each
+        Costs: a row for each true class, ordered as ``labels``, and a column for each
         decision. Or one matrix for each row, or rows with names, as for :func:`bayes_decision`.
     capacity : float, default=None
         Number of rows that may get the second of two decisions, such as the number of cases that
         people can check. The rows with the largest expected gain get it, if the gain is positive.
         Rows with equal gains share the remaining capacity. Weights count as numbers of rows.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+        Weight 2 equals the row twice, weight 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
         All labels in column order. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
         Class of one-dimensional probabilities, as for :func:`reliability_curve`. The rows of
-        ``cost`` are always in the order of ``labels``.
+        ``cost`` are always ordered as ``labels``.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def _as_numbers(cost: ArrayLike) -> Floats:
 
 
 def _in_class_order(cost: Any, classes: Array) -> Any:
-    """Return costs with rows in the order of the classes, if the rows have the names of classes.
+    """Return costs with rows in class order, if the rows have the names of classes.
 
     Costs are a data frame, or a dict or a Series of rows. Raise a ValueError if some names are
     classes and some classes have no name, or if the classes are the names of columns only.

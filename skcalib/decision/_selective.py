@@ -262,9 +262,9 @@ def selective_threshold(
     kind, labels, pos_label
         As for :func:`risk_coverage_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a question. The n accepted rows then count as
+        Group per row, such as a patient or a question. The n accepted rows then count as
         :math:`n_\text{eff} = n^2 / \sum_g n_g^2` independent rows with the same share of errors,
-        where :math:`n_g` accepted rows are in group g. This treats the rows of a group as equal.
+        where :math:`n_g` accepted rows are in group g. This treats the rows in a group as equal.
     by : array-like of shape (n_samples,), default=None
         Category of each row, such as the question or the species. Each category gets a threshold
         from its rows only. The promises for all m categories hold jointly at the confidence level:

@@ -31,7 +31,7 @@ class ConfidenceDisplay(drawing.ModelDisplay):
     .. math:: \frac1N \sum_i w_i \max_k \hat p_{ik} \quad \text{and} \quad
         \frac1N \sum_i w_i\, 1[\hat y_i = y_i]
 
-    coincide, where N is the sum of the weights. The converse does not hold: over-confidence in one
+    coincide, where N is the total weight. The converse does not hold: over-confidence in one
     bin may cancel under-confidence in another bin, see :class:`ReliabilityDisplay`. For two classes
     the histogram shows by default the second class's predicted probability and frequency.
 

@@ -14,7 +14,7 @@ from skcalib._output.curves import bootstrap_band
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._scores.kernel import SmoothCurve, narrowest_drawn
+from skcalib._scores.kernel import SmoothCurve
 from skcalib._typing import Bools, Floats, Indices, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 
@@ -202,7 +202,7 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
 
 def drawn_curve(rows: Scored) -> SmoothCurve:
     """Return the smooth curve at the scores to draw, with NaN between two pieces."""
-    narrowest = narrowest_drawn(rows.score, rows.weight)
+    narrowest = SmoothCurve.narrowest_drawn(rows.score, rows.weight)
     whole = SmoothCurve.of(rows.score, rows.event, rows.weight, narrowest=narrowest)
     parts = pieces(rows.score, whole)
     ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]

@@ -17,9 +17,9 @@ from skcalib._input.measures import check_measure
 from skcalib._input.rows import check_not_swapped
 from skcalib._input.scores import Scored
 from skcalib._output import briefly, drawing
-from skcalib._rows import both_columns
 from skcalib._typing import ArrayLike, Floats, NBins
 from skcalib._warnings import ColumnOrderWarning, ignored
+from skcalib.base import both_columns
 from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 
@@ -138,7 +138,7 @@ class TemperatureSweepDisplay(drawing.Display):
         temperatures, n_bins, sample_weight
             As for :meth:`from_logits`.
         features : array-like or data frame of shape (n_samples, n_columns), default=None
-            Features of the rows, if the calibrator needs ``features``.
+            Features per row, if the calibrator needs ``features``.
         name : str, default=None
             Calibrator name; by default the name of its class.
         ax, legend

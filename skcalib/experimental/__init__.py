@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skcalib.meta._estimator_calibration import EstimatorCalibration
+from skcalib.meta import EstimatorCalibration
 
 from ._noisy_labels import NoisyLabelCalibration
 from ._top_label import TopLabelCalibration

@@ -12,10 +12,10 @@ from sklearn.utils.validation import has_fit_parameter
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.classes import check_column_names
 from skcalib._input.estimators import check_calibrator, check_order
-from skcalib._rows import Rows, both_columns
+from skcalib._rows import Rows
 from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, recorded, warn
-from skcalib.base import BaseCalibrator
+from skcalib.base import BaseCalibrator, both_columns
 from skcalib.scaling import TemperatureScaling
 
 # Tolerance for the sums of rows of a matrix, and largest condition number of a regular matrix.
@@ -84,7 +84,7 @@ class NoisyLabelCalibration(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

@@ -11,10 +11,10 @@ from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.labels import warn_of_groups
 from skcalib._input.parameters import check_real
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Rows, both_columns
+from skcalib._rows import Rows
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
-from skcalib.base import BaseCalibrator
+from skcalib.base import BaseCalibrator, both_columns
 from skcalib.scaling import PlattScaling
 
 # Classes of the inner calibrators: 1 if the top label is the label.
@@ -63,7 +63,7 @@ class TopLabelCalibration(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

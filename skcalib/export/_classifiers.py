@@ -19,8 +19,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._rows import both_columns
 from skcalib._typing import Bools, Floats, Indices
+from skcalib.base import both_columns
 
 from ._graph import Namespace, Traced
 

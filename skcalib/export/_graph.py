@@ -52,7 +52,7 @@ class Graph:
         self.classify, self.prefix, self.opsets = classify, prefix, opsets
         self.nodes: list[Any] = []
         self.constants: dict[Any, Any] = {}
-        self.known: dict[Any, Traced] = {}
+        self.outputs: dict[Any, Traced] = {}  #: of nodes
 
     def input(self, name: str, dtype: Any, *shape: int) -> Traced:
         """Return a graph input with any number of rows."""
@@ -72,11 +72,11 @@ class Graph:
         """Add a node unless an equal one exists, and return its output."""
         names = [x.name if isinstance(x, Traced) else self.constant(x) for x in inputs]
         key = op, *names, *(f"{key}={value}" for key, value in attributes.items())
-        if key not in self.known:
+        if key not in self.outputs:
             name = f"{self.prefix}v{len(self.nodes)}"
             self.nodes.append(self.helper.make_node(op, names, [name], **attributes))
-            self.known[key] = Traced(self, name, np.asarray(example))
-        return self.known[key]
+            self.outputs[key] = Traced(self, name, np.asarray(example))
+        return self.outputs[key]
 
     def add_model(self, model: Any, inputs: Mapping[str, Traced]) -> list[Traced]:
         """Add another model's nodes, with ``inputs`` by name, and return its outputs."""

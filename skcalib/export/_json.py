@@ -285,7 +285,7 @@ def _refusal(value: Any, where: str) -> TypeError:
     """Return the error for a value that JSON cannot represent."""
     kind = type(value).__name__
     if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
-        got, remedy = f"a {kind}", "fit one without classifiers, such as MatrixScaling()"
+        got, remedy = f"a {kind}", 'fit one without classifiers, such as AutoCalibrator("smooth")'
     else:
         got, remedy = f"{reprlib.repr(value)} of type {kind}", "set this part to None"
     return TypeError(

@@ -11,9 +11,9 @@ import numpy as np
 
 from skcalib._fits import output_of
 from skcalib._input.labels import shown
-from skcalib._typing import Array
+from skcalib._typing import Array, Output
 from skcalib._version import __version__
-from skcalib.base import Output, calibrated_logits, most_probable, probabilities
+from skcalib.base import OUTPUTS
 from skcalib.meta import MultiLabelCalibrator
 
 from ._calibrators import check_metadata, fitted_chain
@@ -23,16 +23,11 @@ from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 if TYPE_CHECKING:
     import onnx
 
-# Descriptions of the outputs, and the functions that compute them from a block of logits.
+# Descriptions of the outputs.
 DESCRIPTIONS = {
     "probabilities": "Calibrated probabilities, as predict_proba returns them.",
     "label": "Predicted labels, as predict returns them.",
     "logits": "Calibrated logits or log-odds, as transform returns them.",
-}
-OUTPUTS = {
-    "probabilities": probabilities,
-    "label": most_probable,
-    "logits": calibrated_logits,
 }
 PRECISIONS = "float32", "float64"
 
@@ -159,7 +154,7 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
     """
     *before, last = [_with_class_numbers(member) for member in chain]
     for member in before:
-        Z = output_of(member, calibrated_logits, Z)
+        Z = output_of(member, OUTPUTS["logits"], Z)
     if not isinstance(last, MultiLabelCalibrator):
         return {name: output_of(last, OUTPUTS[name], Z) for name in names}
     if last.increasing:
@@ -168,7 +163,7 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
             "Export with set_params(increasing=False), and replace rows of probabilities that fall "
             "after the model."
         )
-    outputs = OUTPUTS | {"label": probabilities}
+    outputs = OUTPUTS | {"label": OUTPUTS["probabilities"]}
     traced = {name: _multilabel_output(last.calibrators_, outputs[name], Z) for name in names}
     if "label" in names:
         traced["label"] = Namespace(Z.graph).astype(traced["label"] > 0.5, np.int64)

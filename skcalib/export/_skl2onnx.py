@@ -160,7 +160,7 @@ def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph, model = _graph(scope, container), operator.raw_operator
     X = _operator_features(graph, operator)
-    total: Any = 0.0
+    members = []
     # There is one calibrator for all classifiers, or one for each classifier.
     for estimator, calibrator in zip(model.estimators_, cycle(model.calibrators_), strict=False):
         if isinstance(calibrator, MultiLabelCalibrator):
@@ -172,8 +172,8 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         chain = fitted_chain(calibrator, "skl2onnx")
         traced: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
         classes = np.asarray(chain[-1].classes_)
-        total = total + with_unknown_classes(traced["probabilities"], classes, model.classes_)
-    P = total / len(model.estimators_)
+        members.append(with_unknown_classes(traced["probabilities"], classes, model.classes_))
+    P = model._average(members)  # noqa: SLF001 (the same function of traced probabilities)
     label = Namespace(graph).take(_labels(model), np.argmax(P, axis=1))
     _add(graph, [label, P], operator, container)
 

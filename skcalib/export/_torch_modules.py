@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from skcalib._fits import output_of
-from skcalib.base import BaseCalibrator, calibrated_logits
+from skcalib.base import OUTPUTS, BaseCalibrator
 
 # Fitted attributes that become parameters. Formulas need others, such as knots, as NumPy arrays.
 PARAMETERS = (
@@ -38,7 +38,7 @@ class Module(nn.Module):
         Z = (logits.float() if is_half else logits).reshape(-1, self.n_columns)
         members: Any = self.members
         for member in members:
-            Z = output_of(member.calibrator(), calibrated_logits, Z)
+            Z = output_of(member.calibrator(), OUTPUTS["logits"], Z)
         return Z.reshape(logits.shape).to(logits.dtype)
 
 

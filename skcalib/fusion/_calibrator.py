@@ -20,10 +20,10 @@ from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, 
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits
 from skcalib._splits import first_tests, given_splits, random_splits
-from skcalib._typing import Array, ArrayLike, Floats, Split
+from skcalib._typing import Array, ArrayLike, Floats, Output, Split
 from skcalib._version import Versioned
 from skcalib._warnings import recorded
-from skcalib.base import Output, Outputs, set_fitted
+from skcalib.base import Outputs, set_fitted
 from skcalib.scaling import Uncalibrated
 
 from ._pool import (
@@ -75,7 +75,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Shuffles the rows into folds. With None the folds are the same at every fit.
     classes : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns of each score, as for :class:`TemperatureScaling`.
+        All labels in the column order of each score, as for :class:`TemperatureScaling`.
 
     Attributes
     ----------
@@ -105,11 +105,11 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         Share of the uniform distribution in the probabilities: :math:`1 / (N + 1)^2` for N rows,
         since the calibrators of the scores are smoothed themselves, or 0 for a single score.
     classes_ : ndarray of shape (n_classes,)
-        Labels in the order of the columns of each score.
+        Labels in the column order of each score.
     n_features_in_ : int
-        Number of columns of ``X`` seen in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Names of the columns, where ``X`` had string names.
+        Column names, where ``X`` had string names.
 
     Warns
     -----
@@ -135,7 +135,8 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
     in proportion to the usefulness, so that noise has a weight near zero. The penalty is
     :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
-    :math:`10 \|c\|^2`. The sum of the weights is nearly free.
+    :math:`10 \|c\|^2`. The total weight is nearly free between one, which is best for copies,
+    and the effective number of scores.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.
 
@@ -240,7 +241,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
             check_order(self.calibrator, rows.classes)
         rows = in_groups(rows, matrix, groups, sample_weight)
         if isinstance(self.cv, Integral):
-            check_integer("cv", self.cv, least=2)
+            check_integer("cv", self.cv, low=2)
             splits = random_splits(rows, int(self.cv), self.random_state)
         else:
             splits = given_splits(self.cv, matrix, y, sample_weight, groups)

@@ -32,17 +32,18 @@ class Evidence(NamedTuple):
     X: Floats  #: (n, K, 2 M) evidence, then the evidence that was filled in, else zero
     gaps: Floats  #: (n, 1 + M) one, then one where a score is missing
     base: Floats  #: (n, K) logarithms of the base rates, -inf for masked classes
+    covariance: Floats  #: (M, M) of the scores, given the label
 
     def take(self, rows: Array) -> Evidence:
         """Return the evidence of some rows."""
-        return Evidence(*(part[rows] for part in self))
+        return Evidence(self.X[rows], self.gaps[rows], self.base[rows], self.covariance)
 
 
 class Prior(NamedTuple):
     """Prior of the weights: means in proportion to the usefulness of each score alone."""
 
     shares: Floats  #: (M,) usefulness, with a sum of one
-    n_useful: float  #: number of scores that are as useful as the best, between 1 and M
+    n_useful: float  #: effective number of useful scores: 1 for copies, M for independent scores
 
 
 def within_covariance(E: Floats, y: Indices, w: Floats) -> Floats:
@@ -83,12 +84,12 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
         filled[rows] = np.where(has[rows, :, None], filled[rows], means)
     gaps = np.column_stack([np.ones(len(E)), ~has]) * has.any(axis=1, keepdims=True)
     X = np.concatenate([filled, filled * ~has[:, :, None]], axis=1).transpose(0, 2, 1)
-    return Evidence(np.ascontiguousarray(X), gaps, base)
+    return Evidence(np.ascontiguousarray(X), gaps, base, covariance)
 
 
 def pooled(pool: Pool, evidence: Evidence) -> Floats:
     """Return the log-probabilities (n, K) of the pool."""
-    X, gaps, base = evidence
+    X, gaps, base, _ = evidence
     L: Floats = log_softmax(base + X @ pool.weights + gaps @ pool.offsets, axis=1)
     return L
 
@@ -103,13 +104,16 @@ def prior_of(evidence: Evidence, y: Indices, w: Floats) -> Prior:
     """Return the prior of the weights.
 
     The usefulness of a score alone is G / (G + 2) / loss, if it lowers the log loss of the base
-    rates by G nats in total. Noise has almost none, and so a weight near zero.
+    rates by G nats in total. Noise has almost none, and so a weight near zero. The effective number
+    of scores is one over the variance of their mean, by usefulness, in units of their variances.
     """
     losses = np.array([log_loss(L, y, w) for L in alone(evidence)])
     gains = log_loss(log_softmax(evidence.base, axis=1), y, w) - losses
     gains = w.sum() * np.maximum(gains, 0)
     useful = (gains + 0.02) / (gains + 2) / np.maximum(losses, 1e-12)
-    return Prior(useful / useful.sum(), float(useful.sum() / useful.max()))
+    shares = useful / useful.sum()
+    scaled = shares / np.sqrt(np.diag(evidence.covariance))
+    return Prior(shares, float(1 / (scaled @ evidence.covariance @ scaled)))
 
 
 def penalized_loss(
@@ -119,8 +123,8 @@ def penalized_loss(
 
     ``theta`` has the weights b, their changes a, and the offsets c. With the shares u of the prior
     and their number S, the weights are b = t u + d, where d is orthogonal to u, and the penalty is
-    ((t - 1) / S)^2 + 3 M (|d|^2 + |a|^2) + 10 |c|^2. The total t is nearly free between 1, which is
-    best for copies, and S, which is best for independent scores.
+    ((t - 1) / (S - 0.7))^2 + 3 M (|d|^2 + |a|^2) + 10 |c|^2. The total t is nearly free between 1,
+    which is best for copies, and S, which is best for independent scores.
     """
     (shares, n_useful), n_scores = prior, len(prior.shares)
     pool = as_pool(theta, n_scores)
@@ -131,11 +135,11 @@ def penalized_loss(
 
     direction, ridge = shares / (shares @ shares), RIDGE * n_scores
     total = direction @ pool.weights[:n_scores]
-    excess, deviations = (total - 1) / n_useful, pool.weights.copy()
+    excess, deviations = (total - 1) / (n_useful - 0.7), pool.weights.copy()
     deviations[:n_scores] -= total * shares
     penalty = excess**2 + ridge * deviations @ deviations + OFFSET_RIDGE * (pool.offsets**2).sum()
     slopes = evidence.X.reshape(-1, 2 * n_scores).T @ R.ravel() + 2 * ridge * deviations
-    slopes[:n_scores] += 2 * excess / n_useful * direction
+    slopes[:n_scores] += 2 * excess / (n_useful - 0.7) * direction
     offsets = evidence.gaps.T @ R + 2 * OFFSET_RIDGE * pool.offsets
     return penalty - w @ L[np.arange(len(y)), y], np.append(slopes, offsets)
 

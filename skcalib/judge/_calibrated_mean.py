@@ -212,10 +212,10 @@ def calibrated_mean_difference(
     the interval from the labels alone, or shorter. With the residuals :math:`r_i`, the variance and
     the interval are
 
-    .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c \delta^2}{n (n - 2)}
+    .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c \delta^2 / (1 + m)}{n (n - 2)}
         + \frac{\mu^2 s_N^2(\lambda f)}{N} , \qquad \hat\theta \pm z \sqrt V ,
 
-    where :math:`\delta^2` is the mean square of the nonzero differences.
+    where :math:`\delta^2` is the mean square of the m nonzero differences.
 
     Parameters
     ----------
@@ -270,8 +270,10 @@ def calibrated_mean_difference(
     spread = w @ control**2
     slope = np.clip(w @ (control * deviation) / spread, 0, 1) if spread > 0 else 0.0
     # Differences that few labels do not show are assumed to be as large as those that they show.
+    # The more differences they show, the less do others matter.
     differs = (gaps := rows[1][0][2] - labels) != 0
-    unseen = _unseen(confidence_level)
+    group_size = _squares(gaps, w, row_groups, confidence_level)[1]
+    unseen = _unseen(confidence_level) / (1 + w[differs].sum() / group_size)
     unseen *= np.average(gaps[differs] ** 2, weights=w[differs]) if differs.any() else 1.0
     residual, shift = deviation - slope * control, slope * (second.shift - first.shift)
     variance = _mean_variance(

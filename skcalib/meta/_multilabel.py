@@ -178,7 +178,7 @@ class MultiLabelCalibrator(
         Numbers of the labels, 0 to ``n_labels - 1``, as for other multilabel classifiers in
         scikit-learn.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_labels,)
         Column names, if ``X`` had string names.
 
@@ -261,7 +261,7 @@ class MultiLabelCalibrator(
         y : {array-like, sparse matrix} of shape (n_samples, n_labels)
             Indicator matrix: 1 where the row has the label, else 0.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_labels), optional
-            A weight of 2 equals the row twice, a weight of 0 equals the row left out. An array with
+            Weight 2 equals the row twice, weight 0 equals the row left out. An array with
             one column per label weights every entry of ``y``; pass 0 for unknown entries.
         groups : array-like of shape (n_samples,), optional
             Groups of rows, for a calibrator with folds. Other calibrators ignore groups.

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from skcalib._fits import UntilFit
 from skcalib._input.arrays import as_array
 from skcalib._input.classes import in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown
@@ -31,6 +30,24 @@ ROWS_PER_CLASS = 10
 
 # Attributes that adapt adds.
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
+
+
+class UntilFit:
+    """Attribute that is computed until ``fit`` sets it, if a calibrator needs no fit.
+
+    ``compute`` raises an AttributeError if the calibrator needs a fit.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute = compute
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, calibrator: Any, owner: type) -> Any:
+        if calibrator is None:
+            raise AttributeError(f"{owner.__name__} has {self.name} after fit only.")
+        return self.compute(calibrator)
 
 
 def _rate_attribute(compute: Callable[[Any], Any]) -> Any:
@@ -66,12 +83,12 @@ class PriorShift(BaseCalibrator):
         class weights, frequencies or numbers of rows. Only ratios between classes matter.
         ``before=[0.1, 1]`` corrects for training with one in ten negatives, and ``before=[1, w]``
         for ``scale_pos_weight=w`` in a boosted classifier. With rates no ``fit`` is needed, and
-        ``fit`` reads only the classes in ``y``. A list or an array is in the order of the columns;
+        ``fit`` reads only the classes in ``y``. A list or an array is in column order;
         a Series or a dict names the classes.
     after : array-like of shape (n_classes,), Series or dict, default=None
         Non-negative rate of each class in the new rows. By default 1 for each class.
     priors : array-like of shape (n_classes,), Series or dict, default=None
-        New class priors, in the order of ``classes_`` or by name. A class with a prior of 0 has
+        New class priors, ordered as ``classes_`` or by name. A class with a prior of 0 has
         probability 0, up to rounding: its logit falls by about 700. None means the priors of the
         calibration rows. Not together with ``before``.
     classes : array-like of shape (n_classes,), default=None
@@ -102,7 +119,7 @@ class PriorShift(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 
@@ -242,7 +259,7 @@ class PriorShift(BaseCalibrator):
         return set_fitted(copy(self), X, classes, {"log_ratios_": ratios})
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
-        """Return the names of the columns, as for other calibrators.
+        """Return the column names, as for other calibrators.
 
         Parameters
         ----------
@@ -288,7 +305,7 @@ class PriorShift(BaseCalibrator):
         X : array-like of shape (n_samples, n_classes) or (n_samples, 1)
             Calibrated logits, as in :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+            Weight 2 equals the row twice, weight 0 equals the row left out.
 
         Returns
         -------
@@ -324,7 +341,7 @@ class PriorShift(BaseCalibrator):
 
 
 def _checked_rates(name: str, rates: Any, classes: Array, *, above: bool) -> Floats:
-    """Return rates (n_classes,) in the order of the classes, or raise a ValueError.
+    """Return rates (n_classes,) in class order, or raise a ValueError.
 
     With ``above`` all rates must be positive.
     """

@@ -15,8 +15,7 @@ from ._calibration_error import (
 )
 from ._curve import ReliabilityCurve, reliability_curve
 from ._display import ScoreDecompositionDisplay
-from ._proper_scores import ScoreDecomposition, score_decomposition
-from ._ranked_probability import ranked_probability_score
+from ._proper_scores import ScoreDecomposition, ranked_probability_score, score_decomposition
 from ._scorers import calibration_scorer, get_scorer_names
 from ._uncertainty import (
     CalibrationDifference,

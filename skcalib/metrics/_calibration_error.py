@@ -46,7 +46,7 @@ def expected_calibration_error(
     y_true : array-like of shape (n_samples,)
         Labels. With ``kind="multilabel"`` an indicator matrix (n_samples, n_labels).
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or the probability of
+        Probabilities: one column per class, ordered as ``labels``, or the probability of
         ``pos_label`` for two classes.
     n_bins : int, "cube_root" or array-like, default=15
         Number of bins on [0, 1], the cube root of the number of rows (rounded up), or the edges
@@ -59,7 +59,7 @@ def expected_calibration_error(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights. A weight of 2 equals the row twice.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns; by default the sorted labels in ``y_true``.
+        All labels in column order; by default the sorted labels in ``y_true``.
     pos_label : label, default=None
         Class of the score for two classes, as for :func:`reliability_curve`. Text labels with
         one-dimensional probabilities need it, or ``labels``.
@@ -96,7 +96,7 @@ def expected_calibration_error(
     0.375
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_mean_gap, n_bins, strategy, *rows)
+    return _binned_error(_mean_gap, n_bins, strategy, *rows)
 
 
 def maximum_calibration_error(
@@ -147,7 +147,7 @@ def maximum_calibration_error(
     0.4
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_largest_gap, n_bins, strategy, *rows)
+    return _binned_error(_largest_gap, n_bins, strategy, *rows)
 
 
 def root_mean_squared_calibration_error(
@@ -198,7 +198,7 @@ def root_mean_squared_calibration_error(
     0.377
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_root_mean_square, n_bins, strategy, *rows)
+    return _binned_error(_root_mean_square, n_bins, strategy, *rows)
 
 
 def overconfidence_error(
@@ -243,7 +243,7 @@ def overconfidence_error(
     0.2
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_overconfidence, n_bins, strategy, *rows)
+    return _binned_error(_overconfidence, n_bins, strategy, *rows)
 
 
 def underconfidence_error(
@@ -288,7 +288,7 @@ def underconfidence_error(
     0.175
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_underconfidence, n_bins, strategy, *rows)
+    return _binned_error(_underconfidence, n_bins, strategy, *rows)
 
 
 def debiased_expected_calibration_error(
@@ -345,7 +345,7 @@ def debiased_expected_calibration_error(
     0.352
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_debiased_mean_gap, n_bins, strategy, *rows)
+    return _binned_error(_debiased_mean_gap, n_bins, strategy, *rows)
 
 
 def debiased_root_mean_squared_calibration_error(
@@ -397,10 +397,10 @@ def debiased_root_mean_squared_calibration_error(
     0.132
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, average, order)
-    return _error_of_bins(_debiased_root_mean_square, n_bins, strategy, *rows)
+    return _binned_error(_debiased_root_mean_square, n_bins, strategy, *rows)
 
 
-def _error_of_bins(formula: Formula, n_bins: NBins, strategy: Strategy, *rows: Any) -> Any:
+def _binned_error(formula: Formula, n_bins: NBins, strategy: Strategy, *rows: Any) -> Any:
     """Average the errors of all columns of scores, or return them if there is no average.
 
     ``rows`` are the arguments of :func:`columns_of`, the last two are ``average`` and ``order``.
@@ -546,15 +546,15 @@ def averaged_two_bin_calibration_error(
     y_true : array-like of shape (n_samples,)
         Labels.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        Probabilities: one column per class, ordered as ``labels``, or for two classes the
         probability of ``pos_label`` alone.
     kind : {"auto", "top-label", "classwise", "binary", "multilabel", "cumulative"}, default="auto"
         Scores and events, as in :func:`reliability_curve`. Errors of several classes or labels
         are averaged.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+        Weight 2 equals the row twice, weight 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
-        All labels in the order of the columns. By default the sorted labels in ``y_true``.
+        All labels in column order. By default the sorted labels in ``y_true``.
     pos_label : label, default=None
         The event of ``kind="binary"``, as for :func:`reliability_curve`.
     order : array-like of shape (n_classes,), default=None

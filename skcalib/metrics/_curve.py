@@ -214,7 +214,7 @@ def reliability_curve(
         Labels. With ``kind="multilabel"`` an indicator matrix, dense or sparse, of shape
         (n_samples, n_labels).
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        Probabilities: one column per class, ordered as ``labels``, or for two classes the
         probability of ``pos_label`` alone. For a row-chunked Dask array, labels and weights must
         be Dask collections with the same row chunks, and a random sample with at most a million
         rows determines bins with equal weights. Tensors are copied to the host.
@@ -237,7 +237,7 @@ def reliability_curve(
         - ``"cumulative"``: for ordered classes, the probability of the first k classes, for each k
           but the last; the label is one of them.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 is the row twice, a weight of 0 the row absent.
+        Weight 2 equals the row twice, weight 0 equals the row left out.
     labels : array-like of shape (n_classes,), default=None
         All labels in column order. Needed if ``y_true`` may lack some labels. By default the sorted
         labels in ``y_true``; with ``kind="multilabel"`` the column names of a data frame, or column

@@ -295,11 +295,11 @@ default="classwise"
         return f"{of}; least {NAMES[self.score]} {best[1].score:#.3g} of {best[0]}"
 
     def _check(self, pairs: list[Any]) -> None:
-        known = list(self.decompositions)
+        names = list(self.decompositions)
         for pair in pairs:
-            if len(pair) != 2 or not set(pair) <= set(known):
+            if len(pair) != 2 or not set(pair) <= set(names):
                 raise ValueError(
-                    f"arrows must be pairs of names among {', '.join(map(repr, known))}, got "
+                    f"arrows must be pairs of names among {', '.join(map(repr, names))}, got "
                     f"{pair!r}."
                 )
 

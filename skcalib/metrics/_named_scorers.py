@@ -16,8 +16,7 @@ from skcalib._input.scores import check_kind
 from skcalib._typing import Array, Floats, Indices, Kind
 
 from ._names import measure_name
-from ._proper_scores import mean_over_rows
-from ._ranked_probability import ranked_probability_score
+from ._proper_scores import mean_over_rows, ranked_probability_score
 from ._scorers import CalibrationScorer, calibration_scorer
 
 Scorer = Callable[..., float]
@@ -136,8 +135,8 @@ class NamedScorer(NamedTuple):
         """
         if not isinstance(self.scorer, CalibrationScorer):
             return False
-        own = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
-        return own and self.scorer.params.get("kind") != "multilabel"
+        is_ours = getattr(self.scorer.measure, "__module__", "").startswith("skcalib.metrics.")
+        return is_ours and self.scorer.params.get("kind") != "multilabel"
 
     def __call__(self, predictions: Predictions, Z: Any, y: Any, w: Any) -> float:
         weights = {} if w is None else {"sample_weight": w}

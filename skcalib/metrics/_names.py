@@ -18,8 +18,13 @@ from ._calibration_error import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from ._proper_scores import Score, mean_brier_score, mean_log_loss, score_decomposition
-from ._ranked_probability import ranked_probability_score
+from ._proper_scores import (
+    Score,
+    mean_brier_score,
+    mean_log_loss,
+    ranked_probability_score,
+    score_decomposition,
+)
 
 
 def mean_part(
@@ -96,19 +101,19 @@ def name_of_function(measure: Callable[..., Any]) -> tuple[str | None, dict[str,
     if isinstance(measure, partial) and not measure.args:
         function, bound = measure.func, measure.keywords
     if bound.keys() <= {"n_bins", "strategy", "kind"}:
-        for name, (known, fixed) in MEASURES.items():
-            if function is known and not fixed:
+        for name, (target, fixed) in MEASURES.items():
+            if function is target and not fixed:
                 return name, dict(bound)
     return None, {}
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
     """Return the question whether another name is meant, or an empty text."""
-    known, plain = set(names), name.lower().replace(" ", "_").removeprefix("neg_")
+    valid, plain = set(names), name.lower().replace(" ", "_").removeprefix("neg_")
     meant = [ELSEWHERE.get(plain, plain)]
-    meant += get_close_matches(plain, [one.removeprefix("neg_") for one in known], 1, 0.75)
+    meant += get_close_matches(plain, [one.removeprefix("neg_") for one in valid], 1, 0.75)
     for one in meant:
         for candidate in (f"neg_{one}", one) if name.startswith("neg_") else (one, f"neg_{one}"):
-            if candidate in known:
+            if candidate in valid:
                 return f" Did you mean {candidate!r}?"
     return ""

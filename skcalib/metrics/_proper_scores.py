@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import xlogy
 
 from skcalib._input.measures import check_measure
-from skcalib._input.parameters import check_option
+from skcalib._input.parameters import check_flag, check_option
 from skcalib._input.scores import OF_EACH, columns_of
 from skcalib._rows import Ranked
 from skcalib._scores.isotonic import isotonic_blocks
-from skcalib._typing import Array, ArrayLike, Floats, Indices, Kind
+from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
 
 Score = Literal["log_loss", "brier_score", "ranked_probability_score"]
 
@@ -60,14 +60,14 @@ def brier_scores(P: Floats, y: Indices) -> Floats:
 def mean_log_loss(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Return the mean log loss, with the columns in the order of ``labels``."""
+    """Return the mean log loss, with the columns ordered as ``labels``."""
     return mean_over_rows(log_losses, y_true, y_proba, sample_weight, labels)
 
 
 def mean_brier_score(
     y_true: Any, y_proba: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
-    """Return the mean Brier score, with the columns in the order of ``labels``."""
+    """Return the mean Brier score, with the columns ordered as ``labels``."""
     return mean_over_rows(brier_scores, y_true, y_proba, sample_weight, labels)
 
 
@@ -186,9 +186,9 @@ def score_decomposition(
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
     columns = columns_of(*rows, order=order)
     parts = columns.ranked(partial(decomposed, score=score))
-    own, lost, gained, constant = np.array(parts).T if kind in OF_EACH else parts[0]
+    total, lost, gained, constant = np.array(parts).T if kind in OF_EACH else parts[0]
     label = np.array(columns.labels) if kind in OF_EACH else None
-    return ScoreDecomposition(own, lost, gained, constant, label)
+    return ScoreDecomposition(total, lost, gained, constant, label)
 
 
 def decomposed(rows: Ranked, score: Score) -> list[float]:
@@ -205,13 +205,92 @@ def decomposed(rows: Ranked, score: Score) -> list[float]:
             costs = hits * q**2 + misses * p**2
         return float(np.sum(costs) / weight.sum())
 
-    def mean_of_frequencies(start: Indices) -> float:
+    def mean_at_frequencies(start: Indices) -> float:
         """Return the mean score if each probability is the frequency of the event in its block."""
         size = np.diff(start, append=len(hits))
         total = np.add.reduceat(weight, start)
         return mean(*(np.repeat(np.add.reduceat(n, start) / total, size) for n in (hits, misses)))
 
     p = bounded(rows.scores) if score == "log_loss" else np.clip(rows.scores, 0, 1)
-    own, best = mean(p, 1 - p), mean_of_frequencies(isotonic_blocks(rows).start)
-    constant = mean_of_frequencies(np.zeros(1, np.intp))
-    return [own, own - best, constant - best, constant]
+    found, best = mean(p, 1 - p), mean_at_frequencies(isotonic_blocks(rows).start)
+    constant = mean_at_frequencies(np.zeros(1, np.intp))
+    return [found, found - best, constant - best, constant]
+
+
+def ranked_probability_score(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    order: ArrayLike | None = None,
+    normalize: bool = False,
+) -> float:
+    r"""Compute the ranked probability score, a proper score for ordered classes.
+
+    With the cumulative probability :math:`F_{ik}` of the first k classes it is [1]_
+
+    .. math:: \frac1N \sum_i w_i \sum_{k=1}^{K-1} \bigl(F_{ik} - 1(y_i \le k)\bigr)^2 .
+
+    It is smaller if wrong predictions are close to the true class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities: one column per class, ordered as ``labels``, or for two classes the
+        probability of the second.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight 2 equals the row twice, weight 0 equals the row left out.
+    labels : array-like of shape (n_classes,), default=None
+        All labels in column order. By default the sorted labels in ``y_true``, or its
+        ordered categories.
+    order : array-like of shape (n_classes,), default=None
+        All labels from the lowest to the highest class. By default the order of numbers or of
+        ordered categories. More than two classes of text need it.
+    normalize : bool, default=False
+        Whether to divide by :math:`K - 1`, so that the score is at most 1.
+
+    Returns
+    -------
+    float
+        Mean score. Smaller is better, and 0 is the score of certain and right predictions.
+
+    Raises
+    ------
+    ValueError
+        As :func:`reliability_curve`.
+
+    See Also
+    --------
+    skcalib.OrdinalCalibration : Calibration of ordered classes.
+    score_decomposition : Miscalibration and discrimination as parts of the score.
+
+    References
+    ----------
+    .. [1] Epstein, "A Scoring System for Probability Forecasts of Ranked Categories", Journal of
+       Applied Meteorology 8, 1969.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import ranked_probability_score
+    >>> ranked_probability_score([0], [[0.5, 0.5, 0.0]], labels=[0, 1, 2])
+    0.25
+    >>> ranked_probability_score([0], [[0.5, 0.0, 0.5]], labels=[0, 1, 2])
+    0.5
+    >>> y_true, y_proba = ["win"], [[0.5, 0.2, 0.3]]  # of "draw", "loss" and "win"
+    >>> round(ranked_probability_score(
+    ...     y_true, y_proba, labels=["draw", "loss", "win"], order=["loss", "draw", "win"]), 2)
+    0.53
+    """
+    check_flag("normalize", normalize)
+    columns = columns_of(y_true, y_proba, "cumulative", sample_weight, labels, None, order=order)
+    score = float(columns.sums(_ranked_scores) / columns.rows.weight)
+    return score / len(columns.labels) if normalize else score
+
+
+def _ranked_scores(F: Floats, events: Bools, w: Floats | None) -> Floats:
+    """Sum the ranked probability score over the rows of a block."""
+    scores = ((F - events) ** 2).sum(axis=1)
+    return np.asarray(scores.sum() if w is None else scores @ w)

@@ -29,7 +29,7 @@ from ._calibration_error import (
 from ._curve import ReliabilityCurve, curve_from_sums, edges_of
 from ._groups import Random, uniform_numbers
 from ._names import MEASURES, measure_name, name_of_function, suggestion
-from ._ranked_probability import ranked_probability_score
+from ._proper_scores import ranked_probability_score
 
 Measure = str | Callable[..., Any]
 
@@ -70,7 +70,7 @@ class Problem(NamedTuple):
 
     @property
     def dependences(self) -> tuple[bool, ...]:
-        """Whether rows of a group are right together, or have events together, for all tests.
+        """Whether rows in a group are right together, or have events together, for all tests.
 
         The event of the top label is that the row is right.
         """

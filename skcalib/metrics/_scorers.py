@@ -126,7 +126,7 @@ def calibration_scorer(
 ) -> Callable[..., float]:
     """Make a scorer of a measure, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
 
-    Scorers return negated errors, so that greater is better. They take the order of the columns
+    Scorers return negated errors, so that greater is better. They take the column order
     from the ``classes_`` of the estimator, and so support labels of any type and folds that lack
     a class.
 
@@ -244,5 +244,5 @@ def get_scorer_names() -> list[str]:
     >>> "neg_expected_calibration_error" in get_scorer_names()
     True
     """
-    own = (f"neg_{name}" for name in MEASURES)
-    return sorted({*own, *sklearn.metrics.get_scorer_names()})
+    names = (f"neg_{name}" for name in MEASURES)
+    return sorted({*names, *sklearn.metrics.get_scorer_names()})

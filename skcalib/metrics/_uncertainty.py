@@ -60,8 +60,7 @@ class IntervalEstimate:
     confidence_level: float = 0.95
 
     def __str__(self) -> str:
-        estimate, low, high = (f"{value:.2g}" if abs(value) < 0.1 else f"{value:.2f}" for value in
-                               (self.estimate, self.low, self.high))  # fmt: skip
+        estimate, low, high = map(_written, (self.estimate, self.low, self.high))
         return f"{estimate} ({100 * self.confidence_level:g}% interval {low} to {high})"
 
 
@@ -79,6 +78,9 @@ class CalibrationTestResult:
 
     statistic: float
     pvalue: float
+
+    def __str__(self) -> str:
+        return f"{_written(self.statistic)} ({_written_pvalue(self.pvalue)})"
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,20 @@ class CalibrationDifference:
     low: float
     high: float
     pvalue: float
+
+    def __str__(self) -> str:
+        estimate, low, high = map(_written, (self.estimate, self.low, self.high))
+        return f"{estimate} (interval {low} to {high}, {_written_pvalue(self.pvalue)})"
+
+
+def _written(value: float) -> str:
+    """Return a number with two digits or two decimals."""
+    return f"{value:.2g}" if abs(value) < 0.1 else f"{value:.2f}"
+
+
+def _written_pvalue(pvalue: float) -> str:
+    """Return a p-value as text."""
+    return "p-value < 0.001" if pvalue < 0.0005 else f"p-value {pvalue:.3f}"
 
 
 def calibration_error_interval(
@@ -158,7 +174,7 @@ def calibration_error_interval(
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`. All resamples have the bins of all rows.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
+        Group per row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of resamples.
     confidence_level : float, default=0.95
@@ -346,7 +362,7 @@ def calibration_test(
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
+        Group per row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of simulations. The p-value is a multiple of ``1 / (n_resamples + 1)``.
     random_state : int, RandomState instance or None, default=None
@@ -475,7 +491,7 @@ def calibration_difference(
     n_bins, strategy, kind, sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a patient or a week. Rows of a group may depend on one another.
+        Group per row, such as a patient or a week. Rows of a group may depend on one another.
     n_resamples : int, default=999
         Number of bootstrap samples.
     confidence_level : float, default=0.95
@@ -562,7 +578,7 @@ def calibration_difference(
             ends = inverted_ends(model, estimate, n_resamples, generator, confidence_level)
         intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
     differences = draws[:, 1] - draws[:, 0]
-    return difference_of(*intervals, differences, confidence_level, numbers)
+    return difference_of(intervals[0], intervals[1], differences, confidence_level, numbers)
 
 
 def difference_of(

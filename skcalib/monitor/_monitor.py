@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from hashlib import blake2b
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skcalib._input.arrays import as_array, on_host
 from skcalib._input.classes import resolve_classes
@@ -14,17 +16,22 @@ from skcalib._input.labels import encode, exact
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
 from skcalib._input.scores import check_kind, resolved
-from skcalib._typing import Array, ArrayLike, Floats, Kind
+from skcalib._typing import Array, ArrayLike, Bools, Floats, Kind
 from skcalib._version import Versioned
 from skcalib._warnings import ColumnOrderWarning, warn
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 from skcalib.metrics._calibration_error import FORMULAS
 
 from ._bets import Bets, Capital, bet_on, bet_weights, bin_sides, e_value
-from ._memory import Hashes, NewGroups, new_groups
 
 # The share of new groups is judged from this number of groups on.
 FEW_GROUPS = 10
+
+
+Hashes = NDArray[np.uint64]
+
+# Upper bound for the number of groups in the memory, at 8 bytes each.
+MAX_GROUPS = 1_000_000
 
 
 class CalibrationMonitor(Versioned):
@@ -183,10 +190,10 @@ class CalibrationMonitor(Versioned):
         y_true : array-like of shape (n_samples,)
             Labels.
         y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Probabilities: one column per class in the order of ``labels``, or for two classes
+            Probabilities: one column per class, ordered as ``labels``, or for two classes
             the probability of ``pos_label`` alone.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+            Weight 2 equals the row twice, weight 0 equals the row left out.
         groups : array-like of shape (n_samples,), default=None
             Rows with the same value depend on one another, such as visits of one patient. The test
             counts all rows of a group in a batch as a single bet, and a group bets only in its
@@ -325,7 +332,7 @@ class CalibrationMonitor(Versioned):
         -------
         ReliabilityCurve
             Result of :func:`skcalib.metrics.reliability_curve` with the uniform strategy. With
-            ``kind="classwise"`` the classes are in the order of ``labels``.
+            ``kind="classwise"`` the classes are ordered as ``labels``.
 
         Raises
         ------
@@ -393,3 +400,37 @@ class CalibrationMonitor(Versioned):
             f"{type(self).__name__}(n_bins={self.n_bins}, kind={self.kind!r}, "
             f"n_samples={self.n_samples_}{alarm})"
         )
+
+
+class NewGroups(NamedTuple):
+    """Groups of a batch that have not bet before."""
+
+    rows: Bools  #: (n,), whether the group of the row is new and has room in the memory
+    hashes: Hashes  #: sorted hashes of these groups
+    n_new: int  #: number of new groups, with or without room
+    n_groups: int  #: number of groups of the batch
+
+
+def new_groups(groups: Array, memory: Hashes) -> NewGroups:
+    """Find the groups (n,) of a batch that are not in a sorted memory (n_stored,)."""
+    names, number = np.unique(groups, return_inverse=True)
+    hashes = stable_hashes(names)
+    index = np.minimum(memory.searchsorted(hashes), max(len(memory) - 1, 0))
+    is_new = memory[index] != hashes if len(memory) else np.ones(len(hashes), bool)
+    n_new, room = int(is_new.sum()), MAX_GROUPS - len(memory)
+    is_new[np.flatnonzero(is_new)[room:]] = False
+    return NewGroups(is_new[number], np.sort(hashes[is_new]), n_new, len(hashes))
+
+
+def stable_hashes(names: Array) -> Hashes:
+    """Return hashes of 64 bits, equal for equal numbers with different types, and their text."""
+    if names.dtype.kind == "M":
+        names = np.datetime_as_string(names.astype("datetime64[ns]"))
+    texts = (
+        str(int(name) if isinstance(name, float) and name.is_integer() else name)
+        for name in names.tolist()
+    )
+    digests = b"".join(
+        blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest() for text in texts
+    )
+    return np.frombuffer(digests, "<u8").astype(np.uint64)

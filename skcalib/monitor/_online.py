@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._fits import UntilFit, log_probabilities
+from skcalib._fits import log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory
 from skcalib._input.classes import check_column_names
 from skcalib._input.estimators import by_name
@@ -20,9 +20,9 @@ from skcalib._input.logits import check_finite, check_weights, with_weight_only
 from skcalib._input.parameters import check_real
 from skcalib._input.rows import logits_for
 from skcalib._optimize.mixture import mixture
-from skcalib._rows import Rows, arrays
+from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats, Indices
-from skcalib.base import BaseCalibrator, set_fitted
+from skcalib.base import BaseCalibrator, masked_logits, set_fitted
 from skcalib.scaling import Uncalibrated
 
 from ._newton import Stream, updated
@@ -109,8 +109,8 @@ class OnlineCalibrator(BaseCalibrator):
 
     __metadata_request__partial_fit: ClassVar = {"groups": True}
 
-    classes_: Any = UntilFit(lambda online: online._classes())  # noqa: SLF001
-    n_features_in_: Any = UntilFit(lambda online: _first(online._experts()).n_features_in_)  # noqa: SLF001
+    classes_: Any
+    n_features_in_: Any
     weights_: dict[str, float]
     slope_: Floats
     intercept_: Floats
@@ -294,7 +294,15 @@ class OnlineCalibrator(BaseCalibrator):
         """Return log-probabilities (n, K) of checked logits by each calibrator."""
         experts, classes = self._experts().values(), self._classes()
         logs = [log_probabilities(expert, Z, classes) for expert in experts]
-        return [arrays.astype(log, Z.dtype) for log in logs]
+        return [log.astype(Z.dtype) for log in logs]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return attributes of the calibrators until ``fit`` sets them."""
+        if name == "classes_":
+            return self._classes()
+        if name == "n_features_in_":
+            return _first(self._experts()).n_features_in_
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return True  # as soon as the calibrators are fitted
@@ -306,15 +314,16 @@ class OnlineCalibrator(BaseCalibrator):
         return set_fitted(copy(self), as_array(X, n_columns=n_columns), self._classes(), {})
 
     def _calibrate(self, Z: Floats) -> Floats:
-        Z = arrays.masked_logits(Z)
-        stream, xp = self._stream(), arrays.namespace(Z)
-        logs = self._logs(Z)
-        together = mixture(xp.stack(logs), stream.weights[:-2] / stream.weights[:-2].sum())
+        Z = masked_logits(Z)
+        stream, logs = self._stream(), self._logs(Z)
+        together = mixture(np.stack(logs), stream.weights[:-2] / stream.weights[:-2].sum())
         for slope, *intercepts in stream.maps:
-            b = np.array(intercepts or [0.0])
-            S = float(slope) * together + arrays.to_library(b, together, together.dtype)
-            logs.append(arrays.log_softmax(xp.where(-np.inf == together, -np.inf, S)))
-        return arrays.in_columns_of(Z, mixture(xp.stack(logs), stream.weights))
+            b = np.array(intercepts or [0.0], together.dtype)
+            S = np.where(-np.inf == together, -np.inf, float(slope) * together + b)
+            S = S - np.max(S, axis=1, keepdims=True)
+            logs.append(S - np.log(np.sum(np.exp(S), axis=1, keepdims=True)))
+        L = mixture(np.stack(logs), stream.weights)
+        return L[:, 1:] - L[:, :1] if Z.shape[1] == 1 else L
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
         rows = rows.in_memory()

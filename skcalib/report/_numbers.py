@@ -22,14 +22,13 @@ from skcalib._input.scores import resolved
 from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
-from skcalib.conditional._segments import find_segments, warn_of_few_groups_in_segments
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
 from skcalib.metrics._groups import (
     degrees_of_freedom,
     effective_rates,
     skewed_interval,
 )  # fmt: skip
-from skcalib.metrics._proper_scores import brier_scores, log_losses
+from skcalib.metrics._proper_scores import log_losses
 
 # The warnings of a report are given when it is created.
 silent = ignored(ColumnOrderWarning, FewGroupsWarning)
@@ -82,15 +81,12 @@ class Evaluation:
         self.sample_weight = None if w is None else self.weights
         if self.groups is not None:
             self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
-        if self.features is not None:  # checked now, because segments are computed later
-            is_kept = None if w is None else (w > 0).astype(float)
-            names, members = find_segments(
-                self.features, len(self.P), is_kept, "from_dtype", pairs=False
-            )
-            if self.groups is not None:
-                warn_of_few_groups_in_segments(names, members, self.groups[self.weights > 0])
-            self.features = deepcopy(self.features)
         self.kind = resolved(self.kind, self.classes)
+        if self.features is not None:  # checked now by one draw, because segments come later
+            params = {**self.row_params, "kind": self.kind, "groups": self.groups}
+            with ignored(ColumnOrderWarning):
+                multicalibration_error(self.y, self.P, self.features, n_resamples=1, **params)
+            self.features = deepcopy(self.features)
         #: of all resamples
         self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.index: Indices = encode(self.y, self.classes)  #: column of each label
@@ -140,10 +136,11 @@ class Evaluation:
         """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
         is_binary = self.kind == "binary"
         score = self.P[:, 1] if is_binary else self.P.max(axis=1)
+        off = self.P - (self.index[:, None] == np.arange(len(self.classes))).astype(float)
         gap = "mean probability - event rate" if is_binary else "confidence - accuracy"
         return {
             "log loss": log_losses(self.P, self.index),
-            "Brier score": brier_scores(self.P, self.index),
+            "Brier score": (off**2).sum(axis=1) / (2 if len(self.classes) == 2 else 1),
             "accuracy": (self.P.argmax(axis=1) == self.index).astype(float),
             gap: score - self.hits,
         }
@@ -210,7 +207,7 @@ class Evaluation:
     @cached_property
     @silent
     def by_class(self) -> dict[str, Array]:
-        """Rows, base rate, mean probability and ECE of each class, in the order of the columns."""
+        """Rows, base rate, mean probability and ECE of each class, in column order."""
         weight = np.bincount(self.index, self.weights, minlength=len(self.classes))
         params = {**self.params, "kind": "classwise", "average": None}
         return {
@@ -322,17 +319,17 @@ def c_statistic(
     Ties count one half. The influence of each row has the variance of DeLong, DeLong,
     Clarke-Pearson, Biometrics 44, 1988. The interval is symmetric in the log-odds.
     """
-    scores, place = np.unique(p, return_inverse=True)
-    events, others = (np.bincount(place, w * x, len(scores)) for x in (hit, 1 - hit))
+    scores, rank = np.unique(p, return_inverse=True)
+    events, others = (np.bincount(rank, w * x, len(scores)) for x in (hit, 1 - hit))
     if not (events.any() and others.any()):
         raise ValueError("The c-statistic needs rows with the event and rows without it.")
     others_below, events_below = (  # weights below each risk, and half of the ties
-        ((np.cumsum(x) - x / 2) / x.sum())[place] for x in (others, events)
+        ((np.cumsum(x) - x / 2) / x.sum())[rank] for x in (others, events)
     )
     value = float(np.average(others_below, weights=w * hit))
     rate = float(np.average(hit, weights=w))
-    of_events, of_others = others_below - value, 1 - events_below - value
-    influence = np.where(hit > 0, of_events / rate, of_others / (1 - rate))
+    event_deviations, other_deviations = others_below - value, 1 - events_below - value
+    influence = np.where(hit > 0, event_deviations / rate, other_deviations / (1 - rate))
     if not 0 < value < 1:
         return IntervalEstimate(value, math.nan, math.nan)
     _, *ends, _ = mean_estimate(influence, w, groups)

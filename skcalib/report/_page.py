@@ -13,7 +13,6 @@ from skcalib._input.labels import shown
 from skcalib._output import written
 from skcalib._output.html import Child, Html, Number, element, fill, resource, styled, table
 from skcalib._version import versions
-from skcalib.comparison._comparison import comparison_elements
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
 
 from . import _pictures
@@ -45,7 +44,7 @@ def report_page(report: Any) -> str:
         "measures": measures_table(report),
         "event": short(rows.classes[-1]),
         "risk": risk_table(report) if is_binary else None,
-        "comparison": report.comparison and comparison_elements(report.comparison),
+        "comparison": report.comparison,
         "diagrams": [_pictures.reliability(title, view) for title, view in views.items()],
         "decisions": _pictures.decision_curves(views) if is_binary else None,
         "classes": classes_table(report) if len(rows.classes) > 2 else None,

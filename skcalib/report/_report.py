@@ -25,9 +25,9 @@ from skcalib._input.rows import check_not_swapped
 from skcalib._input.scores import check_kind
 from skcalib._output import replacing
 from skcalib._output.html import as_text
-from skcalib._rows import both_columns
 from skcalib._typing import Array, ArrayLike, Floats, Kind
 from skcalib._warnings import give, recorded
+from skcalib.base import both_columns
 from skcalib.comparison import CalibratorComparison
 from skcalib.conditional import MulticalibrationResult
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
@@ -354,12 +354,12 @@ def calibration_report(
     y : array-like of shape (n_samples,)
         Labels.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+        Weight 2 equals the row twice, weight 0 equals the row left out.
     groups : array-like of shape (n_samples,), default=None
         Rows with the same value depend on one another, such as visits of one patient. Intervals and
         tests take whole groups as independent.
     features : array-like or data frame of shape (n_samples, n_columns), default=None
-        Features of the rows, for a calibrator that takes them, such as
+        Features per row, for a calibrator that takes them, such as
         :class:`~skcalib.conditional.ConditionalCalibrator`, and for a section on the worst
         segments, see :func:`~skcalib.conditional.multicalibration_error`.
     n_bins : int, default=15
@@ -474,10 +474,10 @@ def validation_report(
     y_true : array-like of shape (n_samples,)
         Labels of held-out rows, which the model was not fitted to.
     y_proba : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Probabilities: one column per class in the order of ``labels``, or for two classes the
+        Probabilities: one column per class, ordered as ``labels``, or for two classes the
         probability of the event alone.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of 2 equals the row twice, a weight of 0 equals the row left out.
+        Weight 2 equals the row twice, weight 0 equals the row left out.
     groups : array-like of shape (n_samples,), default=None
         Rows with the same value depend on one another, such as visits of one patient. Intervals and
         tests take whole groups as independent.
@@ -485,7 +485,7 @@ def validation_report(
         Features for a section on the worst segments, such as centre and age, see
         :func:`~skcalib.conditional.multicalibration_error`.
     labels, pos_label
-        Labels in the order of the columns, and the event of two classes, as for
+        Labels in column order, and the event of two classes, as for
         :func:`skcalib.metrics.reliability_curve`.
     n_bins : int, default=15
         Number of bins of all diagrams and measures.
@@ -520,7 +520,7 @@ def validation_report(
     Intervals are computed as by :func:`calibration_report`. The interval of the prevalence is a
     Wilson interval. Observed over expected and the c-statistic [1]_ have t intervals by the delta
     method, for the logarithm and for the log-odds, corrected for skewness. Both sum the influence
-    of the rows of each group.
+    of the rows in each group.
 
     References
     ----------

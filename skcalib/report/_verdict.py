@@ -120,7 +120,7 @@ def counted(rows: Evaluation) -> str:
 def few_surprises(*evaluations: Evaluation) -> str:
     """Return a clause on the kind of rows that is rare; empty if there are enough of both."""
     rows = evaluations[-1]
-    hits = [int(each.hits[rows.weights > 0].sum()) for each in evaluations]
+    hits = [int(evaluation.hits[rows.weights > 0].sum()) for evaluation in evaluations]
     misses = rows.n_samples - max(hits)
     kinds = ("with the event", "without the event") if rows.kind == "binary" else (
         "classified correctly", "misclassified",

@@ -44,7 +44,7 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
         0 is the plain form of [1]_, which has no optimum for separable rows.
     smoothing : "auto" or float, default="auto"
         Share :math:`\varepsilon` of the uniform distribution in both mixtures, by default
-        :math:`1 / (N + 1)`, with N the sum of the weights. ``smoothing=0`` gives the plain map
+        :math:`1 / (N + 1)`, with N the total weight. ``smoothing=0`` gives the plain map
         exactly: p are then the uncalibrated probabilities.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
@@ -68,7 +68,7 @@ class BetaCalibration(IncreasingMap, _OneVsRestScaling):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

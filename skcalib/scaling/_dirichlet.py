@@ -32,7 +32,7 @@ class DirichletCalibration(_LinearScaling):
         + \frac{\lambda}{K (K - 1)} \sum_{k \ne j} w_{kj}^2 + \frac{\mu}{K} \sum_k b_k^2
         + \delta \sum_k (w_{kk} - 1)^2 , \qquad \delta = \frac{K m}{10 N} ,
 
-    with N the sum of the weights, K the number of classes, and :math:`m = \max(1, K (K - 1) / 2N)`.
+    with N the total weight, K the number of classes, and :math:`m = \max(1, K (K - 1) / 2N)`.
     The slopes on the diagonal are nearly free: the small strength :math:`\delta` ensures a minimum.
     The strength :math:`\lambda` is chosen from the data. With two classes this is beta calibration,
     with one slope for :math:`\log p`, one for :math:`\log (1 - p)`, and an intercept. The most
@@ -86,7 +86,7 @@ class DirichletCalibration(_LinearScaling):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

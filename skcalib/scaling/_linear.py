@@ -13,7 +13,7 @@ from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, LinearLoss, log_features
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.strength import Fit, choose_strength
-from skcalib._rows import Rows, arrays, with_one_blas_thread
+from skcalib._rows import Rows, arrays, one_blas_thread
 from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NoMinimumWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
@@ -67,7 +67,8 @@ class _LinearScaling(BaseCalibrator):
             x = loss.identity
             solution = OptimizeResult(x=x, fun=loss.value_gradient(x)[0], nit=0)
         else:
-            alpha, curve, loss, solution = with_one_blas_thread(self._fit_map, loss, strengths)
+            with one_blas_thread:
+                alpha, curve, loss, solution = self._fit_map(loss, strengths)
         coef, intercept = self._map.coefficients(solution.x, loss.n_classes)
         penalty = loss.ridge @ (solution.x - loss.identity) ** 2
         return {
@@ -147,7 +148,7 @@ class VectorScaling(_LinearScaling):
     .. math:: \frac1N \sum_i w_i\, \ell_i(a, c)
         + \alpha \frac{K}{N} \left( \|a - 1\|^2 + \|c\|^2 \right),
 
-    with N the sum of the weights and K the number of classes. Vector scaling repairs over-predicted
+    with N the total weight and K the number of classes. Vector scaling repairs over-predicted
     classes, which temperature scaling cannot. With few rows the ridge penalty keeps it from fitting
     noise; with many rows the penalty vanishes.
 
@@ -202,7 +203,7 @@ class VectorScaling(_LinearScaling):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

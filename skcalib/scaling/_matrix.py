@@ -24,7 +24,7 @@ class MatrixScaling(_LinearScaling):
     .. math:: \frac1N \sum_i w_i\, \ell_i(A, c) + \alpha \frac KN R(A, c), \quad
         R = \sum_k (a_{kk} - 1)^2 + \|c\|^2 + (K - 1)\, m \sum_{k \ne j} a_{kj}^2 ,
 
-    with N the sum of the weights, K the number of classes and :math:`m = \max(1, K (K - 1) / 2N)`.
+    with N the total weight, K the number of classes and :math:`m = \max(1, K (K - 1) / 2N)`.
     m exceeds 1 if there is less than one row for two entries off the diagonal. Matrix scaling
     repairs confused classes, which vector scaling cannot. Without regularization its K (K + 1)
     parameters need many times more rows.
@@ -79,7 +79,7 @@ class MatrixScaling(_LinearScaling):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

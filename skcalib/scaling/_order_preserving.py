@@ -12,7 +12,7 @@ from skcalib._input.parameters import check_integer, check_real, fitted_smoothin
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import LOWEST_FEATURE, log_features
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
-from skcalib._rows import Rows, arrays, thin, with_one_blas_thread
+from skcalib._rows import Rows, arrays, one_blas_thread, thin
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator
@@ -49,7 +49,7 @@ class OrderPreservingScaling(BaseCalibrator):
     .. math:: \frac1N \sum_i w_i\, \ell_i(b) + \frac{2 \alpha}{N} \sum_j (b_j - 1)^2,
         \qquad b_j \ge 0.05,
 
-    with N the sum of the weights and K the number of classes. The function corrects small
+    with N the total weight and K the number of classes. The function corrects small
     probabilities by another factor than large probabilities, which no linear map can: forests,
     naive Bayes and other classifiers with saturated or truncated outputs need this. The order of
     the classes within a row does not change, nor does the accuracy. For two classes
@@ -84,7 +84,7 @@ class OrderPreservingScaling(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 
@@ -156,7 +156,7 @@ class OrderPreservingScaling(BaseCalibrator):
         self.smoothing = smoothing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_integer("n_knots", self.n_knots, least=0)
+        check_integer("n_knots", self.n_knots, low=0)
         check_real("alpha", self.alpha, closed=True)
         alpha = float(self.alpha)
         smoothing = fitted_smoothing(self.smoothing, rows)
@@ -215,4 +215,5 @@ def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
     sample = thin(rows, ROWS_PER_SLOPE * p)
     start = np.ones(p) if sample is None else _fit_slopes(knots, strength, sample).x
     loss = PiecewiseLoss(rows, knots, strength / rows.weight)
-    return with_one_blas_thread(fit_slopes, loss, start, SMALLEST_SLOPE)
+    with one_blas_thread:
+        return fit_slopes(loss, start, SMALLEST_SLOPE)

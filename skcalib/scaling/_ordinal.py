@@ -39,7 +39,7 @@ class OrdinalCalibration(BaseCalibrator):
         temperature :math:`T_0` from :class:`TemperatureScaling`. In units of rows.
     smoothing : float or "auto", default="auto"
         Share :math:`\varepsilon` of the uniform distribution in the result, at least 0 and below
-        1. "auto" is :math:`1 / (N + 1)` with N the sum of the weights. With ``smoothing=0`` the
+        1. "auto" is :math:`1 / (N + 1)` with N the total weight. With ``smoothing=0`` the
         probabilities are :math:`\hat p` exactly.
     max_iter : int, default=100
         Largest number of iterations.
@@ -68,7 +68,7 @@ class OrdinalCalibration(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

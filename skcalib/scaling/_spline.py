@@ -10,7 +10,7 @@ from skcalib._input.arrays import on_host
 from skcalib._input.parameters import check_flag, check_integer
 from skcalib._optimize.spline import Splines, evaluate, value_powers
 from skcalib._optimize.strength import log_prior
-from skcalib._rows import Rows, arrays, with_one_blas_thread
+from skcalib._rows import Rows, arrays, one_blas_thread
 from skcalib._typing import ArrayLike, Floats
 from skcalib._warnings import NotConvergedWarning, warn
 from skcalib.base import IncreasingMap
@@ -43,7 +43,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
     .. math:: \frac1N \sum_i w_i\, \ell_i(s_k)
         + \frac{2 \alpha}{N} (t_{kJ} - t_{k1}) \int s_k''(x)^2 dx ,
 
-    with N the sum of the weights and K the number of classes. Rows are then divided by their sum,
+    with N the total weight and K the number of classes. Rows are then divided by their sum,
     and mixed with the uniform distribution again. Two classes share one spline, for the second
     class. Beyond the outer knots splines are lines.
 
@@ -88,7 +88,7 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 
@@ -160,12 +160,13 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         return self.increasing
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        check_integer("n_knots", self.n_knots, least=2)
+        check_integer("n_knots", self.n_knots, low=2)
         check_flag("increasing", self.increasing)
         return super()._fit(rows)
 
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
-        return with_one_blas_thread(self._fit_splines, odds)
+        with one_blas_thread:
+            return self._fit_splines(odds)
 
     def _fit_splines(self, odds: Rows) -> dict[str, Any]:
         splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))

@@ -40,7 +40,7 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
     ----------
     smoothing : float or "auto", default="auto"
         The share :math:`\varepsilon` of the uniform distribution, at least 0 and below 1. "auto" is
-        :math:`1 / (N + 1)` with N the sum of the weights [2]_. ``smoothing=0`` is
+        :math:`1 / (N + 1)` with N the total weight [2]_. ``smoothing=0`` is
         :math:`\mathrm{softmax}(z / T)` exactly, the plain form [1]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order. Needed if ``y`` may lack some labels. By default the sorted
@@ -56,7 +56,7 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 
@@ -169,7 +169,7 @@ class EnsembleTemperatureScaling(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 

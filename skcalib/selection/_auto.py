@@ -87,7 +87,7 @@ class AutoCalibrator(BaseCalibrator):
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
+        Number of columns in ``X`` during ``fit``.
     feature_names_in_ : ndarray of shape (n_columns,)
         Column names, if ``X`` had string names.
 
@@ -215,7 +215,7 @@ class AutoCalibrator(BaseCalibrator):
             )
         is_number, is_time = isinstance(self.cv, Integral), isinstance(self.cv, str)
         if is_number:
-            check_integer("cv", self.cv, least=2)
+            check_integer("cv", self.cv, low=2)
         if is_time:
             check_option("cv", self.cv, ["time"])
         X, rows = check_fit(self, X, y, sample_weight)

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._optimize.mixture import MixtureLoss, fit_intercept, mixture, mixture_weights
 from skcalib._rows import Rows, arrays
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.parallel import one_blas_thread
 from skcalib._typing import Array, ArrayLike, Floats, Indices, Split
 from skcalib._warnings import (
     AbsentClassesWarning,
@@ -87,7 +87,7 @@ def stack(
         two_classes = len(rows.classes) == 2
         is_cheap = two_classes | np.isin(names, [*simple, "uniform"])
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
-        best_weights = without_negligible(lowest_loss(Q, w, prior), smallest)
+        best_weights = candidate_weights(Q, w, prior, smallest)
         weights |= dict(zip(names, best_weights.tolist(), strict=True))
         # Correct the frequency of the event: step functions, and maps without an intercept, predict
         # too many rare events.
@@ -258,12 +258,22 @@ def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:
     Q = Q / Q.max(axis=1, keepdims=True)
     loss = MixtureLoss(Rows(Q, None, w), prior)
     start = np.full(Q.shape[1], 1 / Q.shape[1])
-    weights: Floats = with_one_blas_thread(mixture_weights, loss, start).x
+    with one_blas_thread:
+        weights: Floats = mixture_weights(loss, start).x
     return weights
 
 
-def without_negligible(weights: Floats, smallest: ArrayLike = NEGLIGIBLE) -> Floats:
-    """Replace small weights (M,) by zero, and normalize the others."""
+def candidate_weights(
+    Q: Floats,
+    w: Floats | None,
+    prior: Floats | float = PSEUDO_ROWS,
+    smallest: ArrayLike = NEGLIGIBLE,
+) -> Floats:
+    """Return the mixture weights (M,) that minimize the log loss, without small weights.
+
+    ``Q`` are label probabilities (n, M), ``w`` is (n,), ``prior`` are pseudo-rows (M,).
+    """
+    weights = lowest_loss(Q, w, np.broadcast_to(prior, Q.shape[1]))
     large = np.where(weights < np.minimum(smallest, weights.max()), 0, weights)
     normalized: Floats = large / large.sum()
     return normalized

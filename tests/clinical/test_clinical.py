@@ -228,7 +228,7 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:Columns of y_proba may")
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 @pytest.mark.parametrize("case", BAD)
 @pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 def test_bad_input(case):

@@ -10,6 +10,7 @@ from families import CALIBRATORS, Unfittable, Weighable, of_case, order_of, quic
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import logsumexp, softmax
+from scipy.stats import gmean
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
@@ -54,6 +55,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
+from skcalib._rows.arrays import geometric_mean
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.experimental import EstimatorCalibration
 
@@ -158,6 +160,37 @@ def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, bas
 # The classifiers of all splits, with one calibrator.
 
 
+def gmean_of(members):
+    """Normalized geometric mean of positive probabilities."""
+    G = gmean(members, axis=0)
+    return G / G.sum(axis=1, keepdims=True)
+
+
+def test_a_single_classifier_cannot_exclude_a_class():
+    members = [np.array([[0.5, 0.5, 0.0]]), np.array([[0.4, 0.3, 0.3]])] * 3
+    P = geometric_mean(members)
+    assert P[0, 2] > 1e-9
+    assert P.sum() == pytest.approx(1)
+    nowhere = geometric_mean([np.array([[0.5, 0.5, 0.0]]), np.array([[0.1, 0.9, 0.0]])])
+    assert_allclose(nowhere, [[0.25, 0.75, 0.0]])
+
+
+def test_the_geometric_mean_is_less_under_confident():
+    """The arithmetic mean is less sure than each classifier, although it is more accurate."""
+    X, y = make_classification(4000, 15, n_informative=8, n_classes=3, random_state=0)
+    base = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
+    c = CalibratedClassifier(base, TemperatureScaling()).fit(X[:2000], y[:2000])
+    P = [c.calibrator_.predict_proba(c._logits(e, X[2000:])) for e in c.estimators_]
+    geometric, arithmetic = c.predict_proba(X[2000:]), np.mean(P, axis=0)
+    assert_allclose(geometric, gmean_of(P))
+    gaps = [
+        Q.max(axis=1).mean() - (Q.argmax(axis=1) == y[2000:]).mean()
+        for Q in (geometric, arithmetic)
+    ]
+    assert gaps[1] < gaps[0] < 0
+    assert log_loss(y[2000:], geometric) < log_loss(y[2000:], arithmetic)
+
+
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC(), KNeighborsClassifier()], ids=repr)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_average_over_the_classifiers_of_all_splits(base, n_classes):
@@ -171,7 +204,7 @@ def test_average_over_the_classifiers_of_all_splits(base, n_classes):
         fitted = FrozenEstimator(clone(base).fit(X[train], y[train]))
         t = LogitTransformer(fitted, min_proba=c.min_proba_).fit(X[train], y[train])
         P.append(c.calibrator_.predict_proba(t.transform(X[200:])))
-    assert_allclose(c.predict_proba(X[200:]), np.mean(P, axis=0), rtol=1e-12)
+    assert_allclose(c.predict_proba(X[200:]), gmean_of(P), rtol=1e-12)
     with pytest.raises(AttributeError, match="has no estimator_: there are 3, in estimators_"):
         c.estimator_  # noqa: B018
 

@@ -391,5 +391,5 @@ def test_a_class_in_place_of_an_object(calibrator):
     ):
         with pytest.raises(ValueError, match=r"Write TemperatureScaling\(\)"):
             fit()
-    with pytest.raises(ValueError, match=r"A name is no calibrator\. Pass an object, such as Auto"):
+    with pytest.raises(ValueError, match=r"such as TemperatureScaling\(\), got 'foo'\.$"):
         CalibratedClassifier(LogisticRegression(), "foo").fit(X2, Y2)

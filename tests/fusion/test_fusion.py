@@ -62,7 +62,7 @@ def test_gradient_of_the_penalized_loss(gaps):
     n, M, K = 50, 3, 4
     X, missing = rng.normal(size=(n, K, 2 * M)), rng.random((n, 1 + M)) < gaps
     evidence, y, w = (
-        Evidence(X, 1.0 * missing, np.zeros((n, K))),
+        Evidence(X, 1.0 * missing, np.zeros((n, K)), np.eye(M)),
         rng.integers(K, size=n),
         rng.random(n),
     )
@@ -90,7 +90,7 @@ def test_weights_minimize_the_documented_loss():
         b, c = theta[:2], theta[2:]
         t = u @ b / (u @ u)
         d = b - t * u
-        ridge = 3 * 2 * d @ d + ((t - 1) * useful.max() / useful.sum()) ** 2 + 10 * c @ c
+        ridge = 3 * 2 * d @ d + ((t - 1) / (1 / (u @ u) - 0.7)) ** 2 + 10 * c @ c
         return ridge + w.sum() * mean_loss(c + np.einsum("nmk,m->nk", E, b))
 
     pool = fit_pool(fill_gaps(E, base, np.eye(2)), y, w)

@@ -241,7 +241,8 @@ def test_the_formula_of_ratings_and_of_their_difference(bounds, levels, rng):
     (u, g), (u2, g2) = parts
     d, h = u2 - u, g2 - g
     slope = min(max(np.polyfit(h[:n], d, 1)[0], 0), 1)
-    r, unseen = d - slope * h[:n], c * np.mean(d[d != 0] ** 2)
+    shown = d[d != 0]
+    r, unseen = d - slope * h[:n], c * np.mean(shown**2) / (1 + len(shown))
     V = (n * r.var() + unseen) / (n * (n - 2)) + slope**2 * h.var() / N
     found = calibrated_mean_difference(*systems, bounds=bounds)
     reach = norm.ppf(0.975) * np.sqrt(V)

@@ -197,6 +197,14 @@ def test_p_values_are_uniform_if_calibrated(kind, dtype):
     assert min(pvalues) >= 1 / 40
 
 
+def test_results_are_readable():
+    result = metrics.CalibrationTestResult(1.2251159, 0.231)
+    assert str(result) == "1.23 (p-value 0.231)"
+    assert str(metrics.CalibrationTestResult(0.0123, 1e-7)) == "0.012 (p-value < 0.001)"
+    found = metrics.CalibrationDifference(-0.1234, -0.19, -0.0612, 0.001)
+    assert str(found) == "-0.12 (interval -0.19 to -0.061, p-value 0.001)"
+
+
 def test_different_models_are_distinguished():
     y, P = sample(1000, 2.0)
     Q = softmax(np.log(P) / 2, axis=1)
@@ -221,6 +229,7 @@ def test_p_values_of_differences_of_errors_are_shares_of_bootstrap_samples():
     assert 100 * found.pvalue < 100
 
 
+@pytest.mark.filterwarnings("ignore:Intervals of binned errors need half")  # two rows
 def test_no_error_at_all():
     """The upper limit is 0.5 for two rows and nearly 0 for two thousand."""
     for n, high in [(1, 0.5), (1000, 0.003)]:

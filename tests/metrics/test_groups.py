@@ -395,8 +395,8 @@ def simulation():
 def test_slopes_and_means_of_groups_cover(simulation, risks):
     structure = simulation.Structure(200, "30", "correlated", risks)
     for name in ("slope", "intercept", "mean", "log loss"):
-        covered = simulation.coverage(name, structure, 60)[0]
-        assert covered * 60 >= binom.ppf(1e-3, 60, 0.95)
+        found = simulation.simulate("coverage", name, structure, range(60))
+        assert found.hits >= binom.ppf(1e-3, found.draws, 0.95)
 
 
 @pytest.mark.slow

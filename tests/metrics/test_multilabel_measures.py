@@ -189,7 +189,7 @@ def test_diagrams():
 OUTPUTS = np.stack([1 - P.T, P.T], axis=2)
 BAD = {
     "default kind": (Y, P, {"kind": "top-label"}, "Several labels .* kind='multilabel'"),
-    "logits": (Y, Z, {}, "between 0 and 1, got .* Pass probabilities, not logits"),
+    "logits": (Y, Z, {}, "between 0 and 1, got .*not logits"),
     "one label per row": (Y[:, 0], P, {}, r"y_true must be an indicator .* shape \(150,\)"),
     "sets": ([{0}, {1}], P[:2], {}, r"MultiLabelBinarizer\(\).fit_transform\(y_true\)"),
     "counts": (2 * Y, P, {}, "zeros and ones only, got 2"),

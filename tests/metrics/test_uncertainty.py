@@ -58,8 +58,8 @@ def test_tests_keep_their_level(simulation, structure):
     structure = simulation.Structure(**structure)
     for name in ("ECE", "MCE", "ECE 100", "z"):
         if name != "z" or structure.classes == "2":
-            rate = simulation.level(name, structure, 40)
-            assert rate * 40 <= binom.ppf(0.999, 40, 0.05)
+            found = simulation.simulate("level", name, structure, range(40))
+            assert found.hits <= binom.ppf(0.999, 40, 0.05)
 
 
 @pytest.mark.slow
@@ -72,8 +72,8 @@ def test_intervals_cover(simulation, structure):
         names.remove("log loss")
     for name, factor in product(names, (1, 1.5)):
         if factor == 1 or name in {"ECE", "debiased", "log loss"}:
-            covered = simulation.coverage(name, structure, 40, factor)[0]
-            assert covered * 40 >= binom.ppf(1e-3, 40, 0.95)
+            found = simulation.simulate("coverage", name, structure, range(40), factor)
+            assert found.hits >= binom.ppf(1e-3, found.draws, 0.95)
 
 
 # --------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_errors_of_both_of_two_classes_are_one():
     assert one.low > 0
 
 
-@pytest.mark.filterwarnings("ignore:Columns of y_proba may")
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 def test_limits_are_within_the_range_of_errors(measure):
     """Upper limits are at most the error with an accuracy of 0 or 1 in each bin."""
@@ -151,7 +151,8 @@ def test_limits_are_within_the_range_of_errors(measure):
             assert 0 <= interval.low <= interval.high <= 1
 
 
-@pytest.mark.filterwarnings("ignore:Columns of y_proba may", "ignore:Intervals of binned errors")
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore:Intervals of binned errors")
 def test_gaps_that_cancel_between_neighbours():
     """No pooled gap is left, and the errors of single bins make the interval."""
     score = np.repeat([0.49, 0.52], 20)

@@ -251,7 +251,7 @@ def test_bad_arguments_are_refused(case):
 GOOD = {"y_true": [0, 1, 1], "y_proba": [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]}
 BAD_BATCHES = {
     "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5"),
-    "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "Pass probabilities, not logits"),
+    "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "not logits"),
     "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
     "three columns": ({"y_proba": np.full((3, 3), 1 / 3)}, "2 labels and 3 columns"),
     "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),

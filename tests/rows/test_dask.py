@@ -141,6 +141,14 @@ def frames(n=400, n_classes=3, npartitions=4):
     return frame, dd.from_pandas(frame, npartitions=npartitions), names
 
 
+def test_a_later_fit_does_not_change_lazy_outputs():
+    Z, y, X, _ = three()
+    calibrator = TemperatureScaling().fit(Z, y)
+    expected, lazy = calibrator.predict_proba(Z), calibrator.predict_proba(X)
+    calibrator.fit(3 * Z, y)
+    np.testing.assert_allclose(lazy.compute(), expected)
+
+
 def test_the_accuracy_matches_rows_in_memory():
     Z, y = make_logits(300, 3, random_state=0)
     X, labels, w = chunked(Z, y, np.linspace(0, 1, 300), chunk=100)

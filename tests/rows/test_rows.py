@@ -23,6 +23,19 @@ def test_softmax_matches_scipy(rng, width, dtype):
     np.testing.assert_allclose(P, scipy.special.softmax(both_columns(Z), axis=1), rtol=1e-6)
 
 
+def test_a_thin_sample_has_enough_rows():
+    assert thin(Rows(np.zeros((1000, 2)))) is None
+    for n_rows in (1024, 5000, 100_000):
+        sample = thin(Rows(np.zeros((n_rows, 2))))
+        assert 512 <= sample.n_rows <= max(1024, n_rows / 64 + 1)
+
+
+def test_the_smallest_weight_is_positive():
+    X, w = np.zeros((4, 2)), np.array([3.0, 0.0, 0.5, 1.0])
+    assert Rows(X, None, w).smallest_weight == 0.5
+    assert Rows(X).smallest_weight == 1
+
+
 @pytest.mark.parametrize(
     ("value", "expected"), [("1", 1), ("1000", 8), ("", 8), ("0", 8), ("many", 8)]
 )

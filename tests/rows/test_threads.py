@@ -42,20 +42,21 @@ def rows():
 PROGRAM = """
 import threading
 from threadpoolctl import threadpool_info
-from skcalib._rows.parallel import with_one_blas_thread
+from skcalib._rows.parallel import one_blas_thread
 
 def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 def stay(k):
-    entered[k].set()
-    leave[k].wait(60)
-    seen.append(blas_threads())
+    with one_blas_thread:
+        entered[k].set()
+        leave[k].wait(60)
+        seen.append(blas_threads())
 
 for first_out in (0, 1):
     before, seen = blas_threads(), []
     entered, leave = ([threading.Event() for _ in range(2)] for _ in range(2))
-    threads = [threading.Thread(target=with_one_blas_thread, args=(stay, k)) for k in range(2)]
+    threads = [threading.Thread(target=stay, args=(k,)) for k in range(2)]
     for thread, event in zip(threads, entered):
         thread.start()
         event.wait(60)

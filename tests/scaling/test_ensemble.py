@@ -116,6 +116,7 @@ def test_members_without_weight_are_left_out(weights, n_columns):
 
 
 @both
+@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
 @pytest.mark.parametrize("smoothing", [0.0, "auto"])
 def test_rows_without_a_best_temperature(loss, smoothing):
     """Separable, no better than chance, and constant logits."""

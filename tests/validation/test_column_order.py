@@ -190,11 +190,11 @@ def test_two_exchanged_columns_and_turned_columns_are_found(n_classes, rng):
 
 
 def test_weak_and_biased_models_raise_no_false_alarm(rng):
-    for k in range(400):
-        n_classes = [2, 3, 10, 50][k % 4]
-        y = rng.choice(n_classes, 500, p=rng.dirichlet(np.ones(n_classes)))
-        bias = (k % 3) * rng.normal(size=n_classes)
-        Z = rng.normal(size=(500, n_classes)) + bias + 0.3 * (k % 2) * np.eye(n_classes)[y]
+    for k in range(1000):
+        n_classes, n_rows = [2, 3, 10, 50][k % 4], [20, 60, 500][k % 3]
+        y = rng.choice(n_classes, n_rows, p=rng.dirichlet(np.ones(n_classes)))
+        bias = rng.choice([0, 1, 3]) * rng.normal(size=n_classes)
+        Z = rng.normal(size=(n_rows, n_classes)) + bias + 0.3 * (k % 2) * np.eye(n_classes)[y]
         assert suspect_columns(y, Z.argmax(axis=1), n_classes) is None
 
 

@@ -6,13 +6,13 @@ from inspect import signature
 import numpy as np
 import pandas as pd
 import pytest
+from families import CALIBRATORS, public_objects
 from scipy.special import expit, softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import skcalib
 from skcalib import clinical, conditional, decision, metrics, monitor
-from tests.families import CALIBRATORS, public_objects
 
 rng = np.random.default_rng(0)
 Y = np.arange(40) % 3

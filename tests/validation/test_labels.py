@@ -69,6 +69,7 @@ def test_labels_and_classes_of_different_types():
     assert_array_equal(encode(Y3.astype(float), np.array([2, 0, 1], dtype=np.uint64)), (Y3 + 1) % 3)
     with pytest.raises(ValueError, match=r"got '1', which is not one of \[1, 2, 3\]"):
         skcalib.TemperatureScaling(classes=[1, 2, 3]).fit(Z3, np.array(["1", "2", "3"])[Y3])
+    assert skcalib.TemperatureScaling().fit(Z3, Y3).score(Z3, Y3.astype(str)) == 0
 
 
 # --------------------------------------------------------------------------------------
