@@ -29,7 +29,7 @@ Indices = NDArray[np.intp]
 # Function from a fitted calibrator and checked logits (m, K), or log-odds (m, 1).
 Output = Callable[[Any, Any], Any]
 
-# What a measure compares: a score and its event.
+# The score and the event that a measure compares.
 Kind = Literal["auto", "top-label", "classwise", "binary", "multilabel", "cumulative"]
 
 # Number of bins, scikit-learn's rule, or edges.

@@ -96,7 +96,9 @@ def as_array(
     if type(x) is not np.ndarray:
         stays_tensor = tensors and not is_dask(x) and is_tensor(x)
         x = check_tensor(x, name) if stays_tensor else as_numpy(x, name)
-    if isinstance(x, list | tuple):  # NumPy could not convert it
+    # NumPy cannot convert lists of rows that differ in length, and an array may hold the rows.
+    is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "O"
+    if isinstance(x, list | tuple) or (is_vector and len(x) and np.ndim(x[0]) > 0):
         empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
         raise ValueError(
             f"{name} must be one array with the same number of columns in each row, got a "

@@ -355,10 +355,11 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             f"in {shares[1]:.1%} by chance."
         )
     if message:
-        single = f" For a single column pass 1 - {name}." if name == "y_proba" else ""
+        is_single = name == "y_proba" and len(classes) == 2
+        single = f" For a single column pass 1 - {name}." if is_single else ""
         warn(
             f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
-            f"name the labels in their order with {param}=.{single * (len(classes) == 2)}",
+            f"name the labels in their order with {param}=.{single}",
             ColumnOrderWarning,
             "columns",
         )

@@ -124,7 +124,11 @@ def _partitions(x: Any) -> list[Any]:
 
 
 def _check_whole_rows(name: str, x: Any) -> None:
-    """Raise a ValueError if a collection has chunks along its columns."""
+    """Raise a ValueError if a collection has another kind, or chunks along its columns."""
+    if not (hasattr(type(x), "to_delayed") and hasattr(type(x), "ndim")):
+        raise ValueError(
+            f"{name} must be a Dask array, series or data frame, got {type(x).__name__}."
+        )
     blocks = getattr(x, "numblocks", ())
     if len(blocks) > 1 and max(blocks[1:]) > 1:
         raise ValueError(

@@ -101,18 +101,17 @@ def check_finite(Z: Floats) -> bool:
         row, column = np.argwhere(np.isnan(Z))[0]
         many = Z.shape[1] > 1
         position = f", the first in row {row}, column {column}" if many else ""
-        impossible = ", or pass -inf for classes that are impossible" if many else ""
+        remedy = LEAVE_OUT if many else "Leave out these rows."
         raise ValueError(
-            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{position}. Leave out these "
-            f"rows{impossible}."
+            f"X must hold finite logits, got {np.isnan(Z).sum()} NaN{position}. {remedy}"
         )
     masked = np.isneginf(Z) & (Z.shape[1] > 1)
     invalid = Z[~(masked | (np.abs(Z) <= largest))]
     if len(invalid):
-        remedy = LEAVE_OUT if np.isnan(invalid).all() else CLIP_FIRST
         raise ValueError(
             f"X must hold finite logits of at most {largest:.2g} in size for {Z.dtype}, or -inf "
-            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. {remedy}"
+            f"for masked classes, got {len(invalid)} that are not, such as {invalid[0]:g}. "
+            f"{CLIP_FIRST}"
         )
     n_rows = np.count_nonzero(masked.all(axis=1))
     if n_rows:

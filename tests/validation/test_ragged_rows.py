@@ -12,6 +12,7 @@ FORMS = {
     "lists": ROWS,
     "tuples": tuple(map(tuple, ROWS)),
     "arrays": [np.array(row) for row in ROWS],
+    "objects": np.array([np.array(row) for row in ROWS], dtype=object),
 }
 Y = np.arange(20) % 3
 
