@@ -5,7 +5,7 @@ are (n, n_scores, n_classes) or log-odds (n, n_scores), or several files ``NAME-
 the format of ``records.py`` with the same rows. Each folder has a table with a line per record: the
 scores alone after calibration, then the best of them on the calibration rows, also after the
 default, the mean of the raw probabilities, the pool of calibrated scores with equal weights,
-logistic regression, and the fusion. ``simulate.py fusion`` has simulations. Run::
+logistic regression of all log-probabilities, and the fusion. Run::
 
     python benchmarks/bench_fusion.py [FOLDER ...] [--times]
 """
@@ -97,7 +97,7 @@ def compare(
     model = LogisticRegressionCV(Cs=8, cv=5, scoring="neg_log_loss", max_iter=300, tol=1e-3)
     L = np.full((len(B), n_classes), np.log(1e-15))
     L[:, np.unique(y)] = model.fit(A, y).predict_log_proba(B)
-    losses["logistic"] = loss(L, y_test)
+    losses["regression"] = loss(L, y_test)
     losses["fusion"] = loss(fusion.predict_log_proba(T.reshape(len(T), -1)), y_test)
     return losses
 

@@ -20,6 +20,7 @@ from skcalib import binning, scaling
 from skcalib._fits import fit_calibrator
 from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory, is_dask
 from skcalib._input.classes import check_column_names, with_unknown_classes
+from skcalib._input.column_order import largest_columns
 from skcalib._input.estimators import (
     by_name,
     check_calibrator,
@@ -28,7 +29,7 @@ from skcalib._input.estimators import (
     taking_masked,
 )
 from skcalib._input.features import named_columns, taken
-from skcalib._input.groups import check_groups, group_numbers
+from skcalib._input.groups import check_groups, group_numbers, warn_of_few_events
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights
 from skcalib._input.parameters import check_option
@@ -166,7 +167,7 @@ def compare_calibrators(
     rows = Sample(Z, labels, w, _checked_features(features, X))
     classes, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)
-    part = None if judged is None else _part_numbers(judged, test)
+    part = None if judged is None else _part_numbers(judged, test, classes)
     parts = [] if part is None else [np.flatnonzero(part != k) for k in range(part.max() + 1)]
     if calibrators is None:
         defaults = _default_calibrators()
@@ -409,10 +410,11 @@ def _checked_test(
     return Sample(Z, labels, w, checked), statistics.masked
 
 
-def _part_numbers(test: Sample, arguments: Any) -> Any:
+def _part_numbers(test: Sample, arguments: Any, classes: Array) -> Any:
     """Return the part that each row is in, for the jackknife, or None without a jackknife.
 
     20 parts consist of rows, or of groups. ``arguments`` is the tuple that the user passed as test.
+    Warn if few rows or groups have the second of two classes, or are right, or are not.
     """
     if is_dask(test.Z) or test.Z.size > MAX_LOGITS:
         return None
@@ -422,6 +424,8 @@ def _part_numbers(test: Sample, arguments: Any) -> Any:
     n_units = int(units.max()) + 1
     if n_units == 1:
         return None
+    event = test.y == (classes[1] if len(classes) == 2 else classes[largest_columns(test.Z)])
+    warn_of_few_events(min(len(np.unique(units[hit])) for hit in (event, ~event)), n_units)
     return (np.random.RandomState(0).permutation(n_units) % min(n_units, N_PARTS))[units]
 
 

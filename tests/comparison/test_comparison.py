@@ -566,6 +566,21 @@ def test_intervals_are_for_means_over_rows_of_a_test_set(rows, found):
     assert "an interval that excludes 0" in str(there)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_errors_in_a_test_set_warn(n_classes):
+    """Nine rows with the event, or nine wrong top labels, do not show how much losses vary."""
+    X, y = make_logits(500, n_classes, random_state=0)
+    hit = y == 1 if n_classes == 2 else X.argmax(axis=1) != y
+    for n_hits in (9, 10):
+        rows = np.r_[np.flatnonzero(hit)[:n_hits], np.flatnonzero(~hit)[:90]]
+        given = {"calibrators": [TemperatureScaling()], "test": (X[rows], y[rows])}
+        if n_hits == 9:
+            with pytest.warns(UserWarning, match="with the event and as many .* got 9"):
+                compare_calibrators(X, y, **given)
+        else:
+            compare_calibrators(X, y, **given)  # no warning
+
+
 @pytest.mark.parametrize(
     "members",
     [

@@ -105,3 +105,13 @@ def test_functions_of_blocks_do_not_hold_the_rows(kind, monkeypatch):
         sizes[n] = 0
         kind().fit(*make_logits(n, 3, temperature=2.0, random_state=0))
     assert sizes[6000] < sizes[1000] + 2000
+
+
+def test_samples_are_evenly_spread_unless_rows_have_weights(rng):
+    X, y = rng.normal(size=(5000, 3)), rng.integers(3, size=5000)
+    np.testing.assert_array_equal(Rows(X, y).sample.X, X[::4])
+    np.testing.assert_array_equal(Rows(X, y).sample.y, y[::4])
+    wide = Rows(rng.normal(size=(5000, 500)), y)  # four rows per column
+    assert wide.sample.n_rows == 2500
+    for rows in (Rows(X[:2047], y[:2047]), Rows(X, y, rng.uniform(size=5000))):
+        assert rows.sample is rows
