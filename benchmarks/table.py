@@ -217,7 +217,7 @@ def figure(group: Group, file: Path) -> None:
 
 def page() -> Iterator[str]:
     """Tables, after comments by which ``doc/suite.rst`` includes them, and figures."""
-    of_file = {file.stem: list(read(file).values()) for file in RESULTS.glob("*.csv")}
+    of_file = {name: list(read(RESULTS / f"{name}.csv").values()) for name in ("suite", "calarena")}
     results = of_file["suite"]
     whole = [r for r in results if not r.drawn]
     everything, kinds = Group(sorted(whole)), groups_of(results, kind)

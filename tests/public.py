@@ -94,6 +94,7 @@ EXAMPLE = {
     "y_proba": lambda given: PROBABILITIES,
     "other_proba": lambda given: given.get("y_proba", PROBABILITIES),
     "X": lambda given: LOGITS,
+    "Z": lambda given: LOGITS,
     "y": lambda given: LABELS,
     "estimator": lambda given: LogisticRegression().fit(LOGITS, LABELS),
     "calibrator": _fitted,

@@ -85,6 +85,7 @@ def test_no_other_private_names_of_scikit_learn():
 # Optional packages: pandas for tables, Dask for chunks of rows, ONNX and torch for export.
 EXTRAS = {
     "comparison._comparison": {"pandas"},
+    "conditional._segments": {"pandas"},
     "_rows.dask": {"dask"},
     "_input.dask": {"dask"},
     "_cli.reading": {"dask", "pandas"},

@@ -387,7 +387,7 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             members.append(with_unknown_classes(P, classes, self.classes_))
         return self._average(members)
 
-    def _average(self, members: list[Floats]) -> Floats:
+    def _average(self, members: list[Any]) -> Any:
         """Average probabilities (n, K) of the classifiers."""
         if len(members) == 1 or self.ensemble is True:
             return sum(members) / len(members)

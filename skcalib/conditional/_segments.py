@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -25,6 +25,9 @@ from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
 from skcalib._warnings import FewGroupsWarning, warn
 from skcalib.conditional._columns import MIN_WEIGHT, fitted_columns
 from skcalib.metrics._resampling import label_draws
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Quarters (columns) in the ranges of scores (rows).
 RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
@@ -86,6 +89,41 @@ class MulticalibrationResult:
     def gap(self) -> Floats:
         """Mean score minus frequency, positive where scores are too high."""
         return self.confidence - self.accuracy
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the segments as a data frame, the worst first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each segment, and columns with the names of the arrays, and "gap".
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as missing:
+            raise ImportError("to_frame needs pandas: pip install 'skcalib[frame]'.") from missing
+        names = [
+            "label", "segment", "lower", "upper", "n_samples", "confidence", "accuracy", "gap",
+            "low", "high", "standardized_gap",
+        ]  # fmt: skip
+        columns = {name: getattr(self, name) for name in names}
+        return pd.DataFrame({name: x for name, x in columns.items() if x is not None})
+
+    def __str__(self) -> str:
+        """Write the largest gap, and a line for each of the ten worst segments."""
+        lines = [f"Largest gap: {self.statistic:.1f} standard deviations (p = {self.pvalue:.3g})"]
+        for k in range(min(10, len(self.segment))):
+            name = "" if self.label is None else f" of class {self.label[k]}"
+            lines.append(
+                f"{self.gap[k]:+.3f} [{self.low[k]:+.3f}, {self.high[k]:+.3f}]  {self.segment[k]}, "
+                f"scores{name} {self.lower[k]:.3g} to {self.upper[k]:.3g}, {self.n_samples[k]} rows"
+            )
+        return "\n".join(lines)
 
     @property
     def worst(self) -> str:

@@ -30,6 +30,9 @@ from skcalib.metrics._groups import (
 )  # fmt: skip
 from skcalib.metrics._proper_scores import log_losses
 
+# More rows have no intervals for measures without bins.
+MANY_ROWS = 100_000
+
 # The warnings of a report are given when it is created.
 silent = ignored(ColumnOrderWarning, FewGroupsWarning)
 
@@ -236,7 +239,7 @@ def error_params(rows: Evaluation, measure: str, kind: Kind) -> tuple[dict[str, 
     """Return arguments of an error, and False if the intervals would take minutes."""
     n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
     params = {**rows.params, "kind": kind}
-    if n_entries > (100_000 if measure in WITHOUT_BINS else 5_000_000):
+    if n_entries > (MANY_ROWS if measure in WITHOUT_BINS else 5_000_000):
         if measure in WITHOUT_BINS:
             del params["n_bins"]
         return params, False
@@ -337,6 +340,18 @@ def c_statistic(
     return IntervalEstimate(value, low, high)
 
 
+def distance_interval(
+    rows: Evaluation, quantile: float | None, params: dict[str, Any]
+) -> IntervalEstimate:
+    """Return the ICI, or a quantile of the distances, with NaN for the ends for many rows."""
+    distance: Any = partial(
+        clinical.integrated_calibration_index, rows.y, rows.P, quantile=quantile, **params
+    )
+    if quantile == 1 or rows.n_samples > MANY_ROWS:
+        return IntervalEstimate(distance(), math.nan, math.nan)
+    return distance(confidence_level=LEVEL, n_resamples=99, **rows.random_params)
+
+
 def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable[[], Any]]:
     """Return functions that compute the figures of the risk of the second class.
 
@@ -350,7 +365,9 @@ def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable
     def measured(function: Callable[..., Any], **others: Any) -> Callable[[], Any]:
         return partial(function, rows.y, rows.P, **params, **others)
 
-    distance = clinical.integrated_calibration_index
+    def distance(quantile: float | None = None) -> Callable[[], IntervalEstimate]:
+        return partial(distance_interval, rows, quantile, params)
+
     z = {"measure": "spiegelhalter_z", **rows.random_params}
     logistic = {"groups": rows.groups, "confidence_level": level}
     return {
@@ -360,10 +377,10 @@ def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable
         "c-statistic": lambda: c_statistic(risk, *arguments),
         "calibration in the large": measured(clinical.calibration_intercept, **logistic),
         "calibration slope": measured(clinical.calibration_slope, **logistic),
-        "ICI": measured(distance),
-        "E50": measured(distance, quantile=0.5),
-        "E90": measured(distance, quantile=0.9),
-        "Emax": measured(distance, quantile=1),
+        "ICI": distance(),
+        "E50": distance(quantile=0.5),
+        "E90": distance(quantile=0.9),
+        "Emax": distance(quantile=1),
         "Spiegelhalter's z": measured(metrics.calibration_test, **z),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from textwrap import fill as fill_text
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,37 @@ def report_page(report: Any) -> str:
         "code": report.code_,
     }
     return fill(resource("report/page.html"), values)
+
+
+def report_text(report: Any) -> str:
+    """Return verdict and figures as text, with 95% intervals in brackets."""
+    figures = (report.risk_ or {}) | report.measures_
+    header = [*report.whens, "change"] if report.whens else ["value"]
+    lines = [["", *header]]
+    for title, found in figures.items():
+        results = found if isinstance(found, tuple) else (found,)
+        lines.append([title, *map(_plain, results), *[""] * (len(header) - len(results))])
+    widths = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
+    table_lines = [
+        "".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    verdict = [fill_text(sentence, 88) for sentence in report.verdict_]
+    rows = f"{report.name} on {report.evaluation.n_samples:,} rows"
+    return "\n".join([f"{report.title}: {rows}", *verdict, "", *table_lines])
+
+
+def _plain(result: Any) -> str:
+    """Return a figure as text, with its interval or p-value."""
+    if result is None:
+        return "none"
+    if isinstance(result, int):
+        return f"{result:,}"
+    if isinstance(result, CalibrationTestResult):
+        return str(result)
+    if math.isnan(result.low):
+        return written(result.estimate)
+    return f"{written(result.estimate)} [{written(result.low)}, {written(result.high)}]"
 
 
 def report_fragment(report: Any) -> str:
@@ -175,8 +207,6 @@ def _risk_cell(risk: Any) -> Number:
         return Number("none")
     if isinstance(risk, int):
         return Number(f"{risk:,}")
-    if isinstance(risk, float):
-        return Number(written(risk))
     if isinstance(risk, CalibrationTestResult):
         pvalue = element("span", f" ({as_pvalue(risk.pvalue)})", class_="interval")
         return Number([_hundredths(risk.statistic), pvalue])

@@ -35,7 +35,7 @@ from skcalib.metrics import CalibrationTestResult, IntervalEstimate
 from . import _verdict
 from ._code import arguments_code, report_code, validation_code
 from ._numbers import Change, Evaluation, changes
-from ._page import report_fragment, report_page
+from ._page import report_fragment, report_page, report_text
 from ._pictures import draw_report, short
 
 if TYPE_CHECKING:
@@ -118,6 +118,9 @@ class _Report:
 
     def _repr_html_(self) -> str:
         return report_fragment(self)
+
+    def __str__(self) -> str:
+        return report_text(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.name} on {self.evaluation.n_samples:,} rows>"

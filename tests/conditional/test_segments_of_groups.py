@@ -42,3 +42,16 @@ def test_a_report_gives_the_warning_when_it_is_created():
     assert [w.filename for w in caught] == [__file__]
     assert "25 of 25" in " ".join(report.warnings_)
     assert (report.segments_.high <= 1).all()
+
+
+def test_the_result_prints_and_is_a_frame():
+    found = multicalibration_error(Y, P, NAMES, random_state=0)
+    lines = str(found).splitlines()
+    assert lines[0].startswith("Largest gap: ")
+    assert len(lines) == 11
+    assert "0 = H07, scores" in lines[1]
+    pytest.importorskip("pandas")
+    frame = found.to_frame()
+    assert frame["segment"][0] == "0 = H07"
+    np.testing.assert_allclose(frame["gap"], frame["confidence"] - frame["accuracy"])
+    assert "label" not in frame

@@ -189,6 +189,20 @@ def test_the_page_is_of_a_model():
     assert "verdict" in report._repr_html_()
 
 
+def test_a_report_prints_its_verdict_and_figures():
+    y, p = cohort(200)
+    report = validated(y, p, name="Score")
+    lines = str(report).splitlines()
+    assert lines[0] == "Validation report: Score on 200 rows"
+    assert " ".join(lines[1:]).startswith(" ".join(report.verdict_))
+    for name, found in (report.risk_ | report.measures_).items():
+        (line,) = (line for line in lines if line.startswith(f"{name}  "))
+        assert len(line) < 90
+        if hasattr(found, "low") and name != "Emax":
+            assert "[" in line
+            assert found.low <= found.estimate <= found.high
+
+
 @pytest.mark.slow
 def test_several_classes_have_no_risk():
     Z, y = make_logits(400, 3, temperature=2.0, random_state=0)
