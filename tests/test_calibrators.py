@@ -456,7 +456,7 @@ BAD_ROWS = {
     "text": (np.full((1, 3), "a"), "must hold numbers, got the text"),
     "numbers as text": (X3[:1].astype(str), "must hold numbers, got the text"),
     "a dictionary": ({"a": X3}, "list of rows, got dict without rows"),
-    "a list in each row": (pd.Series(X3.tolist()), "two dimensions, got one"),
+    "a list in each row": (pd.Series(X3.tolist()), "one array"),
 }
 
 
