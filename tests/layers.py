@@ -64,12 +64,12 @@ def _within(name):
     return name.partition(".")[2] or "__init__"
 
 
-# Parts of the upper storey. They share the shelf of pictures and pages, ``_output``.
+# The subjects. They share the output helpers, ``_output``.
 SUBJECTS = {
     "_cli", "_output", "clinical", "comparison", "conditional", "decision", "display",
     "experimental", "export", "fusion", "judge", "monitor", "report",
 }  # fmt: skip
-# What the upper storey may import from the lower one, apart from public names and the list.
+# What the subjects may import from the core, apart from public names and the list.
 GATE = {"_input", "_typing", "_version", "_warnings"}
 
 
