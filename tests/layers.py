@@ -81,7 +81,7 @@ def listed_names():
 
 
 def internal_names(module, tree):
-    """Names that a module imports from other parts, neither public nor checks of input nor output helpers."""
+    """Names from other parts, not public, and neither input checks nor output helpers."""
     own = part_of(module)
     for name in _imported_names(module, tree):
         part = name.split(".")[0]
