@@ -357,9 +357,9 @@ def warn_of_codes(columns: FeatureColumns, numbers: Floats) -> None:
         if may_be_codes and not is_categorical:
             warn(
                 f"Column {name!r} of features is cut into intervals of numbers, got "
-                f"{len(distinct)} distinct integers. If they are codes of categories, list the column in "
-                "categorical_features, or make it text. If they are numbers, pass a list without "
-                "the column, such as categorical_features=[].",
+                f"{len(distinct)} distinct integers. If they are codes of categories, list the "
+                "column in categorical_features, or make it text. If they are numbers, pass a list "
+                "without the column, such as categorical_features=[].",
                 CodesWarning,
             )
 
