@@ -26,7 +26,7 @@ from ._groups import (
     skewed_interval,
     sums_by_group,
 )
-from ._inversion import interval_of_bins, interval_of_function, null_draws, null_p_value, p_value
+from ._inversion import error_interval, null_draws, null_p_value, p_value
 from ._resampling import (
     CALLED,
     ROUNDING_ERROR,
@@ -225,14 +225,12 @@ def calibration_error_interval(
     check_real("confidence_level", confidence_level, high=1)
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, groups)
     measured = measured_by(measure, n_bins, strategy, *rows)
-    random, estimate = check_random_state(random_state), measured.of_rows()
+    random = check_random_state(random_state)
     if method == "inversion" or (method == "auto" and is_error(measured)):
-        warn_of_few_units(measured)
-        ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
-    else:
-        units = leave_out_units(measured.problem, n_resamples, random)
-        ends = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)[1:3]
-    return IntervalEstimate(estimate, *ends, confidence_level)
+        return inverted(measured, n_resamples, random, confidence_level)
+    units = leave_out_units(measured.problem, n_resamples, random)
+    found = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)
+    return IntervalEstimate(*found[:3], confidence_level)
 
 
 def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
@@ -269,13 +267,12 @@ def warn_of_rare_outcomes(problem: Problem, units: Indices) -> None:
 def jackknifed(
     value: Callable[..., float], units: Indices, w: Floats, level: float
 ) -> tuple[float, float, float, float]:
-    """A value of all rows, its interval, and the p-value of the value 0, by leaving out units.
+    """Return a value of all rows, its interval, and the p-value of 0, by leaving out units.
 
     ``value(times)`` is the value if row i is repeated ``times[i]`` times, by default once.
     """
     estimate, n_units = value(), int(units.max()) + 1
-    kept = ((units != unit).astype(np.intp) for unit in range(n_units))
-    without = np.array([value(times) for times in kept])
+    without = np.array([value((units != unit).astype(np.intp)) for unit in range(n_units)])
     deviations = (n_units - 1) * (without.mean() - without)
     freedom = degrees_of_freedom(sums_by_group(w, units))
     return estimate, *skewed_interval(estimate, deviations, level, freedom)
@@ -302,14 +299,13 @@ def is_error(measured: Measured) -> bool:
     return bool(few.min() >= -ROUNDING_ERROR and many <= 0.7 * few.mean())
 
 
-def inverted_ends(
-    measured: Measured, estimate: float, n_resamples: int, random: Random, level: float
-) -> tuple[float, float]:
-    """Return the ends of the interval of a calibration error by inversion of a test."""
-    draws = null_draws(measured, n_resamples, random)
-    if isinstance(measured, MeasuredByBins):
-        return interval_of_bins(measured, draws, level, random)
-    return interval_of_function(measured, estimate, draws, level, random)
+def inverted(
+    measured: Measured, n_resamples: int, random: Random, level: float
+) -> IntervalEstimate:
+    """Return a calibration error with its interval by inversion of a test."""
+    warn_of_few_units(measured)
+    ends = error_interval(measured, n_resamples, level, random)
+    return IntervalEstimate(measured.of_rows(), *ends, level)
 
 
 def calibration_test(
@@ -409,7 +405,7 @@ def calibration_test(
 def _spiegelhalter(
     args: tuple[Any, ...], groups: ArrayLike | None, n_resamples: int, random: Random
 ) -> CalibrationTestResult:
-    """The z of Spiegelhalter (1986) and its p-value, for arguments of :func:`scored_rows`."""
+    """Return Spiegelhalter's z and its p-value, for arguments of :func:`scored_rows`."""
     kind, columns = scored_rows(*args)
     if kind in OF_EACH:
         raise ValueError(
@@ -553,11 +549,7 @@ def calibration_difference(
     except ValueError as error:  # the message blames y_proba, which is valid
         raise ValueError(str(error).replace("y_proba", "other_proba")) from None
     models, random = (first, second), check_random_state(random_state)
-    # Each generator is as for the interval of a single model.
-    generators = [check_random_state(random_state) for _ in models]
-    are_errors = [is_error(model) for model in models]
-
-    if not any(are_errors):
+    if not is_error(first):
 
         def difference(times: Indices | None = None) -> float:
             return second.of_rows(times) - first.of_rows(times)
@@ -569,16 +561,12 @@ def calibration_difference(
     n, numbers = first.problem.rows.n_rows, first.problem.groups
     samples = (draw_rows(n, random, numbers) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
-    intervals = []
-    for model, generator, is_one in zip(models, generators, are_errors, strict=True):
-        estimate = model.of_rows()
-        ends = (estimate, estimate)
-        if is_one:
-            warn_of_few_units(model)
-            ends = inverted_ends(model, estimate, n_resamples, generator, confidence_level)
-        intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
-    differences = draws[:, 1] - draws[:, 0]
-    return difference_of(intervals[0], intervals[1], differences, confidence_level, numbers)
+    # Each generator is as for the interval of a single model.
+    one, other = (
+        inverted(model, n_resamples, check_random_state(random_state), confidence_level)
+        for model in models
+    )
+    return difference_of(one, other, draws[:, 1] - draws[:, 0], confidence_level, numbers)
 
 
 def difference_of(
@@ -586,13 +574,9 @@ def difference_of(
     second: IntervalEstimate,
     draws: Floats,
     level: float,
-    groups: Indices | None = None,
+    groups: Indices | None,
 ) -> CalibrationDifference:
-    """Return the second minus the first, with an interval and a test by bootstrap differences.
-
-    Measures that are no calibration errors have intervals without width: their difference has the
-    interval of the paired samples.
-    """
+    """Return the second minus the first, with an interval and a test by bootstrap differences."""
     estimate = second.estimate - first.estimate
     sizes = np.abs(draws - estimate)
     if groups is not None:  # few groups vary less than their population
