@@ -235,9 +235,8 @@ def calibration_error_interval(
 
 def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
     """Return the number of the part that each row is in: a row, a group, or several of these."""
-    units = np.arange(problem.rows.n_rows) if problem.groups is None else problem.groups
-    warn_of_rare_outcomes(problem, units)
-    n_units = int(units.max()) + 1
+    units, n_units = problem.clusters, int(problem.clusters.max()) + 1
+    warn_of_rare_outcomes(problem)
     return units if n_units <= most else (random.permutation(n_units) % most)[units]
 
 
@@ -245,23 +244,23 @@ def warn_of_few_units(measured: Measured) -> None:
     """Warn if few groups have an event, or if there are many bins for the groups or rows."""
     problem = measured.problem
     if problem.groups is not None:
-        warn_of_rare_outcomes(problem, problem.groups)
+        warn_of_rare_outcomes(problem)
     if isinstance(measured, MeasuredByBins):
         n_bins = max(len(column.edges) for column in measured.columns) - 1
-        n_units = problem.rows.n_rows if problem.groups is None else int(problem.groups.max()) + 1
+        n_units = int(problem.clusters.max()) + 1
         if problem.groups is None or n_units >= FEW_GROUPS:  # fewer groups have their own warning
             warn_of_many_bins(n_bins, n_units)
 
 
-def warn_of_rare_outcomes(problem: Problem, units: Indices) -> None:
-    """Warn if few units, numbers of groups or rows (n,), have the rarer outcome of any column."""
+def warn_of_rare_outcomes(problem: Problem) -> None:
+    """Warn if few groups, or rows without groups, have the rarer outcome of any column."""
     columns = columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label)
-    n_units, is_rare = int(units.max()) + 1, np.zeros(len(units), np.bool_)
+    units, is_rare = problem.clusters, np.zeros(problem.rows.n_rows, np.bool_)
     for column in columns.scored():
         event = column.event
-        counts = [np.count_nonzero(np.bincount(units[hit], minlength=1)) for hit in (event, ~event)]
-        is_rare |= event if counts[0] <= counts[1] else ~event
-    warn_of_few_events(len(np.unique(units[is_rare])), n_units)
+        with_event, without = (len(np.unique(units[hit])) for hit in (event, ~event))
+        is_rare |= event if with_event <= without else ~event
+    warn_of_few_events(len(np.unique(units[is_rare])), int(units.max()) + 1)
 
 
 def jackknifed(
@@ -558,15 +557,15 @@ def calibration_difference(
         found = jackknifed(difference, units, first.problem.weights, confidence_level)
         return CalibrationDifference(*found)
 
-    n, numbers = first.problem.rows.n_rows, first.problem.groups
-    samples = (draw_rows(n, random, numbers) for _ in range(n_resamples))
+    samples = (draw_rows(first.problem.clusters, random) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     # Each generator is as for the interval of a single model.
     one, other = (
         inverted(model, n_resamples, check_random_state(random_state), confidence_level)
         for model in models
     )
-    return difference_of(one, other, draws[:, 1] - draws[:, 0], confidence_level, numbers)
+    differences = draws[:, 1] - draws[:, 0]
+    return difference_of(one, other, differences, confidence_level, first.problem.groups)
 
 
 def difference_of(
