@@ -209,6 +209,8 @@ def _level_numbers(name: str, x: Array, levels: Array) -> Floats:
         labels = x[present]
         labels = np.array(labels.tolist()) if labels.dtype.kind == "O" else labels
         try:
+            if (labels.dtype.kind in "biuf") != (levels.dtype.kind in "biuf"):
+                raise TypeError("numbers and other types")
             numbers[present] = encode(labels, levels)
         except TypeError as error:
             raise ValueError(

@@ -546,7 +546,8 @@ def test_segments_of_groups_keep_the_level(n_groups, equal):
         rng = np.random.default_rng(seed)
         p = rng.beta(1, 4, size=n_groups)[groups] if equal else rng.beta(1, 4, size=len(groups))
         y = (rng.uniform(size=n_groups)[groups] < p).astype(int)
-        features = rng.integers(5, size=(n_groups, 2))[groups]
+        # Equal numbers of groups per segment, because few would be warned of.
+        features = np.stack([rng.permutation(n_groups) % 5 for _ in range(2)], axis=1)[groups]
         found = multicalibration_error(
             y, p, features, categorical_features=[0, 1], groups=groups, n_resamples=39,
             random_state=seed, labels=[0, 1],

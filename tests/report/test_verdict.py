@@ -129,7 +129,11 @@ def test_the_first_sentence_is_of_all_tests(rng):
     assert first.startswith("Calibrated as far as 2,000 rows show: none of 4 tests finds an error")
     assert validated(y[:60], p[:60]).verdict_[0].startswith("Not shown: none of 4 tests finds")
     worse = validated(y, p, features=np.where((p > 0.4) & (y == 1), "a", "b"))
-    assert worse.verdict_[0] == "Not calibrated: the test of a segment finds an error."
+    s = worse.segments_
+    gap, low, high = (f"{x[0]:+.4f}" for x in (s.gap, s.low, s.high))
+    found = f"the test of a segment (0 = b: gap {gap} [{low}, {high}]) finds an error."
+    assert worse.verdict_[0] == f"Not calibrated: {found}"
+    assert f"{s.segment[1]}, scores" in str(worse)
 
 
 def test_an_error_that_may_be_chance_is_not_clear():
@@ -156,7 +160,7 @@ def test_a_calibrated_model_is_seldom_not_calibrated():
         p = rng.beta(2, 5, size=400)
         y = (rng.uniform(size=400) < p).astype(int)
         rows = Evaluation(
-            y, np.stack([1 - p, p], 1), np.array([0, 1]), None, None, None, 15, "binary", seed
+            y, np.stack([1 - p, p], 1), np.array([0, 1]), None, None, None, None, 15, "binary", seed
         )
         count += bool(rows.decisions[1])
     assert count <= binom.ppf(0.999, 300, 0.05)
