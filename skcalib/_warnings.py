@@ -90,6 +90,10 @@ class FewGroupsWarning(UserWarning):
     """There are few groups, or few groups or rows with an event, for intervals and tests."""
 
 
+class CodesWarning(UserWarning):
+    """A column of numbers may contain codes of categories."""
+
+
 class FewRowsWarning(UserWarning):
     """There are few rows for the number of classes: ``weight`` is the sum of their weights."""
 

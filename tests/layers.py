@@ -64,12 +64,12 @@ def _within(name):
     return name.partition(".")[2] or "__init__"
 
 
-# Parts of the upper storey. They share the shelf of pictures and pages, ``_output``.
+# The subjects. They share the output helpers, ``_output``.
 SUBJECTS = {
     "_cli", "_output", "clinical", "comparison", "conditional", "decision", "display",
     "experimental", "export", "fusion", "judge", "monitor", "report",
 }  # fmt: skip
-# What the upper storey may import from the lower one, apart from public names and the list.
+# What the subjects may import from the core, apart from public names and the list.
 GATE = {"_input", "_typing", "_version", "_warnings"}
 
 
@@ -81,7 +81,7 @@ def listed_names():
 
 
 def internal_names(module, tree):
-    """Names that a module imports from other parts, neither public nor from gate or shelf."""
+    """Names from other parts, not public, and neither input checks nor output helpers."""
     own = part_of(module)
     for name in _imported_names(module, tree):
         part = name.split(".")[0]

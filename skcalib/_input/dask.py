@@ -1,4 +1,4 @@
-"""Dask collections at the gate: check chunks on the workers, and compute outputs lazily.
+"""Dask collections as input: check chunks on the workers, and compute outputs lazily.
 
 Dask is imported only when a Dask collection is passed.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,11 @@ from .labels import shown
 
 def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
     """Return column names, or column numbers, and a list of columns (n,)."""
+    if isinstance(features, Mapping):
+        raise ValueError(
+            f"features must be a data frame or an array, got {type(features).__name__}. Pass "
+            "pandas.DataFrame(features)."
+        )
     if columns := column_names(features):
         names = [str(name) for name in columns]
         if len(set(names)) < len(names):

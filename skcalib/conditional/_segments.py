@@ -22,8 +22,8 @@ from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._input.scores import Scored, check_draws_labels, columns_of
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
-from skcalib._warnings import FewGroupsWarning, warn
-from skcalib.conditional._columns import MIN_WEIGHT, fitted_columns
+from skcalib._warnings import CodesWarning, FewGroupsWarning, warn
+from skcalib.conditional._columns import MIN_WEIGHT, N_INTERVALS, FeatureColumns, fitted_columns
 from skcalib.metrics._resampling import label_draws
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ ROUNDING = 1e-12
 
 # Fewer groups do not show how much the groups of a segment vary.
 FEW_GROUPS = 5
+
+# Largest number of distinct integers in a column that may hold codes of categories.
+MOST_CODES = 50
 
 # Random numbers that are drawn at once (rows times draws), to bound the memory.
 MAX_DRAWN = 1 << 22
@@ -235,7 +238,9 @@ def multicalibration_error(
     -----
     UserWarning
         If there are fewer than 20 groups, or segments with fewer than 5 large groups, such as each
-        hospital with ``groups=hospital``: leave out ``groups`` to see which hospital is wrong.
+        hospital with ``groups=hospital``: leave out ``groups`` to see which hospital is wrong. And
+        if a column of numbers has 11 to 50 distinct integers, which may be codes of categories,
+        unless ``categorical_features`` is a list.
 
     Notes
     -----
@@ -324,6 +329,8 @@ def find_segments(
     if features is None:
         return names, members
     columns, numbers = fitted_columns(features, n_rows, is_kept, categorical_features)
+    if isinstance(categorical_features, str):
+        warn_of_codes(columns, numbers)
     levels, level_names = columns.level_rows(numbers), columns.level_names()
     n_levels = len(level_names)
     for size in (1, 2) if pairs else (1,):
@@ -338,6 +345,23 @@ def find_segments(
             members.append(np.where(is_segment, segment_numbers, -1)[number])
             names += [" and ".join(level_names[k] for k in part) for part in parts[is_segment]]
     return names, members
+
+
+def warn_of_codes(columns: FeatureColumns, numbers: Floats) -> None:
+    """Warn if integers (n, d) may be codes of categories, which intervals of numbers mix."""
+    for name, is_categorical, x in zip(
+        columns.names, columns.is_categorical, numbers.T, strict=True
+    ):
+        distinct = np.unique(x[~np.isnan(x)])
+        may_be_codes = N_INTERVALS < len(distinct) <= MOST_CODES and not (distinct % 1).any()
+        if may_be_codes and not is_categorical:
+            warn(
+                f"Column {name!r} of features is cut into intervals of numbers, got "
+                f"{len(distinct)} distinct integers. If they are codes of categories, list the "
+                "column in categorical_features, or make it text. If they are numbers, pass a list "
+                "without the column, such as categorical_features=[].",
+                CodesWarning,
+            )
 
 
 def warn_of_few_groups_in_segments(

@@ -12,12 +12,10 @@ from skcalib._typing import Bools, Floats, Indices
 Random = np.random.RandomState
 
 
-def draw_rows(n: int, random: Random, groups: Indices | None = None) -> Indices:
-    """Draw a bootstrap sample of n rows or their groups, and count how often it has each row."""
-    if groups is not None:
-        n_groups = int(groups.max()) + 1
-        return np.bincount(random.randint(n_groups, size=n_groups), minlength=n_groups)[groups]
-    return np.bincount(random.randint(n, size=n), minlength=n)
+def draw_rows(groups: Indices, random: Random) -> Indices:
+    """Draw a bootstrap sample of groups, and count how often it has each row."""
+    n_groups = int(groups.max()) + 1
+    return np.bincount(random.randint(n_groups, size=n_groups), minlength=n_groups)[groups]
 
 
 def degrees_of_freedom(sizes: Floats) -> float:
@@ -38,7 +36,7 @@ def inflation(level: float, freedom: Any) -> Any:
 
 
 def skewed_interval(
-    estimate: float, deviations: Floats, level: float, freedom: float | None = None
+    estimate: float, deviations: Floats, level: float, freedom: float
 ) -> tuple[float, float, float]:
     """Return the interval for a mean of independent terms, and the p-value for the mean 0.
 
@@ -51,7 +49,6 @@ def skewed_interval(
     n, squares = len(deviations), float(deviations @ deviations)
     if squares == 0:
         return estimate, estimate, float(estimate == 0)
-    freedom = n - 1 if freedom is None else freedom
     error, skewness = np.sqrt(squares / (n * (n - 1))), float((deviations**3).sum()) / squares**1.5
     limit = float(stdtrit(freedom, (1 + level) / 2))
     skewness = float(np.clip(skewness, -0.75 / limit, 0.75 / limit))
@@ -89,10 +86,3 @@ def effective_rates(
 def sums_by_group(values: Floats, groups: Indices | None) -> Floats:
     """Sum the values in each group, or return the values if there are no groups."""
     return values if groups is None else np.bincount(groups, values).astype(np.float64)
-
-
-def uniform_numbers(n: int, random: Random, groups: Indices | None) -> Floats:
-    """Draw a uniform number for each row. Groups share a number, so their labels depend fully."""
-    if groups is None:
-        return random.uniform(size=n)
-    return random.uniform(size=int(groups.max()) + 1)[groups]

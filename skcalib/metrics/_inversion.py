@@ -101,45 +101,55 @@ def drawn_hits(measured: MeasuredByBins, *, right: bool) -> Callable[[Random], A
     """Return a function that draws labels: sums of weights of events in the bins of all columns."""
     w, units, columns = measured.weights, measured.problem.units, measured.columns
     n_bins = max(len(column.edges) for column in columns) - 1
-    place = np.stack([column.bins + n_bins * k for k, column in enumerate(columns)])
+    cells = np.stack([column.bins + n_bins * k for k, column in enumerate(columns)])
     S = np.stack([column.score for column in columns])
     if units is None and len(S) == 1 and len(w) > MOST_SINGLE_ROWS:
         # Neighbours in a bin have their mean score, which does not reduce the variance of events.
         order = np.argsort(S[0])
-        first = np.arange(len(w)) * CELLS // len(w) + place[0, order]
+        first = np.arange(len(w)) * CELLS // len(w) + cells[0, order]
         first = np.flatnonzero(np.diff(first, prepend=-1))
         values = np.stack([np.ones_like(w), w, w**2, w * S[0]])[:, order]
         count, weight, squared, scores = np.add.reduceat(values, first, axis=1)
         n = np.rint(effective_rows(count, weight, squared)).astype(np.intp)
-        cell, p = place[0, order[first]], np.clip(scores / weight, 0, 1)
+        cell, p = cells[0, order[first]], np.clip(scores / weight, 0, 1)
         return lambda random: np.bincount(cell, random.binomial(n, p) / n * weight, n_bins)
     exclusive = len(S) > 1 and measured.problem.kind != "multilabel"
     right = right and measured.problem.kind != "top-label"  # the event is that a row is right
     draw, rows = label_draws(S, units, exclusive=exclusive, right=right), np.arange(len(w))
     size = n_bins * len(S)
     if exclusive:
-        return lambda random: np.bincount(place[draw(random), rows], w, size)
-    return lambda random: np.bincount(place.ravel(), (draw(random) * w).ravel(), size)
+        return lambda random: np.bincount(cells[draw(random), rows], w, size)
+    return lambda random: np.bincount(cells.ravel(), (draw(random) * w).ravel(), size)
 
 
 # --------------------------------------------------------------------------------------------------
 # Intervals.
 
 
-def interval_of_bins(
-    measured: MeasuredByBins, draws: list[Floats], level: float, random: Random
+def error_interval(
+    measured: Measured, n_resamples: int, level: float, random: Random
 ) -> tuple[float, float]:
-    """Return the ends of the interval of an error of bins; the lower one is 0 unless rejected."""
-    # A debiased error estimates the true value of the plain error.
-    formula = HOMOGENEOUS[measured.name.removeprefix("debiased_")]
-    bins, estimate = bins_of(measured, measured.problem.groups), measured.of_rows()
-    if formula is HOMOGENEOUS["maximum_calibration_error"]:
-        low, high = limits_of_largest_gap(bins, level)
+    """Return the ends of the interval: the lower one is 0 unless the test rejects."""
+    draws, estimate = null_draws(measured, n_resamples, random), measured.of_rows()
+    if isinstance(measured, MeasuredByBins):
+        low, high = interval_of_bins(measured, level, n_resamples, random)
     else:
-        noise = Noise(measured, bins, formula, level, len(draws[0]), random)
-        low, high = noise.low(), noise.high()
+        low, high = interval_of_function(measured, estimate, draws, level, random)
     rejects = null_p_value(estimate, draws) <= 1 - level + ROUNDING_ERROR
     return float(min(low, estimate)) if rejects else 0.0, float(max(high, estimate))
+
+
+def interval_of_bins(
+    measured: MeasuredByBins, level: float, n_resamples: int, random: Random
+) -> tuple[float, float]:
+    """Return the ends of the interval of an error of bins."""
+    # A debiased error estimates the true value of the plain error.
+    formula = HOMOGENEOUS[measured.name.removeprefix("debiased_")]
+    bins = bins_of(measured, measured.problem.groups)
+    if formula is HOMOGENEOUS["maximum_calibration_error"]:
+        return limits_of_largest_gap(bins, level)
+    noise = Noise(measured, bins, formula, level, n_resamples, random)
+    return noise.low(), noise.high()
 
 
 def limits_of_largest_gap(bins: BinsOfColumns, level: float) -> tuple[float, float]:
@@ -211,11 +221,11 @@ class Noise:
             if float(self.bins.error(self.formula, one_side * self.deviation)) == 0:
                 side = np.full_like(side, -one_side)
         # An estimate that is smaller than chance allows does not prove a small error.
-        least = float(np.quantile(self.draws(np.zeros_like(side)), 0.25))
+        chance = float(np.quantile(self.draws(np.zeros_like(side)), 0.25))
         # Without an event in a bin, its probability may be larger than the mean score.
         directions = side * self.deviation, -side * self.deviation, self.bins.gap
         ends = [
-            self._crossing(direction, self.rank, max(self.estimate, least))
+            self._crossing(direction, self.rank, max(self.estimate, chance))
             for direction in directions
             if self.bins.error(self.formula, direction) > 0
         ]
@@ -232,15 +242,15 @@ class Noise:
         def is_above(size: float) -> bool:
             return bool(self.draws(hypothesis(size))[rank] > estimate)
 
-        least, most = 0.0, 1.0
         if is_above(0.0):
             return 0.0
-        while not is_above(most) and most < MOST_TIMES:
-            least, most = most, 2 * most
+        lower, upper = 0.0, 1.0
+        while not is_above(upper) and upper < MOST_TIMES:
+            lower, upper = upper, 2 * upper
         for _ in range(BISECTIONS):
-            middle = (least + most) / 2
-            least, most = (least, middle) if is_above(middle) else (middle, most)
-        return float(self.bins.error(self.formula, hypothesis(most)))
+            middle = (lower + upper) / 2
+            lower, upper = (lower, middle) if is_above(middle) else (middle, upper)
+        return float(self.bins.error(self.formula, hypothesis(upper)))
 
     def _further(self, end: float) -> float:
         """Return by how much the standard error of scores and weights moves an end."""
@@ -258,12 +268,11 @@ def spreads(measured: MeasuredByBins, bins: BinsOfColumns, formula: Formula) -> 
     by_gap, by_share = (slope / len(bins.gap) for slope in slopes(bins, formula))
     w, rows = measured.weights, np.zeros((2, len(measured.weights)))
     for k, column in enumerate(measured.columns):
-        place = k, column.bins
         slope = ratio(by_gap[k], bins.weight[k])[column.bins]
-        rows[0] += w * slope * (column.event - bins.accuracy[place])
+        rows[0] += w * slope * (column.event - bins.accuracy[k, column.bins])
         share = by_share[k] - bins.share[k] @ by_share[k]
         rows[1] += w * share[column.bins] / w.sum()
-        rows[1] += w * slope * (column.score - bins.confidence[place])
+        rows[1] += w * slope * (column.score - bins.confidence[k, column.bins])
     sums = [sums_by_group(terms, measured.problem.groups) for terms in rows]
     observed, share_error = (float(np.sqrt(terms @ terms)) for terms in sums)
     independent = by_gap**2 * ratio(bins.accuracy * (1 - bins.accuracy), bins.n_effective)
@@ -299,9 +308,8 @@ def interval_of_function(
         draw = measured.of_labels(P, right=right)
         noise.append(np.array([draw(random) for _ in draws[0]]))
     reach = max(np.quantile(one, (1 + level) / 2, method="higher") for one in noise) ** power
-    rejects = null_p_value(estimate, draws) <= 1 - level + ROUNDING_ERROR
-    low = max(estimate**power - reach, 0.0) if rejects else 0.0
-    return float(low ** (1 / power)), float((estimate**power + reach) ** (1 / power))
+    low, high = max(estimate**power - reach, 0.0), estimate**power + reach
+    return low ** (1 / power), high ** (1 / power)
 
 
 def recalibrated(measured: MeasuredByCall) -> Floats:

@@ -17,7 +17,7 @@ from skcalib._input.measures import check_measure
 from skcalib._input.parameters import check_option
 from skcalib._input.scores import check_draws_labels, columns_of, resolved
 from skcalib._rows import Rows
-from skcalib._scores.bins import BinSums, bin_index, closed
+from skcalib._scores.bins import bin_index, closed
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind, NBins, Strategy
 from skcalib._warnings import ColumnOrderWarning
 
@@ -27,7 +27,7 @@ from ._calibration_error import (
     smooth_calibration_error,
 )
 from ._curve import ReliabilityCurve, curve_from_sums, edges_of
-from ._groups import Random, uniform_numbers
+from ._groups import Random
 from ._names import MEASURES, measure_name, name_of_function, suggestion
 from ._proper_scores import ranked_probability_score
 
@@ -62,11 +62,14 @@ class Problem(NamedTuple):
         return np.ones(self.rows.n_rows) if self.rows.w is None else self.rows.w
 
     @property
+    def clusters(self) -> Indices:
+        """Number of the group of each row; without groups, each row is a group."""
+        return np.arange(self.rows.n_rows) if self.groups is None else self.groups
+
+    @property
     def units(self) -> Indices | None:
-        """Number of the group of each row; several labels of a row are a group of their own."""
-        if self.kind == "multilabel" and self.groups is None:
-            return np.arange(self.rows.n_rows)
-        return self.groups
+        """Groups of labels that may depend on one another, None if there are none."""
+        return self.clusters if self.kind == "multilabel" else self.groups
 
     @property
     def dependences(self) -> tuple[bool, ...]:
@@ -104,24 +107,19 @@ class MeasuredByBins:
         ]
 
     def of_rows(self, times: Indices | None = None) -> float:
-        """The measure if row i is repeated ``times[i]`` times, by default once."""
+        """Measure the rows if row i is repeated ``times[i]`` times, by default once."""
         return float(np.mean([self.formula(bins) for bins in self.curves(times)]))
 
     def curves(self, times: Indices | None = None) -> Iterator[ReliabilityCurve]:
-        """The bins of every column, as of :meth:`sums`."""
-        for column, sums in zip(self.columns, self.sums(times), strict=True):
-            yield curve_from_sums(column.label, column.edges, sums)
-
-    def sums(self, times: Indices | None = None) -> Iterator[BinSums]:
-        """Sums per bin of every column, with row i repeated ``times[i]`` times."""
+        """Yield the bins of each column, with row i repeated ``times[i]`` times."""
         w, weight = self.problem.rows.w, self.weights if times is None else times * self.weights
-        for _, edges, bins, score, event in self.columns:
+        for label, edges, bins, score, event in self.columns:
             per_bin = partial(np.bincount, bins, minlength=len(edges) - 1)
             total, hits, scores = map(per_bin, (weight, weight * event, weight * score))
             # Without weights, the weight of a row is the number of times that it is drawn.
             count, squared = (total, total) if w is None else map(per_bin, (times, weight * w))
-            sums = (count, total, squared, hits, scores)
-            yield BinSums(*(values.astype(np.float64, copy=False) for values in sums))
+            sums = np.stack([count, total, squared, hits, scores]).astype(np.float64)
+            yield curve_from_sums(label, edges, sums)
 
 
 class MeasuredByCall:
@@ -136,11 +134,11 @@ class MeasuredByCall:
         #: 2 for a squared norm of the residuals, else 1: intervals are for the norm
         is_squared = getattr(measure, "func", measure) is averaged_two_bin_calibration_error
         self.power = 2 if is_squared else 1
-        known, params = free_names(measure), params | problem._asdict()
+        names, params = free_names(measure), params | problem._asdict()
         self.named = {
             name: params[name]
             for name, default in DEFAULTS.items()
-            if name in known and (np.ndim(params[name]) or params[name] != default)
+            if name in names and (np.ndim(params[name]) or params[name] != default)
         }
         self.order: Indices | None = None  #: of the columns, if there are two and more
         self.is_reversed = False  #: whether the function takes 1 - p
@@ -153,13 +151,13 @@ class MeasuredByCall:
         else:
             # A function with pos_label takes one-dimensional probabilities of that class.
             self.is_reversed = bool(order[0] == 1 and "pos_label" not in self.named)
-        if "labels" in known:  # a resample may lack a class
+        if "labels" in names:  # a resample may lack a class
             self.named["labels"] = classes[order]
         if measure is ranked_probability_score and problem.rows.order is not None:
             self.named["order"] = problem.rows.order
 
     def of_rows(self, times: Indices | None = None) -> float:
-        """The measure if row i is repeated ``times[i]`` times, by default once."""
+        """Measure the rows if row i is repeated ``times[i]`` times, by default once."""
         rows = slice(None) if times is None else np.repeat(np.arange(len(times)), times)
         return self._value(self.problem.rows.y[rows], self.problem.rows.X[rows], rows)
 
@@ -216,13 +214,18 @@ def measured_by(
     pos_label: Any,
     groups: ArrayLike | None = None,
 ) -> Measured:
-    """A measure that can be computed for resampled rows and for simulated labels."""
+    """Return a measure that takes resampled rows and simulated labels."""
     if kind == "cumulative":
         check_draws_labels(kind, "An interval or a test")
     check_option("kind", kind, Kind)
     check_in_memory((y_true, y_proba, sample_weight, groups))
     name, params = _named(measure)
-    kind = _kind_of(measure, params.pop("kind", kind), kind)
+    fixed = params.pop("kind", kind)
+    if kind not in ("auto", fixed):
+        raise ValueError(
+            f"measure={measure!r} has kind={fixed!r}, got kind={kind!r}. Leave kind out."
+        )
+    kind = fixed
     n_bins, strategy = params.pop("n_bins", n_bins), params.pop("strategy", strategy)
     rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label, kind)
     numbers = group_numbers(groups, y_proba, sample_weight)
@@ -253,17 +256,8 @@ def _named(measure: Measure) -> tuple[str | None, dict[str, Any]]:
     return (name_of_function(function)[0] or name), dict(params)
 
 
-def _kind_of(measure: Any, fixed: Kind, kind: Kind) -> Kind:
-    """Return the kind of a measure whose name determines it."""
-    if kind not in ("auto", fixed):
-        raise ValueError(
-            f"measure={measure!r} has kind={fixed!r}, got kind={kind!r}. Leave kind out."
-        )
-    return fixed
-
-
 def free_names(measure: Callable[..., float]) -> set[str]:
-    """Names of the parameters of a function that are not bound by ``functools.partial``."""
+    """Return the parameters of a function that ``functools.partial`` does not bind."""
     bound = set(measure.keywords) if isinstance(measure, partial) else set()
     try:
         parameters = signature(measure).parameters.values()
@@ -282,21 +276,26 @@ def label_draws(
     have their events together, or they are ``right`` together. A row is right if its most probable
     outcome happens.
     """
-    n = S.shape[1]
+    n, rows = S.shape[1], np.arange(S.shape[1])
+
+    def uniform(random: Random) -> Floats:
+        u = np.asarray(random.uniform(size=n if units is None else int(units.max()) + 1))
+        return u if units is None else u[units]
+
     if not exclusive:
         likely, side = np.maximum(S, 1 - S), S > 0.5
 
         def events(random: Random) -> Bools:
-            u = uniform_numbers(n, random, units)
+            u = uniform(random)
             return np.asarray((u < likely) == side if right else u < S)
 
         return events
     ranks = np.argsort(-S, axis=0, kind="stable") if right else np.arange(len(S))[:, None]
     ranks = np.broadcast_to(ranks, S.shape)
-    cumulative, rows = np.take_along_axis(S, ranks, axis=0).cumsum(axis=0).T, np.arange(n)
-    return lambda random: ranks[labels_at(cumulative, uniform_numbers(n, random, units)), rows]
+    cumulative = np.take_along_axis(S, ranks, axis=0).cumsum(axis=0).T
 
+    def classes(random: Random) -> Indices:
+        u = uniform(random) * cumulative[:, -1]
+        return np.asarray(ranks[(cumulative[:, :-1] <= u[:, None]).sum(axis=1), rows])
 
-def labels_at(cumulative: Floats, u: Floats) -> Indices:
-    """Class indices from cumulative probabilities (n, n_classes) and numbers in [0, 1)."""
-    return (cumulative[:, :-1] <= (u * cumulative[:, -1])[:, None]).sum(axis=1)
+    return classes

@@ -26,7 +26,7 @@ from ._groups import (
     skewed_interval,
     sums_by_group,
 )
-from ._inversion import interval_of_bins, interval_of_function, null_draws, null_p_value, p_value
+from ._inversion import error_interval, null_draws, null_p_value, p_value
 from ._resampling import (
     CALLED,
     ROUNDING_ERROR,
@@ -225,21 +225,18 @@ def calibration_error_interval(
     check_real("confidence_level", confidence_level, high=1)
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label, groups)
     measured = measured_by(measure, n_bins, strategy, *rows)
-    random, estimate = check_random_state(random_state), measured.of_rows()
+    random = check_random_state(random_state)
     if method == "inversion" or (method == "auto" and is_error(measured)):
-        warn_of_few_units(measured)
-        ends = inverted_ends(measured, estimate, n_resamples, random, confidence_level)
-    else:
-        units = leave_out_units(measured.problem, n_resamples, random)
-        ends = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)[1:3]
-    return IntervalEstimate(estimate, *ends, confidence_level)
+        return inverted(measured, n_resamples, random, confidence_level)
+    units = leave_out_units(measured.problem, n_resamples, random)
+    found = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)
+    return IntervalEstimate(*found[:3], confidence_level)
 
 
 def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
     """Return the number of the part that each row is in: a row, a group, or several of these."""
-    units = np.arange(problem.rows.n_rows) if problem.groups is None else problem.groups
-    warn_of_rare_outcomes(problem, units)
-    n_units = int(units.max()) + 1
+    units, n_units = problem.clusters, int(problem.clusters.max()) + 1
+    warn_of_rare_outcomes(problem)
     return units if n_units <= most else (random.permutation(n_units) % most)[units]
 
 
@@ -247,35 +244,34 @@ def warn_of_few_units(measured: Measured) -> None:
     """Warn if few groups have an event, or if there are many bins for the groups or rows."""
     problem = measured.problem
     if problem.groups is not None:
-        warn_of_rare_outcomes(problem, problem.groups)
+        warn_of_rare_outcomes(problem)
     if isinstance(measured, MeasuredByBins):
         n_bins = max(len(column.edges) for column in measured.columns) - 1
-        n_units = problem.rows.n_rows if problem.groups is None else int(problem.groups.max()) + 1
+        n_units = int(problem.clusters.max()) + 1
         if problem.groups is None or n_units >= FEW_GROUPS:  # fewer groups have their own warning
             warn_of_many_bins(n_bins, n_units)
 
 
-def warn_of_rare_outcomes(problem: Problem, units: Indices) -> None:
-    """Warn if few units, numbers of groups or rows (n,), have the rarer outcome of any column."""
+def warn_of_rare_outcomes(problem: Problem) -> None:
+    """Warn if few groups, or rows without groups, have the rarer outcome of any column."""
     columns = columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label)
-    n_units, is_rare = int(units.max()) + 1, np.zeros(len(units), np.bool_)
+    units, is_rare = problem.clusters, np.zeros(problem.rows.n_rows, np.bool_)
     for column in columns.scored():
         event = column.event
-        counts = [np.count_nonzero(np.bincount(units[hit], minlength=1)) for hit in (event, ~event)]
-        is_rare |= event if counts[0] <= counts[1] else ~event
-    warn_of_few_events(len(np.unique(units[is_rare])), n_units)
+        with_event, without = (len(np.unique(units[hit])) for hit in (event, ~event))
+        is_rare |= event if with_event <= without else ~event
+    warn_of_few_events(len(np.unique(units[is_rare])), int(units.max()) + 1)
 
 
 def jackknifed(
     value: Callable[..., float], units: Indices, w: Floats, level: float
 ) -> tuple[float, float, float, float]:
-    """A value of all rows, its interval, and the p-value of the value 0, by leaving out units.
+    """Return a value of all rows, its interval, and the p-value of 0, by leaving out units.
 
     ``value(times)`` is the value if row i is repeated ``times[i]`` times, by default once.
     """
     estimate, n_units = value(), int(units.max()) + 1
-    kept = ((units != unit).astype(np.intp) for unit in range(n_units))
-    without = np.array([value(times) for times in kept])
+    without = np.array([value((units != unit).astype(np.intp)) for unit in range(n_units)])
     deviations = (n_units - 1) * (without.mean() - without)
     freedom = degrees_of_freedom(sums_by_group(w, units))
     return estimate, *skewed_interval(estimate, deviations, level, freedom)
@@ -302,14 +298,13 @@ def is_error(measured: Measured) -> bool:
     return bool(few.min() >= -ROUNDING_ERROR and many <= 0.7 * few.mean())
 
 
-def inverted_ends(
-    measured: Measured, estimate: float, n_resamples: int, random: Random, level: float
-) -> tuple[float, float]:
-    """Return the ends of the interval of a calibration error by inversion of a test."""
-    draws = null_draws(measured, n_resamples, random)
-    if isinstance(measured, MeasuredByBins):
-        return interval_of_bins(measured, draws, level, random)
-    return interval_of_function(measured, estimate, draws, level, random)
+def inverted(
+    measured: Measured, n_resamples: int, random: Random, level: float
+) -> IntervalEstimate:
+    """Return a calibration error with its interval by inversion of a test."""
+    warn_of_few_units(measured)
+    ends = error_interval(measured, n_resamples, level, random)
+    return IntervalEstimate(measured.of_rows(), *ends, level)
 
 
 def calibration_test(
@@ -409,7 +404,7 @@ def calibration_test(
 def _spiegelhalter(
     args: tuple[Any, ...], groups: ArrayLike | None, n_resamples: int, random: Random
 ) -> CalibrationTestResult:
-    """The z of Spiegelhalter (1986) and its p-value, for arguments of :func:`scored_rows`."""
+    """Return Spiegelhalter's z and its p-value, for arguments of :func:`scored_rows`."""
     kind, columns = scored_rows(*args)
     if kind in OF_EACH:
         raise ValueError(
@@ -553,11 +548,7 @@ def calibration_difference(
     except ValueError as error:  # the message blames y_proba, which is valid
         raise ValueError(str(error).replace("y_proba", "other_proba")) from None
     models, random = (first, second), check_random_state(random_state)
-    # Each generator is as for the interval of a single model.
-    generators = [check_random_state(random_state) for _ in models]
-    are_errors = [is_error(model) for model in models]
-
-    if not any(are_errors):
+    if not is_error(first):
 
         def difference(times: Indices | None = None) -> float:
             return second.of_rows(times) - first.of_rows(times)
@@ -566,19 +557,15 @@ def calibration_difference(
         found = jackknifed(difference, units, first.problem.weights, confidence_level)
         return CalibrationDifference(*found)
 
-    n, numbers = first.problem.rows.n_rows, first.problem.groups
-    samples = (draw_rows(n, random, numbers) for _ in range(n_resamples))
+    samples = (draw_rows(first.problem.clusters, random) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
-    intervals = []
-    for model, generator, is_one in zip(models, generators, are_errors, strict=True):
-        estimate = model.of_rows()
-        ends = (estimate, estimate)
-        if is_one:
-            warn_of_few_units(model)
-            ends = inverted_ends(model, estimate, n_resamples, generator, confidence_level)
-        intervals.append(IntervalEstimate(estimate, *ends, confidence_level))
+    # Each generator is as for the interval of a single model.
+    one, other = (
+        inverted(model, n_resamples, check_random_state(random_state), confidence_level)
+        for model in models
+    )
     differences = draws[:, 1] - draws[:, 0]
-    return difference_of(intervals[0], intervals[1], differences, confidence_level, numbers)
+    return difference_of(one, other, differences, confidence_level, first.problem.groups)
 
 
 def difference_of(
@@ -586,13 +573,9 @@ def difference_of(
     second: IntervalEstimate,
     draws: Floats,
     level: float,
-    groups: Indices | None = None,
+    groups: Indices | None,
 ) -> CalibrationDifference:
-    """Return the second minus the first, with an interval and a test by bootstrap differences.
-
-    Measures that are no calibration errors have intervals without width: their difference has the
-    interval of the paired samples.
-    """
+    """Return the second minus the first, with an interval and a test by bootstrap differences."""
     estimate = second.estimate - first.estimate
     sizes = np.abs(draws - estimate)
     if groups is not None:  # few groups vary less than their population

@@ -20,7 +20,7 @@ from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.scores import resolved
 from skcalib._typing import Array, Floats, Indices, Kind
-from skcalib._warnings import ColumnOrderWarning, FewGroupsWarning, ignored
+from skcalib._warnings import CodesWarning, ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
 from skcalib.metrics._groups import (
@@ -34,7 +34,7 @@ from skcalib.metrics._proper_scores import log_losses
 MANY_ROWS = 100_000
 
 # The warnings of a report are given when it is created.
-silent = ignored(ColumnOrderWarning, FewGroupsWarning)
+silent = ignored(CodesWarning, ColumnOrderWarning, FewGroupsWarning)
 
 LEVEL = 0.95
 ALPHA = 0.05
@@ -73,6 +73,7 @@ class Evaluation:
     sample_weight: Floats | None
     groups: Indices | None  #: number of the group of each row
     features: Any
+    categorical_features: Any
     n_bins: int
     kind: Kind  #: "binary" or "top-label"
     random_state: Any
@@ -86,9 +87,9 @@ class Evaluation:
             self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
         self.kind = resolved(self.kind, self.classes)
         if self.features is not None:  # checked now by one draw, because segments come later
-            params = {**self.row_params, "kind": self.kind, "groups": self.groups}
+            params = {**self.segment_params, "groups": self.groups, "n_resamples": 1}
             with ignored(ColumnOrderWarning):
-                multicalibration_error(self.y, self.P, self.features, n_resamples=1, **params)
+                multicalibration_error(self.y, self.P, self.features, **params)
             self.features = deepcopy(self.features)
         #: of all resamples
         self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -110,6 +111,12 @@ class Evaluation:
     def params(self) -> dict[str, Any]:
         """Keyword arguments of measures and diagrams."""
         return {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
+
+    @property
+    def segment_params(self) -> dict[str, Any]:
+        """Keyword arguments of the gaps of segments."""
+        chosen = {"kind": self.kind, "categorical_features": self.categorical_features}
+        return self.row_params | chosen
 
     @property
     def random_params(self) -> dict[str, Any]:
@@ -190,7 +197,7 @@ class Evaluation:
         """Gaps of the segments of features."""
         if self.features is None:
             return None
-        params = {**self.row_params, "kind": self.kind, **self.draws(self.n_samples)}
+        params = {**self.segment_params, **self.draws(self.n_samples)}
         return multicalibration_error(self.y, self.P, self.features, **params)
 
     @cached_property

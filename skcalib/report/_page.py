@@ -59,7 +59,7 @@ def report_page(report: Any) -> str:
 
 
 def report_text(report: Any) -> str:
-    """Return verdict and figures as text, with 95% intervals in brackets."""
+    """Return verdict, figures and worst segments as text, with 95% intervals."""
     figures = (report.risk_ or {}) | report.measures_
     header = [*report.whens, "change"] if report.whens else ["value"]
     lines = [["", *header]]
@@ -73,7 +73,9 @@ def report_text(report: Any) -> str:
     ]
     verdict = [fill_text(sentence, 88) for sentence in report.verdict_]
     rows = f"{report.name} on {report.evaluation.n_samples:,} rows"
-    return "\n".join([f"{report.title}: {rows}", *verdict, "", *table_lines])
+    found = report.evaluation.segments
+    segments = [] if found is None else ["", *str(found).split("\n")[:6]]  # a header and five
+    return "\n".join([f"{report.title}: {rows}", *verdict, "", *table_lines, *segments])
 
 
 def _plain(result: Any) -> str:

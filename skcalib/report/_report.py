@@ -333,6 +333,7 @@ def calibration_report(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     features: Any = None,
+    categorical_features: Any = "from_dtype",
     n_bins: int = 15,
     kind: Kind = "auto",
     comparison: CalibratorComparison | None = None,
@@ -365,6 +366,9 @@ def calibration_report(
         Features per row, for a calibrator that takes them, such as
         :class:`~skcalib.conditional.ConditionalCalibrator`, and for a section on the worst
         segments, see :func:`~skcalib.conditional.multicalibration_error`.
+    categorical_features : "from_dtype" or list of str or int, default="from_dtype"
+        Columns with categories in the section on segments, such as hospitals with integers as
+        codes. By default these are the columns with text or a categorical type.
     n_bins : int, default=15
         Number of bins of all diagrams and measures.
     kind : {"auto", "top-label", "binary"}, default="auto"
@@ -437,7 +441,15 @@ def calibration_report(
         classes, P = np.array(on_host(calibrator.classes_)), softmax(both_columns(Z), axis=1)
         params: Any = {"labels": classes, "groups": groups, "n_bins": n_bins, "kind": kind}
         metrics.reliability_curve(y, P, sample_weight=sample_weight, **params)  # checks them
-        settings: Any = sample_weight, groups, features, n_bins, kind, random_state
+        settings: Any = (
+            sample_weight,
+            groups,
+            features,
+            categorical_features,
+            n_bins,
+            kind,
+            random_state,
+        )
         before = Evaluation(y, P, classes, *settings)
     give([("", messages)])
     after = copy(before)
@@ -455,6 +467,7 @@ def validation_report(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     features: Any = None,
+    categorical_features: Any = "from_dtype",
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     n_bins: int = 15,
@@ -487,6 +500,9 @@ def validation_report(
     features : array-like or data frame of shape (n_samples, n_columns), default=None
         Features for a section on the worst segments, such as centre and age, see
         :func:`~skcalib.conditional.multicalibration_error`.
+    categorical_features : "from_dtype" or list of str or int, default="from_dtype"
+        Columns with categories, such as hospitals with integers as codes. By default these are the
+        columns with text or a categorical type.
     labels, pos_label
         Labels in column order, and the event of two classes, as for
         :func:`skcalib.metrics.reliability_curve`.
@@ -552,7 +568,15 @@ def validation_report(
         params = {**of_rows, "groups": groups, "n_bins": n_bins, "kind": kind}
         metrics.reliability_curve(y_true, y_proba, **params)  # checks them
         P, classes = _with_event_second(y_true, y_proba, **of_rows)
-        settings: Any = sample_weight, groups, features, n_bins, kind, random_state
+        settings: Any = (
+            sample_weight,
+            groups,
+            features,
+            categorical_features,
+            n_bins,
+            kind,
+            random_state,
+        )
         rows = Evaluation(y_true, P, classes, *settings)
     give([("", messages)])
     name = as_text("Model" if name is None else name)

@@ -20,11 +20,11 @@ def headline(rows: Evaluation, name: str = "") -> str:
     doubted, rejected, n_tests = rows.decisions
     after = f" after {name}" if name else ""
     if rejected:
-        return f"Not calibrated{after}: {_tests_of(rejected)} an error."
+        return f"Not calibrated{after}: {_tests_of(rejected, rows)} an error."
     if doubted:
         return (
-            f"Not clear{after}: {_tests_of(doubted)} an error at the level of 5%, but not at "
-            f"{100 * ALPHA / n_tests:.2g}%, the level of each of {n_tests} tests."
+            f"Not clear{after}: {_tests_of(doubted, rows)} an error with p below {ALPHA}, but not "
+            f"below {ALPHA / n_tests:.3g}, the limit for {n_tests} tests."
         )
     none = f"none of {n_tests} tests finds" if n_tests > 1 else "the test does not find"
     if rows.n_effective < FEW_ROWS:
@@ -35,8 +35,11 @@ def headline(rows: Evaluation, name: str = "") -> str:
     )
 
 
-def _tests_of(names: list[str]) -> str:
-    """Return the names of tests as a subject with its verb."""
+def _tests_of(names: list[str], rows: Evaluation) -> str:
+    """Return the names of tests as a subject with its verb, with the worst segment."""
+    if "a segment" in names and (found := rows.segments) is not None:
+        gap, low, high = (signed(float(x[0])) for x in (found.gap, found.low, found.high))
+        names = [*names[:-1], f"a segment ({found.segment[0]}: gap {gap} [{low}, {high}])"]
     if len(names) == 1:
         return f"the test of {names[0]} finds"
     return f"the tests of {', '.join(names[:-1])} and {names[-1]} find"

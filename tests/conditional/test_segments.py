@@ -12,7 +12,8 @@ from skcalib.metrics import calibration_scorer
 RNG = np.random.default_rng(0)
 N = 400
 SUBJECT = RNG.choice(["art", "law", "music"], size=N)
-LENGTH = np.where(RNG.uniform(size=N) < 0.2, np.nan, RNG.integers(0, 20, size=N))
+# Halves, because few distinct integers may be codes.
+LENGTH = np.where(RNG.uniform(size=N) < 0.2, np.nan, RNG.integers(0, 20, size=N) / 2)
 F = pd.DataFrame({"subject": SUBJECT, "length": LENGTH})
 P = RNG.uniform(size=N).round(2)
 Y = RNG.uniform(size=N) < P**2
@@ -189,3 +190,35 @@ def test_level(kind):
         )
         rejected += found.pvalue <= 0.05
     assert 200 * 0.05 - 9 < rejected < 200 * 0.05 + 9
+
+
+@pytest.mark.parametrize(
+    "codes", [np.arange(30), 7.0 * np.arange(30), np.arange(30).astype(object)]
+)
+def test_integers_that_may_be_codes_are_named(codes):
+    """Intervals would mix hospital 7 with others."""
+    rng, hospital = np.random.default_rng(0), np.repeat(codes, 80)
+    p = rng.beta(2, 3, size=len(hospital))
+    y = rng.uniform(size=len(p)) < np.where(hospital == codes[7], np.sqrt(p), p)
+    frame = pd.DataFrame({"hospital": hospital, "age": rng.normal(size=len(p))})
+    with pytest.warns(UserWarning, match="Column 'hospital' .* got 30 .* categorical_features"):
+        mixed = multicalibration_error(y, p, frame, n_resamples=99, random_state=0)
+    assert "hospital in" in " ".join(mixed.segment)
+    given = {"features": frame, "n_resamples": 99, "random_state": 0}
+    as_numbers = multicalibration_error(y, p, categorical_features=[], **given)
+    assert as_numbers.statistic == mixed.statistic
+    result = multicalibration_error(y, p, categorical_features=["hospital"], **given)
+    assert result.segment[0] == f"hospital = {codes[7]}"
+    frame = frame.assign(hospital=hospital.astype(str))
+    as_text = multicalibration_error(y, p, frame, n_resamples=99, random_state=0)
+    assert as_text.statistic == result.statistic
+
+
+@pytest.mark.parametrize("n_values", [10, 51])
+def test_other_integers_are_numbers(n_values):
+    multicalibration_error(Y, P, np.arange(N) % n_values, n_resamples=1)  # no warning
+
+
+def test_a_dict_of_columns_is_no_data_frame():
+    with pytest.raises(ValueError, match=r"got dict. Pass pandas.DataFrame"):
+        multicalibration_error(Y, P, {"subject": SUBJECT})

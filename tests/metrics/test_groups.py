@@ -442,7 +442,7 @@ def test_the_corrected_interval_of_a_mean_holds_zero_unless_the_test_rejects(sca
     for _ in range(200):
         terms = scale * (rng.exponential(size=12) - 0.8)
         mean = terms.mean()
-        low, high, pvalue = skewed_interval(mean, terms - mean, 0.9)
+        low, high, pvalue = skewed_interval(mean, terms - mean, 0.9, 11)
         assert low < mean < high
         assert (low <= 0 <= high) == (pvalue >= 0.1)
 
@@ -454,7 +454,7 @@ def test_an_outlier_moves_an_end_away_by_about_half_of_its_distance(n):
     mean, error = terms.mean(), terms.std(ddof=1) / np.sqrt(n)
     for sign in (1, -1):
         for level in (0.9, 0.95, 0.999):
-            low, high, _ = skewed_interval(sign * mean, sign * (terms - mean), level)
+            low, high, _ = skewed_interval(sign * mean, sign * (terms - mean), level, n - 1)
             reach = student.ppf((1 + level) / 2, n - 1) * error
             assert 0.7 * reach < min(high - sign * mean, sign * mean - low) < reach
             assert reach < max(high - sign * mean, sign * mean - low) < 1.6 * reach
@@ -487,17 +487,17 @@ def test_the_jackknife_of_a_mean_is_the_interval_of_its_terms():
     def mean(times=None):
         return float(np.average(terms[groups], weights=times))
 
-    expected = skewed_interval(terms.mean(), terms - terms.mean(), 0.9)
+    expected = skewed_interval(terms.mean(), terms - terms.mean(), 0.9, 8)
     assert jackknifed(mean, groups, np.ones(18), 0.9) == pytest.approx((terms.mean(), *expected))
 
 
 def test_the_interval_of_symmetric_terms_is_the_t_interval():
     terms = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) + 1
-    low, high, pvalue = skewed_interval(1.0, terms - 1, 0.95)
+    low, high, pvalue = skewed_interval(1.0, terms - 1, 0.95, 4)
     expected = ttest_1samp(terms, popmean=0)
     assert (low, high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
     assert pvalue == pytest.approx(expected.pvalue)
-    assert skewed_interval(1.0, np.zeros(5), 0.95) == (1, 1, 0)
+    assert skewed_interval(1.0, np.zeros(5), 0.95, 4) == (1, 1, 0)
 
 
 @pytest.mark.slow
@@ -546,7 +546,8 @@ def test_segments_of_groups_keep_the_level(n_groups, equal):
         rng = np.random.default_rng(seed)
         p = rng.beta(1, 4, size=n_groups)[groups] if equal else rng.beta(1, 4, size=len(groups))
         y = (rng.uniform(size=n_groups)[groups] < p).astype(int)
-        features = rng.integers(5, size=(n_groups, 2))[groups]
+        # Equal numbers of groups per segment, because few would be warned of.
+        features = np.stack([rng.permutation(n_groups) % 5 for _ in range(2)], axis=1)[groups]
         found = multicalibration_error(
             y, p, features, categorical_features=[0, 1], groups=groups, n_resamples=39,
             random_state=seed, labels=[0, 1],

@@ -172,7 +172,7 @@ def test_the_interval_of_a_mean_is_the_interval_of_its_terms(rng):
     """Rows of weight 0 are no rows, and a single row has no interval."""
     values = rng.exponential(size=12)
     found = mean_interval(values, np.full(12, 2.0))
-    low, high, pvalue = skewed_interval(values.mean(), values - values.mean(), 0.95)
+    low, high, pvalue = skewed_interval(values.mean(), values - values.mean(), 0.95, 11)
     assert (found.estimate, found.low, found.high) == pytest.approx((values.mean(), low, high))
     assert mean_estimate(values, np.ones(12))[3] == pytest.approx(pvalue)
     more = mean_interval(np.append(values, 9.0), np.append(np.ones(12), 0.0))

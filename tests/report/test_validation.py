@@ -129,10 +129,10 @@ def test_a_report_of_groups_counts_groups():
     assert by_row.verdict_[-1].endswith("which does not prove its absence.")
     assert "900 held-out rows in 90 groups" in Page(by_group.to_html()).all("header")[0]["text"]
     # Four equal rows of a group count once.
-    once, fourfold = validated(y[:200], expit(z[:200])), np.repeat(np.arange(200), 4)
+    fourfold = np.repeat(np.arange(900), 4)
     grouped = validated(y[fourfold], expit(z[fourfold]), groups=fourfold)
     for name in ("observed over expected", "c-statistic", "calibration slope", "prevalence"):
-        a, b = once.risk_[name], grouped.risk_[name]
+        a, b = by_row.risk_[name], grouped.risk_[name]
         assert (b.high - b.low) / (a.high - a.low) == pytest.approx(1, abs=0.1), name
 
 
@@ -243,3 +243,17 @@ def test_invalid_arguments_are_refused():
             validation_report(y, p, **params)
     with pytest.raises(ValueError, match="between 0 and 1"):
         validation_report(y, 2 * p + 1)
+
+
+def test_codes_of_hospitals_are_categories():
+    rng, hospital = np.random.default_rng(0), np.repeat(np.arange(30), 80)
+    p = rng.beta(2, 3, size=len(hospital))
+    y = (rng.uniform(size=len(p)) < np.where(hospital == 7, p**0.25, p)).astype(int)
+    report = validated(y, p, features=hospital, categorical_features=[0])
+    assert "a segment (0 = 7: gap \N{MINUS SIGN}" in report.verdict_[0]
+    assert "0 = 7, scores" in str(report)
+    assert "categorical_features=[0]" in report.code_
+    with pytest.warns(UserWarning, match="distinct integers"):
+        mixed = validated(y, p, features=hospital)
+    assert "distinct integers" in mixed.warnings_[0]
+    assert "0 in (" in " ".join(mixed.segments_.segment)  # no second warning

@@ -129,7 +129,11 @@ def test_the_first_sentence_is_of_all_tests(rng):
     assert first.startswith("Calibrated as far as 2,000 rows show: none of 4 tests finds an error")
     assert validated(y[:60], p[:60]).verdict_[0].startswith("Not shown: none of 4 tests finds")
     worse = validated(y, p, features=np.where((p > 0.4) & (y == 1), "a", "b"))
-    assert worse.verdict_[0] == "Not calibrated: the test of a segment finds an error."
+    s = worse.segments_
+    gap, low, high = (f"{x[0]:+.4f}" for x in (s.gap, s.low, s.high))
+    found = f"the test of a segment (0 = b: gap {gap} [{low}, {high}]) finds an error."
+    assert worse.verdict_[0] == f"Not calibrated: {found}"
+    assert f"{s.segment[1]}, scores" in str(worse)
 
 
 def test_an_error_that_may_be_chance_is_not_clear():
@@ -138,7 +142,7 @@ def test_an_error_that_may_be_chance_is_not_clear():
         p = rng.uniform(0.05, 0.95, size=500)
         verdict = validated((rng.uniform(size=500) < p).astype(int), p).verdict_
         if verdict[0].startswith("Not clear"):
-            assert "at the level of 5%, but not at 1.2%, the level of each of 4 tests" in verdict[0]
+            assert "with p below 0.05, but not below 0.0125, the limit for 4 tests" in verdict[0]
             text = " ".join(verdict)
             assert "Risks may be" in text or "the model may be miscalibrated" in text
             assert "Risks are" not in text
@@ -156,7 +160,7 @@ def test_a_calibrated_model_is_seldom_not_calibrated():
         p = rng.beta(2, 5, size=400)
         y = (rng.uniform(size=400) < p).astype(int)
         rows = Evaluation(
-            y, np.stack([1 - p, p], 1), np.array([0, 1]), None, None, None, 15, "binary", seed
+            y, np.stack([1 - p, p], 1), np.array([0, 1]), None, None, None, None, 15, "binary", seed
         )
         count += bool(rows.decisions[1])
     assert count <= binom.ppf(0.999, 300, 0.05)
