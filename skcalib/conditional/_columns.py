@@ -208,15 +208,12 @@ def _level_numbers(name: str, x: Array, levels: Array) -> Floats:
     if len(levels) and present.any():
         labels = x[present]
         labels = np.array(labels.tolist()) if labels.dtype.kind == "O" else labels
-        try:
-            if (labels.dtype.kind in "biuf") != (levels.dtype.kind in "biuf"):
-                raise TypeError("numbers and other types")
-            numbers[present] = encode(labels, levels)
-        except TypeError as error:
+        if (labels.dtype.kind in "biuf") != (levels.dtype.kind in "biuf"):
             raise ValueError(
                 f"Categories in column {name!r} of features must have the same type as in fit, "
                 f"such as {levels.tolist()[0]!r}, got {labels.tolist()[0]!r}. Convert them."
-            ) from error
+            )
+        numbers[present] = encode(labels, levels)
     return numbers
 
 
