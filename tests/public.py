@@ -164,6 +164,9 @@ OBJECTS = {
     ),
     "FusionCalibrator": lambda: skcalib.fusion.FusionCalibrator(1),
     "LogitTransformer": lambda: skcalib.LogitTransformer(LogisticRegression(), cv=2),
+    "MulticalibrationResult": lambda: skcalib.conditional.multicalibration_error(
+        LABELS, PROBABILITIES, features=_features({}), n_resamples=20, random_state=0
+    ),
     "OnlineCalibrator": _online,
     "ReliabilityCurve": lambda: skcalib.metrics.reliability_curve(LABELS, PROBABILITIES),
     "ScoreTransformer": lambda: skcalib.judge.ScoreTransformer((0, 1), step=0.01),

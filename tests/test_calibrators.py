@@ -456,7 +456,8 @@ BAD_ROWS = {
     "text": (np.full((1, 3), "a"), "must hold numbers, got the text"),
     "numbers as text": (X3[:1].astype(str), "must hold numbers, got the text"),
     "a dictionary": ({"a": X3}, "list of rows, got dict without rows"),
-    "a list in each row": (pd.Series(X3.tolist()), "two dimensions, got one"),
+    "dates": (X3.astype("M8[s]"), r"must hold numbers, got datetime64\[s\]"),
+    "a list in each row": (pd.Series(X3.tolist()), "one array"),
 }
 
 

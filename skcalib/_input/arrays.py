@@ -102,8 +102,8 @@ def as_array(
         empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
         raise ValueError(
             f"{name} must be one array with the same number of columns in each row, got a "
-            f"{type(x).__name__} of {len(x)} parts that differ in shape. Concatenate batches, as "
-            f"in np.concatenate({name}), and pad rows to the longest row with {empty}."
+            f"{type(x).__name__} of {len(x)} parts. Stack rows by np.stack({name}), concatenate "
+            f"batches by np.concatenate({name}), and pad rows to the longest row with {empty}."
         )
     n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "shape") or is_dask(x) else 0)
     if n_dimensions > 2:

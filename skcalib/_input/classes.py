@@ -334,7 +334,9 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         step = -(-rows.n_rows // max(COMPARED_ROWS, COMPARED_PER_CLASS * len(classes)))
         compared = rows.take(slice(None, None, step)) if step > 1 else rows
         y, top = compared.y, largest_columns(compared.X)
-    message = "" if named else _other_order(classes, y, top, rows.order)
+    message = ""
+    if not named:
+        message = _ignored_label(classes) or _other_order(classes, y, top, rows.order)
     if not message and agree_more_than_chance(y, top, len(classes)):
         return  # most fits end here
     if not message and (columns := suspect_columns(y, top, len(classes))) is not None:
@@ -363,6 +365,25 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
             ColumnOrderWarning,
             "columns",
         )
+
+
+def _ignored_label(classes: Labels) -> str:
+    """Return a message if one integer label is no column number: it may mark rows to ignore.
+
+    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
+    such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
+    """
+    if classes.dtype.kind not in "iu":
+        return ""
+    n, values = len(classes), classes.tolist()
+    outside = [label for label in values if not 0 <= label < n]
+    if len(outside) != 1 or max(values) - min(values) == n - 1 or (n == 2 and outside != [-100]):
+        return ""
+    (absent,) = set(range(n)) - set(values)
+    return (
+        f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
+        f"{outside[0]} marks rows without a class, leave these rows out."
+    )
 
 
 def _warn_of_other_event(rows: Rows, name: str, param: str) -> None:

@@ -65,10 +65,13 @@ def as_floats(
 
 
 def _refuse_text(x: Any, name: str) -> None:
-    """Raise a ValueError for text in an array or a frame, which NumPy would convert to numbers."""
+    """Raise a ValueError for text and dates, which NumPy would convert to numbers."""
     dtypes = getattr(x, "dtypes", [getattr(x, "dtype", None)])
-    if {getattr(dtype, "kind", "O") for dtype in dtypes} <= set("biufc"):
+    kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
+    if set(kinds) <= set("biufc"):
         return
+    if dates := [dtype for dtype, kind in zip(dtypes, kinds, strict=True) if kind in "mM"]:
+        raise ValueError(f"{name} must hold numbers, got {dates[0]}. Leave out its columns.")
     values = np.asarray(x, dtype=object).ravel()
     if text := next((value for value in values.tolist() if isinstance(value, str)), None):
         raise ValueError(

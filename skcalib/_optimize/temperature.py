@@ -100,7 +100,7 @@ def fit_inverse_temperature(rows: Rows, smoothing: float = 0.0) -> InverseTemper
 
     N = rows.weight
     accuracy, gap, slope, entropy, spread = (rows.sum(row_statistics) / N).tolist()
-    if spread == 0:
+    if spread < 1e-300:  # also if a factor would overflow
         return InverseTemperature(1.0, "constant")
     distance, penalty, is_separable = gap - slope, 0.0, gap == 0
     if is_separable:  # smoothed labels

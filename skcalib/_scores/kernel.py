@@ -172,10 +172,18 @@ class SmoothCurve(NamedTuple):
         return values[below] + share * (values[below + 1] - values[below])
 
     @staticmethod
-    def narrowest_drawn(score: Floats, weight: Floats | None) -> float:
-        """Return the lower bound for the bandwidth of a drawn curve of scores (n,)."""
-        n = len(score) if weight is None else weight.sum() ** 2 / (weight @ weight)
-        deviation = np.sqrt(np.cov(score, aweights=weight, ddof=0))
+    def narrowest_drawn(
+        score: Floats, weight: Floats | None, groups: Indices | None = None
+    ) -> float:
+        """Return the lower bound for the bandwidth of a drawn curve of scores (n,).
+
+        Rows with the same score in a group (n,) count as one row.
+        """
+        w = np.ones(len(score)) if weight is None else weight
+        deviation = np.sqrt(np.cov(score, aweights=w, ddof=0))
+        if groups is not None:
+            w = np.bincount(np.unique(groups + 1j * score, return_inverse=True)[1], w)
+        n = w.sum() ** 2 / (w @ w)
         return max(NARROWEST, float(WIDTH_OF_ONE_ROW * deviation * n**-0.2))
 
     @staticmethod

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import log_softmax
+from sklearn.metrics import accuracy_score
 
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.arrays import as_array, as_kind_of, as_numpy, check_in_memory, on_host
@@ -436,9 +437,9 @@ class ConditionalCalibrator(AutoCalibrator):
             Weighted share of correct rows.
         """
         predicted = as_labels(self.predict(X, features=features))
-        is_correct = encode(as_labels(y), self.classes_) == encode(predicted, self.classes_)
+        numbers = encode(as_labels(y), self.classes_), encode(predicted, self.classes_)
         w = None if sample_weight is None else as_numpy(sample_weight, "sample_weight")
-        return float(np.average(is_correct, weights=w))
+        return float(accuracy_score(*numbers, sample_weight=w))
 
     def _given_features(self, X: Any, features: Any) -> Floats | None:
         """Return log-probabilities (n, K) for logits and features (n, d), on the host.

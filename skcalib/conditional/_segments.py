@@ -38,7 +38,7 @@ ROUNDING = 1e-12
 # Fewer groups do not show how much the groups of a segment vary.
 FEW_GROUPS = 5
 
-# Up to so many distinct integers may be codes of categories.
+# Largest number of distinct integers in a column that may hold codes of categories.
 MOST_CODES = 50
 
 # Random numbers that are drawn at once (rows times draws), to bound the memory.

@@ -200,9 +200,9 @@ def pieces(scores: Floats, curve: SmoothCurve) -> list[Indices]:
     ]
 
 
-def drawn_curve(rows: Scored) -> SmoothCurve:
+def drawn_curve(rows: Scored, groups: Indices | None = None) -> SmoothCurve:
     """Return the smooth curve at the scores to draw, with NaN between two pieces."""
-    narrowest = SmoothCurve.narrowest_drawn(rows.score, rows.weight)
+    narrowest = SmoothCurve.narrowest_drawn(rows.score, rows.weight, groups)
     whole = SmoothCurve.of(rows.score, rows.event, rows.weight, narrowest=narrowest)
     parts = pieces(rows.score, whole)
     ends = np.cumsum([len(part) for part in parts], dtype=np.intp)[:-1]

@@ -484,7 +484,7 @@ random_state, color, line_kw
             x, y = _curves.isotonic_curve(rows)
             line = drawing.draw_line(ax, x, y, self._label(name, loss), look)
         else:
-            smooth = _curves.drawn_curve(rows)
+            smooth = _curves.drawn_curve(rows, self.groups)
             label = self._label(name, f"smECE {briefly(smooth.error)}")
             line = drawing.draw_line(ax, smooth.score, np.clip(smooth.value, 0, 1), label, look)
             if "linewidth" not in look:

@@ -23,8 +23,8 @@ def headline(rows: Evaluation, name: str = "") -> str:
         return f"Not calibrated{after}: {_tests_of(rejected, rows)} an error."
     if doubted:
         return (
-            f"Not clear{after}: {_tests_of(doubted, rows)} an error at the level of 5%, but not at "
-            f"{100 * ALPHA / n_tests:.2g}%, the level of each of {n_tests} tests."
+            f"Not clear{after}: {_tests_of(doubted, rows)} an error with p below {ALPHA}, but not "
+            f"below {ALPHA / n_tests:.3g}, the limit for {n_tests} tests."
         )
     none = f"none of {n_tests} tests finds" if n_tests > 1 else "the test does not find"
     if rows.n_effective < FEW_ROWS:

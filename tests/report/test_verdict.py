@@ -142,7 +142,7 @@ def test_an_error_that_may_be_chance_is_not_clear():
         p = rng.uniform(0.05, 0.95, size=500)
         verdict = validated((rng.uniform(size=500) < p).astype(int), p).verdict_
         if verdict[0].startswith("Not clear"):
-            assert "at the level of 5%, but not at 1.2%, the level of each of 4 tests" in verdict[0]
+            assert "with p below 0.05, but not below 0.0125, the limit for 4 tests" in verdict[0]
             text = " ".join(verdict)
             assert "Risks may be" in text or "the model may be miscalibrated" in text
             assert "Risks are" not in text

@@ -123,6 +123,11 @@ def test_no_better_than_chance(n_samples):
     np.testing.assert_allclose(calibrator.predict_proba(Z), 1 / 3, atol=1e-5)
 
 
+def test_logits_that_underflow_count_as_constant():
+    Z = np.random.default_rng(0).normal(size=(60, 3))
+    fit_warned(1e-310 * Z, Z.argmax(axis=1), "logits of each row are all equal")
+
+
 def test_constant_logits():
     """Constant logits carry no information; other libraries give T = -69, 2e4 or 9e6."""
     calibrator = fit_warned(np.full((6, 3), 5.0), [0, 1, 2] * 2, "logits of each row are all equal")

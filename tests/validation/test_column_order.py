@@ -163,6 +163,21 @@ def test_ordered_categories_in_text_order_warn():
 # Labels that are no column numbers.
 
 
+# --------------------------------------------------------------------------------------
+# Labels that mean no class.
+
+
+@pytest.mark.parametrize("mark", [255, -100, -1, 3])
+def test_ignore_index_in_place_of_an_absent_class_warns(mark):
+    y = np.where(Y3 == 1, mark, Y3)
+    for call, x in (
+        (lambda y, x: TemperatureScaling().fit(x, y), Z3),
+        (expected_calibration_error, softmax(Z3, axis=1)),
+    ):
+        message = warned(call, y, x)
+        assert f"except {mark}, and no row has label 1" in message
+
+
 @pytest.mark.parametrize("labels", [[1, 2, 3], [-1, 0, 1], [10, 20, 30], [7, 8, 9], [0, 1, 2]])
 def test_integers_from_another_number_on_are_labels(labels):
     TemperatureScaling().fit(Z3, np.array(labels)[Y3])
