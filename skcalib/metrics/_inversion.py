@@ -193,7 +193,7 @@ class Noise:
         self.deviation = np.sqrt(ratio(smooth * (1 - smooth), n))
 
     def draws(self, gap: Floats) -> Floats:
-        """Return draws of the error if these are the true gaps, in increasing order."""
+        """Return draws of the error for these true gaps, in increasing order."""
         n, p = np.maximum(np.rint(self.bins.n_effective), 1), self.bins.confidence - gap
         filled, noisy = self.bins.weight > 0, np.zeros((self.size, *n.shape))
         n, p = n[filled].astype(np.intp), np.clip(p[filled], 0, 1)
@@ -233,7 +233,7 @@ class Noise:
         return end + self._further(end)
 
     def _crossing(self, direction: Floats, rank: int, estimate: float) -> float:
-        """Return the error of gaps in a direction, of which a rank of the draws is the estimate."""
+        """Return the error of the gaps in a direction whose draws have the estimate at a rank."""
         p = self.bins.confidence
 
         def hypothesis(size: float) -> Floats:
@@ -253,17 +253,17 @@ class Noise:
         return float(self.bins.error(self.formula, hypothesis(upper)))
 
     def _further(self, end: float) -> float:
-        """Return by how much the standard error of scores and weights moves an end."""
+        """Return how far the standard error of scores and weights moves an end."""
         reach = abs(end - self.estimate)
         return float(np.hypot(reach, self.z * self.share_error)) - reach
 
 
 def spreads(measured: MeasuredByBins, bins: BinsOfColumns, formula: Formula) -> tuple[float, float]:
-    """Return two corrections of noise that is drawn for each bin by itself.
+    """Return two corrections, because the noise is drawn for each bin independently.
 
-    The first one is the ratio of the standard error of the error to the standard error for
-    independent bins: the events of a group, and the columns of a row, are in several bins. The
-    second one is the standard error of the scores and of the weights of the bins.
+    The first correction is the ratio of two standard errors of the calibration error, with and
+    without dependence between bins: a group has events in several bins, and a row has several
+    columns. The second correction is the standard error from the scores and weights of the bins.
     """
     by_gap, by_share = (slope / len(bins.gap) for slope in slopes(bins, formula))
     w, rows = measured.weights, np.zeros((2, len(measured.weights)))
@@ -281,7 +281,7 @@ def spreads(measured: MeasuredByBins, bins: BinsOfColumns, formula: Formula) -> 
 
 
 def slopes(bins: BinsOfColumns, formula: Formula) -> tuple[Floats, Floats]:
-    """Return derivatives of the error of each column by its gaps and by the weight of its bins."""
+    """Return derivatives of each column's error by its gaps and by the weights of its bins."""
     step, gap, share = 1e-7, bins.gap[:, None], bins.share[:, None]
     changes = step * np.eye(bins.gap.shape[1])
 
@@ -289,9 +289,9 @@ def slopes(bins: BinsOfColumns, formula: Formula) -> tuple[Floats, Floats]:
         changed = bins._replace(gap=gap + gap_change, share=share + share_change)
         return np.asarray(formula(changed))
 
-    none = np.zeros_like(changes)
-    by_gap = (error(changes, none) - error(-changes, none)) / (2 * step)
-    return by_gap, (error(none, changes) - error(none, none)) / step
+    zeros = np.zeros_like(changes)
+    by_gap = (error(changes, zeros) - error(-changes, zeros)) / (2 * step)
+    return by_gap, (error(zeros, changes) - error(zeros, zeros)) / step
 
 
 def interval_of_function(
@@ -299,9 +299,9 @@ def interval_of_function(
 ) -> tuple[float, float]:
     """Return the ends of the interval of a function that is a calibration error.
 
-    The error of a sum of gaps is at most the sum of their errors, so the noise is added on both
-    sides. The noise is the error of labels drawn from the probabilities, with the given draws, and
-    from recalibrated ones. For a squared error, this holds for its root.
+    The error for a sum of gaps is at most the sum of their errors, so the noise is added on both
+    sides. The noise is the error of labels drawn from the probabilities, ``draws``, and from
+    recalibrated probabilities. If the error is a square, its root has this interval.
     """
     P, power, noise = recalibrated(measured), 1 / measured.power, [*draws]
     for right in measured.problem.dependences:
@@ -314,8 +314,7 @@ def interval_of_function(
 
 def recalibrated(measured: MeasuredByCall) -> Floats:
     """Return the probabilities minus the gaps of 15 bins, in the shape of the probabilities."""
-    problem = measured.problem
-    kind = problem.kind
+    problem, kind = measured.problem, measured.problem.kind
     if kind != "multilabel":
         kind = "binary" if problem.rows.X.ndim == 1 else "classwise"
     one = MeasuredByBins(
