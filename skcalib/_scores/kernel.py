@@ -182,7 +182,8 @@ class SmoothCurve(NamedTuple):
         w = np.ones(len(score)) if weight is None else weight
         deviation = np.sqrt(np.cov(score, aweights=w, ddof=0))
         if groups is not None:
-            w = np.bincount(np.unique(groups + 1j * score, return_inverse=True)[1], w)
+            pairs, pair = np.unique(groups + 1j * score, return_inverse=True)
+            w = bincount(pair, w, len(pairs))
         n = w.sum() ** 2 / (w @ w)
         return max(NARROWEST, float(WIDTH_OF_ONE_ROW * deviation * n**-0.2))
 
