@@ -166,7 +166,8 @@ class CalibratorComparison:
 
         The interval is the t interval of the jackknife over parts of the rows or groups, corrected
         for skewness, as for :func:`skcalib.metrics.calibration_difference`. It is an interval for
-        means over rows, such as the log loss, the Brier score and the accuracy.
+        means over rows by name: the log loss, the Brier score, the accuracy and the ranked
+        probability score.
 
         Parameters
         ----------
@@ -179,7 +180,7 @@ class CalibratorComparison:
         -------
         low, high : ndarray of shape (n_calibrators,)
             In the order of ``names``. NaN for splits, whose training rows overlap, for test sets
-            that are not in memory, and for measures that are no means over rows. Noise changes a
+            that are not in memory, and for other measures. Noise changes a
             calibration error by an amount that depends on the model: compare two models with
             :func:`skcalib.metrics.calibration_difference`.
 
@@ -203,8 +204,12 @@ class CalibratorComparison:
         return low, high
 
     def _is_mean(self, measure: str) -> bool:
-        """Return whether the values without each part have the mean of a mean over rows."""
-        if self.part_weights is None:
+        """Return whether a measure is a mean over rows, by its name and its values.
+
+        A function with the name of a mean is none if its values without each part have another
+        mean.
+        """
+        if self.part_weights is None or measure not in Measures.MEANS:
             return False
         rest = self.part_weights.sum() - self.part_weights
         values = self.left_out[measure] @ rest / rest.sum()

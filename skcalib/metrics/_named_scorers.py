@@ -35,6 +35,9 @@ class Measures:
     #: The best value is marked for proper scores only, which should choose calibrators.
     PROPER = frozenset({LOG_LOSS, "Brier", "brier_score"})
 
+    #: Means over rows. Calibration errors are none, although some rows cannot tell the difference.
+    MEANS = PROPER | {"accuracy", "ranked_probability_score"}
+
     #: Names in scikit-learn, by title, of the measures of every comparison.
     EVERY: ClassVar = {
         LOG_LOSS: "neg_log_loss",

@@ -598,3 +598,14 @@ def test_no_calibration_has_one_row(members):
     if "raw" in members:
         comparison = compare_calibrators(logits, y, calibrators=members, cv=2, reference="raw")
         assert comparison.reference == "uncalibrated"
+
+
+def test_calibration_errors_never_have_the_interval_of_a_mean():
+    """Without rows whose bins change sign, an ECE is a mean over the rows at hand."""
+    Z, y = make_logits(3000, 3, temperature=4.0, random_state=0)
+    found = compare_calibrators(
+        Z[:1500], y[:1500], calibrators={"same": Uncalibrated()}, test=(1.5 * Z[1500:], y[1500:])
+    )
+    for measure in ("ECE", "RMSCE", "MCE", "classwise ECE"):
+        assert np.isnan(found.interval(measure)).all()
+    assert np.isfinite(found.interval("Brier")).all()
