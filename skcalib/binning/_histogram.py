@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._input.measures import ScoreColumns
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import ScoreColumns
 from skcalib._rows import Ranked
 from skcalib._scores.bins import bin_index, bin_sums, closed, equal_mass_bins, uniform_edges
 from skcalib._typing import ArrayLike, Floats, Strategy

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._input.measures import ScoreColumns
 from skcalib._input.parameters import check_option, check_real
-from skcalib._input.scores import ScoreColumns
 from skcalib._rows import Ranked, Rows, arrays
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
