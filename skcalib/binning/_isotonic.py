@@ -16,7 +16,7 @@ from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib.base import IncreasingMap
 
-from ._per_class import _PerClass
+from ._histogram import _PerClass
 
 Interpolation = Literal["constant", "linear", "centered"]
 MultiClass = Literal["ovr", "ovo"]
