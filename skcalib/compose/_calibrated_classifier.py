@@ -29,7 +29,7 @@ from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator
-from skcalib.scaling._uncalibrated import unless_passthrough
+from skcalib.scaling._temperature import unless_passthrough
 from skcalib.selection import AutoCalibrator
 
 from ._folds import CalibrationSet, calibration_set, classifier_splits, held_out

@@ -36,7 +36,7 @@ from skcalib._version import Versioned
 from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
 from skcalib.base import accuracy
 from skcalib.scaling import PlattScaling
-from skcalib.scaling._uncalibrated import unless_passthrough
+from skcalib.scaling._temperature import unless_passthrough
 
 # The row lacks or has the label.
 CLASSES = np.array([0, 1])
