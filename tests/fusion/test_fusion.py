@@ -384,6 +384,11 @@ def test_names_of_a_frame():
             FusionCalibrator().fit(wrong, y)
         with pytest.raises(ValueError, match="feature_names_in_"):
             fusion.predict(wrong)
+    with pytest.raises(ValueError, match="feature names"):
+        fusion.predict(frame[names[:5]])
+    X, y = make_scores(200, 2, 2)
+    odds = pd.DataFrame(X[:, 1::2] - X[:, ::2], columns=["judge", "model"])
+    assert FusionCalibrator(2).fit(odds, y).score_names_ == ["judge", "model"]
 
 
 def test_columns_ordered_by_class_are_recognised_by_their_names():
@@ -393,11 +398,6 @@ def test_columns_ordered_by_class_are_recognised_by_their_names():
     assert FusionCalibrator(2).fit(frame, labels[y]).score_names_ == ["score 0", "score 1"]
     with pytest.raises(ValueError, match="side by side"):
         FusionCalibrator(2).fit(frame.iloc[:, [0, 3, 1, 4, 2, 5]], labels[y])
-    with pytest.raises(ValueError, match="feature names"):
-        fusion.predict(frame[names[:5]])
-    X, y = make_scores(200, 2, 2)
-    odds = pd.DataFrame(X[:, 1::2] - X[:, ::2], columns=["judge", "model"])
-    assert FusionCalibrator(2).fit(odds, y).score_names_ == ["judge", "model"]
 
 
 def test_dask_has_a_sentence():
