@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.arrays import check_needs_no_gradients
+from skcalib._input.measures import ScoreColumns
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import ScoreColumns
 from skcalib._rows import Ranked, Rows, arrays
 from skcalib._scores.bins import bin_index, bin_sums, closed, equal_mass_bins, uniform_edges
 from skcalib._scores.columns import joined_probabilities, margins, n_maps, probabilities
