@@ -66,11 +66,13 @@ def test_tables_have_headers_captions_and_entries():
 
 def test_templates_escape_texts_and_drop_empty_elements():
     template = (
-        '<title>$t</title><section data-if="x" id="x">$x<b data-if="y">b</b><i data-if="!y">c</i></section>'
+        '<title>$t</title><section data-if="x" id="x">$x<b data-if="y">b</b>'
+        '<i data-if="!y">c</i></section>'
         '<section data-if="y" id="y">$y</section>\n'
     )
     made = fill(template, {"t": "T & <t> $x", "x": element("i", ">"), "y": None})
-    assert made == ('<title>T &amp; &lt;t&gt; $x</title><section id="x"><i>&gt;</i><i>c</i></section>')
+    title = "<title>T &amp; &lt;t&gt; $x</title>"
+    assert made == f'{title}<section id="x"><i>&gt;</i><i>c</i></section>'
     assert 'id="y">7</section>' in fill(template, {"t": "", "x": [], "y": 7})
     assert "<section>" not in made
     assert html(["a", None, [Html("<b>"), "<"]]) == "a<b>&lt;"
