@@ -67,9 +67,14 @@ class _PerClass(BaseCalibrator):
 
     def _values(self, P: Floats) -> Floats:
         """Calibrate one-vs-rest probabilities (m, n_maps)."""
-        steps = enumerate(zip(self._edges(), self.bin_values_, strict=True))
-        columns = [self._value(P[:, k], edges, values) for k, (edges, values) in steps]
-        return arrays.namespace(P).stack(columns, axis=1)
+        steps = list(zip(self._edges(), self.bin_values_, strict=True))
+        if not isinstance(P, np.ndarray):
+            columns = [self._value(P[:, k], *step) for k, step in enumerate(steps)]
+            return arrays.namespace(P).stack(columns, axis=1)
+        out = np.empty_like(P)
+        for k, step in enumerate(steps):
+            out[:, k] = self._value(P[:, k], *step)
+        return out
 
     def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
         """Calibrate probabilities ``p`` (m,) of one class: edges (n + 1,), values (n,)."""
