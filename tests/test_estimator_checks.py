@@ -60,8 +60,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 skips = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 # Most checks feed features, with more columns than labels; some of random integers between 0 and 1.
 features = pytest.mark.filterwarnings(
-    "ignore::skcalib._warnings.MissingClassesWarning",
-    "ignore::skcalib._warnings.ProbabilitiesWarning",
+    "ignore::families.MissingClassesWarning",
+    "ignore::families.ProbabilitiesWarning",
 )
 
 

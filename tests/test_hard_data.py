@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling
-from skcalib._warnings import AbsentClassesWarning, ColumnOrderWarning
+from families import AbsentClassesWarning, ColumnOrderWarning
 from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.slow

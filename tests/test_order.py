@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from test_events import numbers
 
 import skcalib
-from skcalib._warnings import ColumnOrderWarning
+from families import ColumnOrderWarning
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.metrics import calibration_scorer, ranked_probability_score

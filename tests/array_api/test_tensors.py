@@ -13,7 +13,7 @@ from scipy.special import softmax
 from sklearn import config_context
 
 import skcalib
-from skcalib._warnings import ProbabilitiesWarning
+from families import ProbabilitiesWarning
 from skcalib.datasets import make_logits
 from skcalib.scaling import BetaCalibration, PlattScaling, QuadraticScaling, SplineCalibration
 

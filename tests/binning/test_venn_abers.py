@@ -135,7 +135,7 @@ def test_one_vs_one_is_a_predictor_of_each_pair():
     np.testing.assert_allclose(c.predict_proba(Z), expected)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_many_pairs_and_pairs_without_rows(monkeypatch):
     Z, y = make_logits(300, 4, random_state=0)
     rows = Z[y < 2], y[y < 2]

@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import skcalib
-from skcalib._warnings import AbsentClassesWarning
+from families import AbsentClassesWarning
 from skcalib.datasets import make_logits
 
 NAMES = np.array(["alive", "default", "prepaid"])

@@ -25,7 +25,7 @@ from skcalib import (
     compare_calibrators,
 )
 from skcalib._input.column_order import natural_order, suspect_columns
-from skcalib._warnings import ColumnOrderWarning
+from families import ColumnOrderWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import expected_calibration_error
 from skcalib.monitor import CalibrationMonitor
@@ -130,7 +130,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("names", [["low", "mid", "high"], ["a", "c", "b"]])
 def test_ordered_categories_are_in_the_order_of_the_columns(form, names):

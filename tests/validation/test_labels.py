@@ -17,7 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import skcalib
 from skcalib._input.labels import encode
-from skcalib._warnings import MissingClassesWarning
+from families import MissingClassesWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_scorer, expected_calibration_error
 
@@ -240,7 +240,7 @@ def test_classes_in_another_order_than_the_logits_are_refused():
         skcalib.compare_calibrators(Z3, names, test=(test, names))
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_scorers_know_labels_of_another_type():
     names = 2**30 + np.arange(3)
     calibrator = skcalib.TemperatureScaling().fit(Z3, names[Y3])

@@ -284,7 +284,7 @@ def test_weights_that_sum_to_one_warn(form):
 # Order that is reversed.
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_columns_in_another_order_are_told():
     with pytest.warns(UserWarning, match=r"negative.* order of the rows.*order of the classes"):
         PlattScaling().fit(Z[:, [1, 0, 3, 2]], Y)
