@@ -8,7 +8,7 @@ import pytest
 from families import GAPS, benchmark
 from scipy.stats import binom
 from sklearn.metrics import brier_score_loss, log_loss
-from test_estimates import KINDS, sample
+from test_estimates import DEBIASED, KINDS, sample
 
 from skcalib import ReliabilityDisplay
 from skcalib.clinical import integrated_calibration_index, net_benefit
@@ -23,12 +23,11 @@ from skcalib.metrics import (
     reliability_curve,
     smooth_calibration_error,
 )
-from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.monitor import CalibrationMonitor
 
 SLOW = pytest.mark.slow
 # Plain errors, and debiased ones at the end.
-BINNED = [*FORMULAS]
+BINNED = [measure.__name__ for measure in (*GAPS, *DEBIASED)]
 
 
 # --------------------------------------------------------------------------------------
