@@ -15,25 +15,15 @@ from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, ArrayLike, Floats, Indices
 from skcalib._warnings import (
     AbsentClassesWarning,
-    ColumnOrderWarning,
     MissingClassesWarning,
     warn,
 )
 
 from .arrays import column_names
 from .column_order import (
-    agree_more_than_chance,
-    agreement_below_chance,
-    largest_columns,
-    natural_order,
-    suspect_columns,
     without_shared_ends,
 )
 from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
-
-# Columns are compared with the labels of this many rows, or this many rows per class, and for at
-# most this many classes: more rows add nothing, and the assignment of more classes takes a second.
-COMPARED_ROWS, COMPARED_PER_CLASS, COMPARED_CLASSES = 10_000, 20, 2000
 
 # Absent classes are reported if their uncalibrated probabilities sum to this number.
 MIN_EXPECTED = 5.0
@@ -280,6 +270,21 @@ def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str =
     )
 
 
+def check_label_order(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
+    """Raise a ValueError if two data frames have the same columns in another order.
+
+    Prefixes and suffixes may differ between the data frames, as in "a" and "logit_a".
+    """
+    names_X, names_y = column_names(X), column_names(y)
+    same_number = len(names_X) == len(names_y) > 0
+    if same_number and _first_moved(names_X, names_y) is not None:
+        raise ValueError(
+            f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
+            f"{shown(names_X)} and {shown(names_y)}. Reorder them, as in "
+            f"{name_X}[{name_y}.columns]."
+        )
+
+
 def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
     """Return the index of the first moved name if names are labels in another order, else None."""
     names, labels = list(map(_as_name, names)), list(map(_as_name, labels))
@@ -312,116 +317,6 @@ def in_class_order(values: Any, classes: Labels, name: str) -> Any:
             "list in their order."
         )
     return [by_name[label] for label in labels]
-
-
-def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str = "classes") -> None:
-    """Warn if labels or rows show that the columns may belong to other classes.
-
-    Parameters
-    ----------
-    rows : Rows
-        Logits or probabilities with class indices, and with column classes.
-    named : bool
-        Whether the user named the classes in column order. If not, text labels with numbers and
-        ordered categories have two plausible orders. Warn unless the rows agree better with the
-        chosen order.
-    name, param : str
-        Names for the columns and for the parameter with the classes, for messages.
-    """
-    classes = rows.classes
-    y = top = np.zeros(0, np.intp)
-    if rows.is_local and len(classes) <= COMPARED_CLASSES:
-        step = -(-rows.n_rows // max(COMPARED_ROWS, COMPARED_PER_CLASS * len(classes)))
-        compared = rows.take(slice(None, None, step)) if step > 1 else rows
-        y, top = compared.y, largest_columns(compared.X)
-    message = ""
-    if not named:
-        message = _ignored_label(classes) or _other_order(classes, y, top, rows.order)
-    if not message and agree_more_than_chance(y, top, len(classes)):
-        return  # most fits end here
-    if not message and (columns := suspect_columns(y, top, len(classes))) is not None:
-        if compared.X.ndim == 1 or compared.X.shape[1] == 1:
-            _warn_of_other_event(compared, name, param)
-            return
-        moved = np.flatnonzero(columns != np.arange(len(classes)))
-        k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
-        present, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
-        message = (
-            f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
-            f"{other:.0%}, and its own column {k} in {present:.0%}; {len(moved)} columns seem to "
-            "be exchanged."
-        )
-    elif not message and (shares := agreement_below_chance(y, top, len(classes))):
-        message = (
-            f"the column of the label is the largest in {shares[0]:.1%} of the rows, and would be "
-            f"in {shares[1]:.1%} by chance."
-        )
-    if message:
-        is_single = name == "y_proba" and len(classes) == 2
-        single = f" For a single column pass 1 - {name}." if is_single else ""
-        warn(
-            f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
-            f"name the labels in their order with {param}=.{single}",
-            ColumnOrderWarning,
-            "columns",
-        )
-
-
-def _ignored_label(classes: Labels) -> str:
-    """Return a message if one integer label is no column number: it may mark rows to ignore.
-
-    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
-    such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
-    """
-    if classes.dtype.kind not in "iu":
-        return ""
-    n, values = len(classes), classes.tolist()
-    outside = [label for label in values if not 0 <= label < n]
-    if len(outside) != 1 or max(values) - min(values) == n - 1 or (n == 2 and outside != [-100]):
-        return ""
-    (absent,) = set(range(n)) - set(values)
-    return (
-        f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
-        f"{outside[0]} marks rows without a class, leave these rows out."
-    )
-
-
-def _warn_of_other_event(rows: Rows, name: str, param: str) -> None:
-    """Warn that a single column of probabilities or log-odds seems to be of the other label."""
-    other, event = (float(np.mean(rows.X[rows.y == k])) for k in (0, 1))
-    what, reverse = ("probability", f"1 - {name}") if rows.X.ndim == 1 else ("log-odds", f"-{name}")
-    event_name = (
-        "name the event with pos_label=" if param == "labels" else "name both labels in classes="
-    )
-    warn(
-        f"{name} probably holds the {what} of the label {shown([rows.classes[0]])} instead of "
-        f"{shown([rows.classes[1]])}: the means are {other:.2f} and {event:.2f} in rows with these "
-        f"labels. Pass {reverse}, or {event_name}.",
-        ColumnOrderWarning,
-        "columns",
-    )
-
-
-def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
-    """Return a message if rows do not agree best with the column order, else "".
-
-    Class indices ``y`` and largest columns ``top`` are (n,). Another plausible order is the sorted
-    order, for text the natural order, or ``order``, with which the rows must agree better.
-    """
-    names = classes.tolist()
-    other, agrees = sorted(names), np.count_nonzero(y == top)
-    may_be_text = classes.dtype.kind in "OU"
-    if other == names and may_be_text and all(isinstance(name, str) for name in names):
-        other = natural_order(names)
-    if other == names and order is not None:
-        other = [label for label in exact(order, "order").tolist() if label in names]
-        agrees += 1
-    if other == names or len(other) != len(names):
-        return ""
-    ranks = np.array([other.index(name) for name in names])
-    if agrees > np.count_nonzero(ranks[y] == top):
-        return ""
-    return f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]."
 
 
 def with_unknown_classes(P: Floats, fitted_classes: Array, classes: Array) -> Floats:

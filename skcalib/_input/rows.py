@@ -31,13 +31,8 @@ from .arrays import (
     is_tensor,
     on_host,
 )
-from .classes import (
-    check_column_names,
-    check_column_order,
-    ordered_categories,
-    resolve_classes,
-    warn_of_absent_classes,
-)
+from .classes import check_column_names, ordered_categories, resolve_classes, warn_of_absent_classes
+from .column_order import check_column_order
 from .labels import as_labels, distinct_labels, encode, in_one_type, shown
 from .logits import (
     CLIP_FIRST,

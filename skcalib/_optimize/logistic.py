@@ -3,9 +3,9 @@ r"""One-vs-rest logistic regression: log loss and its minimum for one sigmoid pe
 For class k the features of a row are :math:`f = (f_1, \dots, f_{d-1}, 1)`, each an array (m, K) for
 a block of m rows, and the event :math:`y = k` has probability :math:`\sigma(\theta_k^\top f_k)`.
 Two classes share a single sigmoid, for the second class. Targets may lie between 0 and 1, and a
-normal prior may shrink parameters towards its mean. :func:`~skcalib._optimize.newton.newton` solves
-all K problems with d parameters at once: one pass over the rows sums their gradients (K, d) and
-Hessians (K, d, d).
+normal prior may shrink parameters towards its mean. :func:`~skcalib._optimize.minimize.newton`
+solves all K problems with d parameters at once: one pass over the rows sums their gradients (K, d)
+and Hessians (K, d, d).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from scipy import optimize
 from scipy.special import logit
 
-from skcalib._optimize.newton import cached_parts, newton
+from skcalib._optimize.minimize import cached_parts, newton
 from skcalib._rows import Rows
 from skcalib._rows.arrays import is_event, weighted_sum
 from skcalib._typing import Bools, Floats, Indices

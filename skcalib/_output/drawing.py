@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from skcalib._input.arrays import on_host
-from skcalib._input.indicators import class_probabilities
+from skcalib._input.labels import class_probabilities
 from skcalib._input.parameters import check_option
 from skcalib._typing import Floats
 

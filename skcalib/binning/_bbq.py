@@ -12,7 +12,7 @@ from skcalib._rows import Ranked
 from skcalib._scores.bins import Bins, equal_mass_bins
 from skcalib._typing import ArrayLike, Floats
 
-from ._per_class import _PerClass
+from ._histogram import _PerClass
 
 # Prior means are clipped away from 0 and 1, as in the code by Naeini, Cooper, Hauskrecht 2015.
 MIN_PRIOR_MEAN = 0.005

@@ -13,9 +13,8 @@ from scipy.special import chdtri, expit, logit, stdtrit
 from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers, warn_of_few_events
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import Scored, check_measure, columns_of
 from skcalib._input.parameters import check_real
-from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.kernel import SmoothCurve

@@ -18,7 +18,15 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib import binning, scaling
 from skcalib._fits import fit_calibrator
-from skcalib._input.arrays import as_array, as_numpy, check_in_memory, if_in_memory, is_dask
+from skcalib._input.arrays import (
+    as_array,
+    as_numpy,
+    check_in_memory,
+    if_in_memory,
+    is_dask,
+    named_columns,
+    taken,
+)
 from skcalib._input.classes import check_column_names, with_unknown_classes
 from skcalib._input.column_order import largest_columns
 from skcalib._input.estimators import (
@@ -28,7 +36,6 @@ from skcalib._input.estimators import (
     features_argument,
     taking_masked,
 )
-from skcalib._input.features import named_columns, taken
 from skcalib._input.groups import check_groups, group_numbers, warn_of_few_events
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_total_weight, check_weights

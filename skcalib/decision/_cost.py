@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.arrays import as_numpy, check_in_memory, column_names
-from skcalib._input.classes import check_column_names, in_class_order
-from skcalib._input.indicators import check_label_order
+from skcalib._input.classes import check_column_names, check_label_order, in_class_order
 from skcalib._input.labels import shown
 from skcalib._input.logits import FLOATS, check_weights
-from skcalib._input.measures import check_measure, check_probability_rows
+from skcalib._input.measures import check_measure, check_probability_rows, columns_of
 from skcalib._input.parameters import check_real
-from skcalib._input.scores import columns_of
 from skcalib._rows import map_blocks
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._typing import Array, ArrayLike, Floats, Indices

@@ -10,8 +10,8 @@ import numpy as np
 
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
+from skcalib._input.measures import OF_EACH, Scored, columns_of
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import OF_EACH, Scored, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Indices, Kind, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import as_numpy
 from skcalib._input.groups import FEW_GROUPS, group_numbers, warn_of_few_events, warn_of_many_bins
+from skcalib._input.measures import OF_EACH, columns_of, scored_rows
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import OF_EACH, columns_of, scored_rows
 from skcalib._typing import ArrayLike, Floats, Indices, Kind, NBins, Strategy
 
 from ._groups import (

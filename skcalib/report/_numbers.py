@@ -18,7 +18,7 @@ from skcalib._input.arrays import on_host
 from skcalib._input.groups import warn_of_few_events
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
-from skcalib._input.scores import resolved
+from skcalib._input.measures import resolved
 from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error

@@ -20,9 +20,8 @@ from skcalib._input.arrays import as_array, check_in_memory, on_host
 from skcalib._input.classes import position
 from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.logits import as_floats
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import check_kind, check_measure
 from skcalib._input.rows import check_not_swapped
-from skcalib._input.scores import check_kind
 from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._typing import Array, ArrayLike, Floats, Kind

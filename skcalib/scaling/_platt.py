@@ -9,7 +9,7 @@ import numpy as np
 
 from skcalib._input.parameters import check_flag
 from skcalib._optimize.logistic import NO_WEIGHT, RowSigmoids
-from skcalib._optimize.newton import SMALLEST_CURVATURE
+from skcalib._optimize.minimize import SMALLEST_CURVATURE
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import Rows, arrays
 from skcalib._scores.columns import joined, margins

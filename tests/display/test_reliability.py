@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skcalib import ReliabilityDisplay
-from skcalib._input.scores import Scored
+from skcalib._input.measures import Scored
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 N = 240

@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib import ReliabilityDisplay
-from skcalib._input.scores import Scored
+from skcalib._input.measures import Scored
 from skcalib._scores.kernel import (
     N_CELLS,
     NARROWEST,

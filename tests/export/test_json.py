@@ -113,6 +113,18 @@ def test_monitors_go_on_after_a_round_trip():
 # Round trips.
 
 
+def test_default_of_two_classes_is_a_small_text_with_equal_predictions():
+    X, y = make_logits(5000, 2, temperature=2.0, random_state=0)
+    calibrator = AutoCalibrator().fit(X, y)
+    assert calibrator.weights_["Venn-Abers"] > 0
+    text = to_json(calibrator)
+    assert len(text) < 40_000
+    assert_same(from_json(text), calibrator, X)
+    steps, loaded = (c.calibrators_["Venn-Abers"][-1] for c in (calibrator, from_json(text)))
+    np.testing.assert_array_equal(loaded.bin_values_, steps.bin_values_)
+    np.testing.assert_array_equal(loaded.predict_interval(X), steps.predict_interval(X))
+
+
 @pytest.mark.parametrize("form", [kind() for kind in MAPS], ids=repr)
 @pytest.mark.parametrize("width", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.filterwarnings("ignore")
@@ -410,6 +422,8 @@ BROKEN = [
     ("classes_", array([1.0, 2.0, 1e300], "float32")),
     ("classes_", array([1, 2, 3], shape=[4])),
     ("classes_", array(3, shape=[3])),
+    ("classes_", array([0, 1, 2], "int64") | {"repeats": [1, 1, 2]}),
+    ("classes_", array([0, 1, 2], "int64") | {"repeats": [4, -2, 1]}),
     ("classes_", {"entries": [3]}),
     ("classes_", {"some": "thing"}),
 ]

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skcalib
-from skcalib.binning._per_class import _PerClass
+from skcalib.binning._histogram import _PerClass
 from skcalib.export import to_onnx
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")

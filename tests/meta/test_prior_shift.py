@@ -25,7 +25,7 @@ from skcalib import CalibratedClassifier, PlattScaling, PriorShift, TemperatureS
 from skcalib._rows import Rows
 from skcalib._warnings import FewRowsWarning
 from skcalib.export import from_json, to_json
-from skcalib.meta import _label_shift
+from skcalib.meta import _prior_shift
 
 BEFORE, AFTER = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.3, 0.6])
 
@@ -356,7 +356,7 @@ def test_standard_errors_match_both_sets_of_rows(rows):
     before, new = shift.calibration_priors_, Rows(Z_new, None, None)
 
     def estimate(q):
-        return _label_shift.most_likely_priors(new, q, shift.label_weights_).priors
+        return _prior_shift.most_likely_priors(new, q, shift.label_weights_).priors
 
     steps = 1e-4 * np.diag(before)
     moved = [(estimate(before + step) - estimate(before - step)) / 2e-4 for step in steps]
