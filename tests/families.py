@@ -217,11 +217,11 @@ class _Rows(BaseCalibrator):
         return {"rows_": rows}
 
 
-def rows_of(Z, y, w=None, **params):
+def rows_of(Z, y, w=None):
     """The rows that a calibrator is fitted to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _Rows().fit(Z, y, w, **params).rows_
+        return _Rows().fit(Z, y, w).rows_
 
 
 def both_columns(Z):
