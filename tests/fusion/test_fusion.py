@@ -391,6 +391,15 @@ def test_names_of_a_frame():
     assert FusionCalibrator(2).fit(odds, y).score_names_ == ["judge", "model"]
 
 
+def test_columns_ordered_by_class_are_recognised_by_their_names():
+    X, y = make_scores(200, 2, 3)
+    labels = np.array(list("abc"))
+    frame = pd.DataFrame(X, columns=[f"{judge}_{k}" for judge in ("x", "y") for k in labels])
+    assert FusionCalibrator(2).fit(frame, labels[y]).score_names_ == ["score 0", "score 1"]
+    with pytest.raises(ValueError, match="side by side"):
+        FusionCalibrator(2).fit(frame.iloc[:, [0, 3, 1, 4, 2, 5]], labels[y])
+
+
 def test_dask_has_a_sentence():
     dask = pytest.importorskip("dask.array")
     X, y = make_scores(60, 2, 2)
