@@ -150,17 +150,6 @@ def test_several_labels(estimator):
 @pytest.mark.slow
 @skips
 @features
-@each([CalibratedClassifier(SPARSE, cv=3)])
-def test_calibrated_classifier_by_default(estimator, monkeypatch):
-    """The default calibrator has few candidates here; test_calibrators_with_stand_ins has all."""
-    name = "skcalib.compose._calibrated_classifier.AutoCalibrator"
-    monkeypatch.setattr(name, families.AutoCalibrator)
-    run(estimator, expected_failed_checks(estimator))
-
-
-@pytest.mark.slow
-@skips
-@features
 def test_checks_as_scikit_learn_runs_them():
     estimator = TemperatureScaling()
     results = check_estimator(
