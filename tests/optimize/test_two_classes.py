@@ -1,5 +1,7 @@
 """Linear maps of two classes: the minimum, masked classes, and limits of the search."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from families import features_of, log_probabilities_of
@@ -7,8 +9,8 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import MatrixScaling, VectorScaling
-from skcalib._optimize.linear import MASKED_FEATURE, LinearLoss
-from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
+from skcalib._optimize.linear import LinearLoss
+from skcalib._optimize.maps import MASKED_FEATURE, MatrixMap, Regularization, VectorMap
 from skcalib.datasets import make_logits
 
 MAPS = [VectorMap(), VectorMap(fit_intercept=False), MatrixMap()]
@@ -53,7 +55,7 @@ def test_rows_with_a_masked_class_are_certain(map_):
     # Slopes of reversed labels are negative, and would take the masked class for certain.
     y = np.where(masked, 1, 1 - features.y)
     rows = features.replace(X=F, y=y)
-    found = LinearLoss(map_, rows, RIDGES[1], masked=True).minimize(1e-10, 200)
+    found = LinearLoss(replace(map_, masked=True), rows, RIDGES[1]).minimize(1e-10, 200)
     # The masked rows add nothing to the sum of the losses.
     share = 1 - masked.mean()
     alone = LinearLoss(map_, rows.take(~masked), Regularization(*(r / share for r in RIDGES[1])))
