@@ -18,6 +18,7 @@ from skcalib._warnings import AbsentClassesWarning, MissingClassesWarning, warn
 
 from .arrays import column_names
 from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
+from .logits import check_total_weight
 
 # Absent classes are reported if their uncalibrated probabilities sum to this number.
 MIN_EXPECTED = 5.0
@@ -71,10 +72,15 @@ def resolve_classes(
     """
     name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
     columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
-    if not len(present):
-        raise ValueError("sample_weight must not be all zero, got no row of positive weight.")
+    check_total_weight(len(present))
     if classes is not None:
-        resolved = _check_classes(exact(classes, name), present, n_classes, columns, name)
+        resolved = distinct(classes, name, n_classes, columns)
+        unknown = not_among(present, resolved)
+        if len(unknown):
+            raise ValueError(
+                f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not "
+                f"one of [{shown(resolved)}]."
+            )
     elif categories is not None and len(categories) == n_classes:
         resolved = categories
     elif len(present) == n_classes:
@@ -103,6 +109,25 @@ def resolve_classes(
     if hasattr(X, "columns"):
         check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
     return resolved
+
+
+def distinct(
+    values: ArrayLike, name: str, n_labels: int | None = None, columns: str = ""
+) -> Labels:
+    """Convert labels that the user named to an array, or raise a ValueError unless they differ.
+
+    With ``n_labels`` there is a label for each column, and ``columns`` is text for the message.
+    Else labels are named from the lowest to the highest.
+    """
+    labels = exact(values, name)
+    size = labels.size if n_labels is None else n_labels
+    if labels.shape != (size,) or len(set(labels.tolist())) < size:
+        which = "one for each column" if columns else "from the lowest to the highest"
+        raise ValueError(
+            f"{name} must be a list of distinct labels, {which}, got {labels.size} labels"
+            f"{f' and {columns}' if columns else ''}: [{shown(labels.ravel())}]."
+        )
+    return labels
 
 
 def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
@@ -169,12 +194,7 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
                 "as order=, or y as ordered categories."
             )
         return np.argsort(classes)
-    ordered = exact(order, "order")
-    if ordered.ndim > 1 or len(set(ordered.tolist())) < len(ordered):
-        raise ValueError(
-            "order must be a list of distinct labels, from the lowest to the highest, got "
-            f"[{shown(ordered.ravel())}]."
-        )
+    ordered = distinct(order, "order")
     lacking = not_among(classes, ordered)
     if len(lacking):
         raise ValueError(
@@ -182,27 +202,6 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
             f"which lacks {shown(lacking)}."
         )
     return encode(ordered[encode(ordered, classes) >= 0], classes)
-
-
-def _check_classes(
-    classes: Labels, present: Labels, n_classes: int, columns: str, name: str
-) -> Labels:
-    """Return the classes that the user named, or raise a ValueError unless they match the columns.
-
-    ``present`` are the distinct labels. ``columns`` and ``name`` are words for messages.
-    """
-    if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
-        raise ValueError(
-            f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
-            f"labels and {columns}: [{shown(classes.ravel())}]."
-        )
-    unknown = not_among(present, classes)
-    if len(unknown):
-        raise ValueError(
-            f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not one "
-            f"of [{shown(classes)}]."
-        )
-    return classes
 
 
 def check_column_names(

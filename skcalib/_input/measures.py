@@ -26,7 +26,6 @@ from .labels import (
     as_columns,
     as_indicator,
     encode,
-    exact,
     is_text,
     label_names,
     shown,
@@ -237,7 +236,7 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
     owner = "y_true" if hasattr(y_true, "columns") and labels is None else ""
     names = label_names(y_true if owner else y_proba, P.shape[1])
     if labels is not None:
-        names = np.asarray(exact(labels, "labels"))
+        names = exact(labels, "labels")
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
             raise ValueError(
                 f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
