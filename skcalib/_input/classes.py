@@ -74,7 +74,7 @@ def resolve_classes(
     columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
     check_total_weight(len(present))
     if classes is not None:
-        resolved = distinct(classes, name, n_classes, columns)
+        resolved = distinct(classes, name, n_classes, f" and {columns}")
         unknown = not_among(present, resolved)
         if len(unknown):
             raise ValueError(
@@ -111,9 +111,7 @@ def resolve_classes(
     return resolved
 
 
-def distinct(
-    values: ArrayLike, name: str, n_labels: int | None = None, columns: str = ""
-) -> Labels:
+def distinct(values: Any, name: str, n_labels: int | None = None, columns: str = "") -> Labels:
     """Convert labels that the user named to an array, or raise a ValueError unless they differ.
 
     With ``n_labels`` there is a label for each column, and ``columns`` is text for the message.
@@ -125,7 +123,7 @@ def distinct(
         which = "one for each column" if columns else "from the lowest to the highest"
         raise ValueError(
             f"{name} must be a list of distinct labels, {which}, got {labels.size} labels"
-            f"{f' and {columns}' if columns else ''}: [{shown(labels.ravel())}]."
+            f"{columns}: [{shown(labels.ravel())}]."
         )
     return labels
 

@@ -26,6 +26,7 @@ from .labels import (
     as_columns,
     as_indicator,
     encode,
+    exact,
     is_text,
     label_names,
     shown,

@@ -204,7 +204,7 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
     Fractions are no labels, and scores without fractions are probably labels.
     """
     (y_name, y), (name, x) = labels_and_scores.items()
-    if getattr(getattr(y, "dtype", None), "kind", "f") != "f":
+    if isinstance(y, np.ndarray) and y.dtype.kind != "f":
         return
     if _has_fractions(y, y_name) and not _has_fractions(x, name):
         raise ValueError(
