@@ -206,10 +206,10 @@ def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
             array = np.asarray(as_numpy(features, "features"))
         array = array[:, None] if array.ndim == 1 else array
         if array.ndim != 2:
+            got = f"an array of shape {array.shape}" if array.ndim else type(features).__name__
             raise ValueError(
-                "features must have a row for each row of X and a column for each feature, got a "
-                f"{type(features).__name__} of shape {array.shape}. Pass a data frame, as by "
-                "pandas.DataFrame(features), or an array in two dimensions."
+                "features must have a row for each row of X and a column for each feature, got "
+                f"{got}. Pass pandas.DataFrame(features), or an array in two dimensions."
             )
         values = list(array.T)
         names = [*range(len(values))]
