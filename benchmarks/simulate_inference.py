@@ -502,22 +502,26 @@ def total(blocks: list[Count]) -> Count:
     return Count(sum(draws), sum(hits), float(np.mean(widths)), sum(warned))
 
 
-def run_cells(minutes: float, figures: list[str]) -> None:
+def run_cells(minutes: float, figures: list[str], promises: list[str]) -> None:
     """Append blocks of draws to the file, until the time is over or all cells are decided."""
     end, is_new = time.monotonic() + 60 * minutes, not FILE.exists()
     names = [("level", name, 1.0) for name in TESTS]
     names += [("coverage", name, 1.5 if name in {*ERRORS, *BINS} else 1.0) for name in INTERVALS]
-    names = [one for one in names if one[1] in figures]
+    names = [one for one in names if one[0] in promises and one[1] in figures]
     with FILE.open("a", newline="") as file:
         writer = csv.writer(file)
         if is_new:
             writer.writerow([*KEY, *Count._fields])
         blocks = stored()
+
+        def order(task: tuple[int, Structure, tuple[str, str, float]]) -> tuple[bool, float, int]:
+            # Cheap figures first, and cells without draws or with rates next to the promise.
+            block, structure, (what, name, factor) = task
+            done = blocks.get(tuple(map(str, (what, name, *structure, factor))))
+            return name in SLOW, round(margin(what, total(done)), 2) if done else -1, block
+
         tasks = product(range(MOST_DRAWS // BLOCK), design(), names)
-        # Cheap figures and cells first, so that a stop leaves the fewest gaps.
-        for block, structure, (what, name, factor) in sorted(
-            tasks, key=lambda task: (task[2][1] in SLOW, task[0])
-        ):
+        for block, structure, (what, name, factor) in sorted(tasks, key=order):
             key = tuple(map(str, (what, name, *structure, factor)))
             done = blocks[key]
             if not applies(name, structure) or len(done) > block:
@@ -530,6 +534,11 @@ def run_cells(minutes: float, figures: list[str]) -> None:
             done.append(simulate(what, name, structure, seeds, factor))
             writer.writerow([*key, *done[-1]._replace(width=float(f"{done[-1].width:.4g}"))])
             file.flush()
+
+
+def margin(what: str, count: Count) -> float:
+    """Return how far the rate keeps, or breaks, the promise."""
+    return abs(count.hits / max(count.draws, 1) - (LEVEL if what == "level" else COVERAGE))
 
 
 def print_summary() -> None:
@@ -587,9 +596,11 @@ def main() -> None:
     parser.add_argument("--factor", type=float, default=1.0, help="1.5: over-confident")
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--minutes", type=float, default=60.0, help="time for cells")
+    parser.add_argument("--promises", nargs="+", default=["level", "coverage"], help="of cells")
     options = parser.parse_args()
     if options.what == "cells":
-        return run_cells(options.minutes, options.figures or [*TESTS, *INTERVALS])
+        figures = options.figures or [*TESTS, *INTERVALS]
+        return run_cells(options.minutes, figures, options.promises)
     if options.what == "summary":
         return print_summary()
     for structure in structures(options):

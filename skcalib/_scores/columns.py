@@ -50,14 +50,6 @@ def margins(Z: Floats) -> Floats:
     return M
 
 
-def _lowest_difference(Z: Floats) -> float:
-    """Return a lower bound for differences between logits: half the lowest number of their dtype.
-
-    NumPy 1 would convert float32 logits to float64 to compare them with the lowest number itself.
-    """
-    return float(arrays.namespace(Z).finfo(Z.dtype).min) / 2
-
-
 def _exact_margins(Z: Floats) -> Floats:
     """Return margins (m, K) that stay accurate if the largest logit is far above the others.
 
@@ -68,7 +60,9 @@ def _exact_margins(Z: Floats) -> Floats:
     # The sum selects one logit among ties. A maximum would divide gradients among them.
     M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
-    second = arrays.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
+    # A lower bound for differences. NumPy 1 would convert float32 to compare it with the lowest.
+    lowest = float(xp.finfo(Z.dtype).min) / 2
+    second = arrays.at_least(xp.max(rest, axis=1, keepdims=True), lowest)
     E = xp.exp(rest - second)
     total = xp.sum(E, axis=1, keepdims=True)
     alone = total == 0

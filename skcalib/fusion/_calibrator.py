@@ -309,16 +309,17 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         check_fitted(self)
         scores, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
         check_columns(scores, self)
-        Z = logits_for(self, scores, least_rows=1)
+        Z = logits_for(self, scores)
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
         present = present[~np.isnan(present[:, 0])]
         if len(present) > n_scores and seem_probabilities(present, fit=False):
             warn_of_probabilities(present.shape[1], "predictions")
-        L = map_blocks(partial(_fused, self), Z)
+        scores = Z if len(Z) else np.zeros((1, Z.shape[1]), Z.dtype)  # for the dtype of no rows
+        L = map_blocks(partial(_fused, self), scores)
         fused = Uncalibrated()  # nothing is left to calibrate
         fused.classes_ = self.classes_
-        return output(fused, as_kind_of(L, X))
+        return output(fused, as_kind_of(L, X))[: len(Z)]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Return names of the columns of logits, ``logit_`` and the label.

@@ -213,15 +213,15 @@ class PriorShift(BaseCalibrator):
         labels = rows.sum(lambda Z, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(lambda Z, y, w: weighted_sum(softmax(Z).astype(np.float64), w))
         before = np.maximum(sums / rows.weight, MIN_PRIOR)
-        priors = before if self.priors is None else self._checked_priors(rows.classes, labels)
+        priors = before
+        if self.priors is not None:
+            named = in_class_order(self.priors, rows.classes, "priors")
+            priors = _check_priors(named, labels > 0)
         return {
             "calibration_priors_": before,
             "label_weights_": labels,
             **_moved(before, priors),
         }
-
-    def _checked_priors(self, classes: Array, labels: Floats) -> Floats:
-        return _check_priors(in_class_order(self.priors, classes, "priors"), labels > 0)
 
     def _rate_log_ratios(self, classes: Array) -> Floats:
         """Return the additions (n_classes,) to the logits for the rates before and after."""

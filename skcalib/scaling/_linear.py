@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -10,8 +11,8 @@ from scipy.optimize import OptimizeResult
 
 from skcalib._input.parameters import check_flag, check_integer, check_real, fitted_smoothing
 from skcalib._optimize import temperature
-from skcalib._optimize.linear import LOWEST_FEATURE, LinearLoss, log_features
-from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
+from skcalib._optimize.linear import LinearLoss, log_features
+from skcalib._optimize.maps import LOWEST_FEATURE, MatrixMap, Regularization, VectorMap
 from skcalib._optimize.strength import Fit, choose_strength
 from skcalib._rows import Rows, arrays, one_blas_thread
 from skcalib._typing import ArrayLike, Floats
@@ -26,12 +27,9 @@ class _LinearScaling(BaseCalibrator):
     """
 
     _on_device = True
-    # A fitted calibrator always has offsets; without fit_intercept they are zero.
     _fitted_map: ClassVar[VectorMap | MatrixMap]
-    # Names of the strengths, and the strings that they accept.
+    # Regularization strengths by name, with the strings that they accept.
     _strengths: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("loo",)}
-    # Function from K, the total weight and a multiple to the penalty.
-    _regularization = staticmethod(Regularization.rule)
 
     alpha: Literal["auto", "loo"] | float
     smoothing: Literal["auto"] | float
@@ -51,7 +49,8 @@ class _LinearScaling(BaseCalibrator):
     n_iter_: int
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        strengths = self._checked_strengths()
+        self._check()
+        strengths = [getattr(self, name) for name in self._strengths]
         is_plain = not any(strengths)
         smoothing = fitted_smoothing(self.smoothing, rows)
         scale = temperature.fit_inverse_temperature(rows, smoothing)
@@ -59,17 +58,22 @@ class _LinearScaling(BaseCalibrator):
         b = scale.value
         if is_plain and scale.outcome == "no_better_than_chance":
             b /= temperature.SMALLEST_SCALE  # the map may reverse logits: gradients must not vanish
-        loss = _linear_loss(self._map, rows, b, smoothing, normalize=self.normalize)
-        curve: dict[str, Floats]
-        alpha, curve = 0.0, {"alphas_": np.empty(0), "loo_losses_": np.empty(0)}
-        if is_plain and scale.outcome == "separable":
-            # Slopes, or offsets that break ties, would diverge: keep the identity.
-            x = loss.identity
-            solution = OptimizeResult(x=x, fun=loss.value_gradient(x)[0], nit=0)
-        else:
-            with one_blas_thread:
-                alpha, curve, loss, solution = self._fit_map(loss, strengths)
-        coef, intercept = self._map.coefficients(solution.x, loss.n_classes)
+        loss = self._loss(rows, b, smoothing)
+        rule = partial(self._regularization, loss.n_classes, rows.weight)
+        alpha = 1.0 if isinstance(strengths[0], str) else float(strengths[0])
+        best, fits = None, list[Fit]()
+        with one_blas_thread:
+            if "loo" in strengths:
+                best, fits = choose_strength(loss, rule, self.tol, self.max_iter)
+                alpha = best.alpha
+            loss = loss.penalized_with(rule(alpha))
+            if is_plain and scale.outcome == "separable":
+                # Slopes, or offsets that break ties, would diverge: keep the identity.
+                x = loss.identity
+                solution = OptimizeResult(x=x, fun=loss.value_gradient(x)[0], nit=0)
+            else:
+                solution = self._minimize(loss, best)
+        coef, intercept = loss.map_.coefficients(solution.x, loss.n_classes)
         penalty = loss.ridge @ (solution.x - loss.identity) ** 2
         return {
             "coef_": coef * (1.0 if self.normalize else b),
@@ -77,51 +81,53 @@ class _LinearScaling(BaseCalibrator):
             "temperature_": 1 / b if self.normalize else 1.0,
             "normalize_": bool(self.normalize),
             "alpha_": alpha,
-            **curve,
+            "alphas_": np.array([fit.alpha for fit in fits]),
+            "loo_losses_": np.array([fit.estimate for fit in fits]),
             "smoothing_": smoothing,
             "loss_": solution.fun - float(penalty),
-            "n_iter_": int(solution.nit),
+            "n_iter_": int(solution.nit) + sum(fit.n_iter for fit in fits),
         }
 
-    @property
-    def _map(self) -> VectorMap | MatrixMap:
-        return self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
-
-    def _checked_strengths(self) -> list[Any]:
-        """Check all parameters, and return the strengths in the order of ``_strengths``."""
+    def _check(self) -> None:
+        """Raise a ValueError for invalid parameters."""
         for name, options in self._strengths.items():
             check_real(name, getattr(self, name), closed=True, option=options)
         check_integer("max_iter", self.max_iter)
         check_real("tol", self.tol)
         check_flag("normalize", self.normalize)
         check_flag("fit_intercept", self.fit_intercept)
-        return [getattr(self, name) for name in self._strengths]
 
-    def _fit_map(
-        self, loss: LinearLoss, strengths: list[Any]
-    ) -> tuple[float, dict[str, Floats], LinearLoss, OptimizeResult]:
-        """Minimize the loss: return the strength, compared strengths, objective and solution.
+    def _regularization(self, K: int, weight: float, alpha: float) -> Regularization:
+        """Return the penalty for K classes, rows with a total weight, and a strength."""
+        return Regularization.rule(K, weight, alpha)
 
-        ``strengths`` are the values of the parameters in ``_strengths``.
+    def _loss(self, rows: Rows, b: float, smoothing: float) -> LinearLoss:
+        """Return the unpenalized loss of the map on log-probabilities, or on logits times ``b``.
+
+        Smoothed temperature scaling with temperature ``1 / b`` yields the log-probabilities.
         """
-        rule = partial(self._regularization, loss.n_classes, loss.rows.weight)
-        alpha = 1.0 if strengths[0] == "auto" else strengths[0]
+
+        def scaled(Z: Floats, *_: Any) -> Floats:
+            F = arrays.both_columns(Z) * b
+            lowest = F.max(axis=1, keepdims=True) + LOWEST_FEATURE  # for masked classes
+            return np.where(np.isneginf(F), lowest, F)
+
+        features = partial(log_features, 1 / b, smoothing) if self.normalize else scaled
+        map_ = self._fitted_map if self.fit_intercept else VectorMap(fit_intercept=False)
+        return LinearLoss(replace(map_, masked=rows.masked and self.normalize), rows.map(features))
+
+    def _minimize(self, loss: LinearLoss, near: Fit | None) -> OptimizeResult:
+        """Minimize the loss, from a fit that is ``near`` if there is one, and warn if it fails."""
         tol, start, blocks = self.tol, None, None
-        fits: list[Fit] = []
-        if "loo" in strengths:
-            best, fits = choose_strength(loss, rule, tol, self.max_iter)
-            alpha, start, blocks = best.alpha, best.theta, best.blocks
+        if near is not None:
+            start, blocks = near.theta, near.blocks
             # On few rows be exact, so that a weight of 2 equals the row twice to seven digits.
             tol = min(tol, 1e-9) if loss.is_small else tol
-        loss = loss.penalized_with(rule(alpha))
         solution = loss.minimize(tol, self.max_iter, start, blocks)
         solution.success = bool(np.linalg.norm(solution.jac) <= self.tol)
         if not (solution.success and loss.ridge.all()):
             _warn_unless_optimal(solution, loss, self.tol, self.max_iter)
-        compared = np.array([(fit.alpha, fit.estimate, fit.n_iter) for fit in fits]).reshape(-1, 3)
-        solution.nit += compared[:, 2].sum()
-        curve = {"alphas_": compared[:, 0], "loo_losses_": compared[:, 1]}
-        return float(alpha), curve, loss, solution
+        return solution
 
     def _calibrate(self, Z: Floats) -> Floats:
         F = arrays.both_columns(Z)
@@ -132,23 +138,6 @@ class _LinearScaling(BaseCalibrator):
         coef, intercept = (arrays.astype(a, F.dtype) for a in (self.coef_, self.intercept_))
         L = (F * coef if coef.ndim == 1 else F @ coef.T) + intercept
         return arrays.in_columns_of(Z, L)
-
-
-def _linear_loss(
-    map_: VectorMap | MatrixMap, rows: Rows, b: float, smoothing: float, *, normalize: bool
-) -> LinearLoss:
-    """Return the loss of a map on scaled log-probabilities, or on logits times ``b``.
-
-    Smoothed temperature scaling with temperature ``1 / b`` yields the log-probabilities.
-    """
-
-    def scaled(Z: Floats, *_: Any) -> Floats:
-        F = arrays.both_columns(Z) * b
-        lowest = F.max(axis=1, keepdims=True) + LOWEST_FEATURE  # for masked classes
-        return np.where(np.isneginf(F), lowest, F)
-
-    features = partial(log_features, 1 / b, smoothing) if normalize else scaled
-    return LinearLoss(map_, rows.map(features), masked=rows.masked and normalize)
 
 
 def _warn_unless_optimal(
@@ -453,10 +442,6 @@ class MatrixScaling(_LinearScaling):
         self.tol = tol
 
 
-# Regularization strength on the diagonal, divided by the strength in matrix scaling.
-DIAGONAL = 0.1
-
-
 class DirichletCalibration(_LinearScaling):
     r"""Dirichlet calibration: a matrix map of log-probabilities, regularized off the diagonal.
 
@@ -606,16 +591,16 @@ class DirichletCalibration(_LinearScaling):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _regularization(self, K: int, weight: float, alpha: float = 1.0) -> Regularization:
+    def _regularization(self, K: int, weight: float, alpha: float) -> Regularization:
         """Return the penalty, with ``alpha`` times the rule for strengths that are "loo"."""
         rule = Regularization.rule(K, weight)
         chosen = {"auto": rule, "loo": Regularization.rule(K, weight, alpha)}
         off, intercept = self.alpha, self.alpha_intercept
-        strength = 0.0 if off == intercept == 0 else DIAGONAL
+        is_plain = off == intercept == 0
         return Regularization(
-            strength * rule.off_diagonal / (K - 1),
-            chosen[off].off_diagonal if isinstance(off, str) else off / (K * (K - 1)),
-            chosen[intercept].intercept if isinstance(intercept, str) else intercept / K,
+            diagonal=0.0 if is_plain else 0.1 * rule.off_diagonal / (K - 1),
+            off_diagonal=chosen[off].off_diagonal if isinstance(off, str) else off / (K * (K - 1)),
+            intercept=chosen[intercept].intercept if isinstance(intercept, str) else intercept / K,
         )
 
     def _fit(self, rows: Rows) -> dict[str, Any]:

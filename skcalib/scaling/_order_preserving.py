@@ -10,7 +10,8 @@ from scipy.optimize import OptimizeResult
 
 from skcalib._input.parameters import check_integer, check_real, fitted_smoothing
 from skcalib._optimize import temperature
-from skcalib._optimize.linear import LOWEST_FEATURE, log_features
+from skcalib._optimize.linear import log_features
+from skcalib._optimize.maps import LOWEST_FEATURE
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
 from skcalib._rows import Rows, arrays, one_blas_thread, thin
 from skcalib._typing import ArrayLike, Floats, Indices
