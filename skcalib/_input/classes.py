@@ -217,7 +217,7 @@ def check_column_names(
         return
     names, labels = list(map(_as_name, columns)), list(map(_as_name, classes.tolist()))
     if set(names) != set(labels):
-        names, labels = _without_shared_ends(names), _without_shared_ends(labels)
+        names, labels = without_shared_ends(names), without_shared_ends(labels)
     pairs = enumerate(zip(names, labels, strict=True))
     first = next((k for k, (column, label) in pairs if column != label), None)
     if first is None or set(names) != set(labels):
@@ -235,7 +235,7 @@ def check_column_names(
     )
 
 
-def _without_shared_ends(names: list[str]) -> list[str]:
+def without_shared_ends(names: list[str]) -> list[str]:
     """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
     start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
     names = [name[start:] for name in names]
