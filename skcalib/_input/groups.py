@@ -20,6 +20,9 @@ FEW_GROUPS = 20
 # Fewer groups with an event do not show how much rare events vary.
 FEW_EVENTS = 10
 
+# Fewer groups with wrong predictions do not show how much losses vary.
+FEW_WRONG = 7
+
 
 def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
     """Add groups (n,), unless they are None, to the rows of ``X`` with positive weight.
@@ -76,12 +79,24 @@ def warn_of_few_groups(n_groups: int) -> None:
         )
 
 
-def warn_of_few_events(n_groups: int, n_all: int) -> None:
-    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary."""
-    if n_groups < FEW_EVENTS and n_all >= FEW_GROUPS:  # fewer groups have their own warning
+def warn_of_few_events(n_groups: int, n_all: int, n_wrong: float = np.inf) -> None:
+    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary.
+
+    For losses, ``n_wrong`` is the effective number of groups with wrong predictions.
+    """
+    if n_all < FEW_GROUPS:  # fewer groups have their own warning
+        return
+    if n_groups < FEW_EVENTS:
         warn(
             f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
             f"without it, got {n_groups}: the interval may be too narrow. Collect more events.",
+            FewGroupsWarning,
+        )
+    elif n_wrong < FEW_WRONG:
+        warn(
+            f"Intervals of losses need {FEW_WRONG} groups with wrong predictions, got about "
+            f"{n_wrong:.0f}, as a few groups with most of them count as few: the interval may be "
+            "too narrow. Collect rows of more groups.",
             FewGroupsWarning,
         )
 
