@@ -23,7 +23,7 @@ from timing import medians
 from skcalib._optimize.linear import LinearLoss
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
-from skcalib._optimize.newton import cached_parts
+from skcalib._optimize.minimize import cached_parts
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import Rows
 from skcalib._rows.parallel import one_blas_thread

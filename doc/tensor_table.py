@@ -2,7 +2,7 @@
 
 import skcalib
 from skcalib.base import BaseCalibrator
-from skcalib.binning._per_class import _PerClass
+from skcalib.binning._histogram import _PerClass
 
 # Where outputs are computed, and whether gradients pass through them.
 SMOOTH = ("on the device", "yes")

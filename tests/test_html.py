@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 
-from skcalib._output.html import Html, Number, as_text, element, fill, html, table
+from skcalib._output.html import Entry, Html, aligned, as_text, element, fill, html, table
 
 
 class Read(HTMLParser):
@@ -46,25 +46,33 @@ def test_other_characters_stay(text):
     assert as_text(text) == text
 
 
-def test_tables_have_headers_captions_and_numbers():
-    rows = [["a", Number("1.0"), "<"], ["b", Number("nan"), element("i", ">")]]
+def test_tables_have_headers_captions_and_entries():
+    entries = [Entry("-1.0", "±0.5", "*"), Entry("2", is_best=True)]
+    rows = [["a", entries[0], "<"], ["b", entries[1], element("i", ">")]]
     text = table(["x", "y", "z"], rows, caption="C", class_="own")
     read = Read(text)
     heads = [attrs["scope"] for tag, attrs in read.tags if tag == "th"]
     assert heads == ["col"] * 3 + ["row"] * 2
-    assert [tag for tag, attrs in read.tags if attrs.get("class") == "number"] == ["th", "td", "td"]
+    assert [attrs["class"] for tag, attrs in read.tags if tag == "span"] == ["mark", "spread"]
+    assert "<td>\N{MINUS SIGN}1.0" in text
+    assert "<strong>\N{BLACK STAR} 2</strong>" in text
     assert ("table", {"class": "own"}) in read.tags
     assert "<caption>C</caption>" in text
     assert unescape(text).count("<i>") == 1
+    assert aligned([["", "y"], ["name", 10], ["b", entries[0]]]) == (
+        "               y\nname          10\nb     -1.0* ±0.5"
+    )
 
 
 def test_templates_escape_texts_and_drop_empty_elements():
     template = (
-        '<title>$t</title><section data-if="x" id="x">$x<b data-if="y">b</b></section>'
+        '<title>$t</title><section data-if="x" id="x">$x<b data-if="y">b</b>'
+        '<i data-if="!y">c</i></section>'
         '<section data-if="y" id="y">$y</section>\n'
     )
     made = fill(template, {"t": "T & <t> $x", "x": element("i", ">"), "y": None})
-    assert made == ('<title>T &amp; &lt;t&gt; $x</title><section id="x"><i>&gt;</i></section>')
+    title = "<title>T &amp; &lt;t&gt; $x</title>"
+    assert made == f'{title}<section id="x"><i>&gt;</i><i>c</i></section>'
     assert 'id="y">7</section>' in fill(template, {"t": "", "x": [], "y": 7})
     assert "<section>" not in made
     assert html(["a", None, [Html("<b>"), "<"]]) == "a<b>&lt;"

@@ -18,6 +18,7 @@ from skcalib import (
     TemperatureScaling,
 )
 from skcalib.datasets import make_logits
+from skcalib.fusion import FusionCalibrator
 from skcalib.judge import ScoreTransformer
 from skcalib.monitor import CalibrationMonitor, OnlineCalibrator
 
@@ -48,6 +49,10 @@ def test_calibrators(kind, dtype):
     X = Z.astype(dtype)
     assert_no_rows(kind().fit(X, Y), X)
     assert_no_rows(make_pipeline(TemperatureScaling(), kind()).fit(X, Y), X)
+
+
+def test_several_scores():
+    assert_no_rows(FusionCalibrator(n_scores=2).fit(np.hstack([Z, Z]), Y), np.hstack([Z, Z]))
 
 
 @pytest.mark.filterwarnings("ignore:The calibrator was fitted with features")

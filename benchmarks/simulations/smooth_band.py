@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from skcalib._input.scores import Scored
+from skcalib._input.measures import Scored
 from skcalib._scores.kernel import SmoothCurve
 from skcalib.display._curves import consistency_band, pieces
 

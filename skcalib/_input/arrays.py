@@ -1,4 +1,4 @@
-"""Convert input to arrays, except data frames and Dask collections."""
+"""Convert input to arrays, except data frames and Dask collections, and select its columns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from skcalib._rows.arrays import (
-    is_foreign,
-    library_of,
-    namespace,
-    to_library,
-)
-from skcalib._typing import Array
+from skcalib._rows.arrays import is_foreign, library_of, namespace, to_library
+from skcalib._typing import Array, Indices
 
 
 def is_dask(x: Any) -> bool:
@@ -24,8 +19,6 @@ def is_dask(x: Any) -> bool:
 
 def is_tensor(x: Any) -> bool:
     """Return whether an object is a tensor that stays in its library."""
-    if isinstance(x, np.ndarray):
-        return False
     return is_foreign(x) and get_config()["array_api_dispatch"]
 
 
@@ -90,12 +83,8 @@ def as_array(
     """
     if type(x) is np.ndarray and x.ndim == 2:
         return x
-    names = column_names(x)
-    if len(set(names)) < len(names):
-        raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
-    if type(x) is not np.ndarray:
-        stays_tensor = tensors and not is_dask(x) and is_tensor(x)
-        x = check_tensor(x, name) if stays_tensor else as_numpy(x, name)
+    distinct_names(x, name)
+    x = check_tensor(x, name) if tensors and is_tensor(x) else as_numpy(x, name)
     # NumPy cannot convert lists of rows that differ in length, and an array may hold the rows.
     is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "O"
     if isinstance(x, list | tuple) or (is_vector and len(x) and np.ndim(x[0]) > 0):
@@ -132,6 +121,14 @@ def column_names(x: Any) -> list[Any]:
     """Return the column names of a data frame or a pyarrow table, else an empty list."""
     names = getattr(x, "column_names", None)
     return list(getattr(x, "columns", ()) if names is None else names)
+
+
+def distinct_names(x: Any, name: str) -> list[Any]:
+    """Return the column names of a data frame, or raise a ValueError if some are equal."""
+    names = column_names(x)
+    if len(set(names)) < len(names):
+        raise ValueError(f"Columns of {name} must have distinct names, got {names!s:.200}.")
+    return names
 
 
 def on_host(x: Any) -> Any:
@@ -190,3 +187,45 @@ def check_in_memory(inputs: Iterable[Any], message: str | None = None) -> None:
 def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
     """Return ``f(*inputs)``, or the inputs if one is a Dask collection."""
     return inputs if any(map(is_dask, inputs)) else f(*inputs)
+
+
+# --------------------------------------------------------------------------------------
+# Features.
+
+
+def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
+    """Return column names, or column numbers, and a list of columns (n,)."""
+    if names := distinct_names(features, "features"):
+        values = [np.asarray(features[name]) for name in names]
+    else:
+        # Convert lists of mixed rows to objects, so that numbers do not become text.
+        is_list = isinstance(features, list | tuple) and len(features) > 0
+        if is_list and np.ndim(features[0]) == 1:
+            array = np.array(features, object)
+        else:
+            array = np.asarray(as_numpy(features, "features"))
+        array = array[:, None] if array.ndim == 1 else array
+        if array.ndim != 2:
+            got = f"an array of shape {array.shape}" if array.ndim else type(features).__name__
+            raise ValueError(
+                "features must have a row for each row of X and a column for each feature, got "
+                f"{got}. Pass pandas.DataFrame(features), or an array in two dimensions."
+            )
+        values = list(array.T)
+        names = [*range(len(values))]
+    if not values or len(values[0]) != n_rows:
+        raise ValueError(
+            f"features must have one row for each of the {n_rows} rows of X, got "
+            f"{len(values[0]) if values else 'no columns'}. Pass features of the same rows, in the "
+            "same order."
+        )
+    return [str(name) for name in names], values
+
+
+def taken(features: Any, rows: Indices) -> Any:
+    """Select rows by number from a data frame, an array or a list of features."""
+    if isinstance(features, list | tuple):
+        return [features[k] for k in rows]
+    if hasattr(features, "column_names"):  # pyarrow
+        return features.take(rows)
+    return features.iloc[rows] if hasattr(features, "iloc") else features[rows]

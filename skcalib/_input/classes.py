@@ -1,4 +1,4 @@
-"""Classes per column, and evidence that columns and classes differ in order.
+"""Classes per column, and names of columns.
 
 Wrong columns are the most harmful mistake, and no shape reveals them: names of columns, ordered
 categories, text with numbers, and the rows themselves are checked.
@@ -6,34 +6,19 @@ categories, text with numbers, and the rows themselves are checked.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
 
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, ArrayLike, Floats, Indices
-from skcalib._warnings import (
-    AbsentClassesWarning,
-    ColumnOrderWarning,
-    MissingClassesWarning,
-    warn,
-)
+from skcalib._warnings import AbsentClassesWarning, MissingClassesWarning, warn
 
 from .arrays import column_names
-from .column_order import (
-    agree_more_than_chance,
-    agreement_below_chance,
-    largest_columns,
-    natural_order,
-    suspect_columns,
-    without_shared_ends,
-)
 from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
-
-# Columns are compared with the labels of this many rows, or this many rows per class, and for at
-# most this many classes: more rows add nothing, and the assignment of more classes takes a second.
-COMPARED_ROWS, COMPARED_PER_CLASS, COMPARED_CLASSES = 10_000, 20, 2000
+from .logits import check_total_weight
 
 # Absent classes are reported if their uncalibrated probabilities sum to this number.
 MIN_EXPECTED = 5.0
@@ -87,10 +72,15 @@ def resolve_classes(
     """
     name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
     columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
-    if not len(present):
-        raise ValueError("sample_weight must not be all zero, got no row of positive weight.")
+    check_total_weight(len(present))
     if classes is not None:
-        resolved = _check_classes(exact(classes, name), present, n_classes, columns, name)
+        resolved = distinct(classes, name, n_classes, f" and {columns}")
+        unknown = not_among(present, resolved)
+        if len(unknown):
+            raise ValueError(
+                f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not "
+                f"one of [{shown(resolved)}]."
+            )
     elif categories is not None and len(categories) == n_classes:
         resolved = categories
     elif len(present) == n_classes:
@@ -121,11 +111,28 @@ def resolve_classes(
     return resolved
 
 
+def distinct(values: Any, name: str, n_labels: int | None = None, columns: str = "") -> Labels:
+    """Convert labels that the user named to an array, or raise a ValueError unless they differ.
+
+    With ``n_labels`` there is a label for each column, and ``columns`` is text for the message.
+    Else labels are named from the lowest to the highest.
+    """
+    labels = exact(values, name)
+    size = labels.size if n_labels is None else n_labels
+    if labels.shape != (size,) or len(set(labels.tolist())) < size:
+        which = "one for each column" if columns else "from the lowest to the highest"
+        raise ValueError(
+            f"{name} must be a list of distinct labels, {which}, got {labels.size} labels"
+            f"{columns}: [{shown(labels.ravel())}]."
+        )
+    return labels
+
+
 def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
     """Warn of classes without rows if uncalibrated probabilities predict 5 rows or more."""
-    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
-    if not len(absent):
+    if len(present) == len(rows.classes):
         return
+    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
 
     def sums(Z: Floats, y: Any, w: Floats | None) -> Floats:  # noqa: ARG001
         P = arrays.softmax(Z)[:, absent].astype(np.float64)
@@ -144,41 +151,6 @@ def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
             AbsentClassesWarning,
             "absent classes",
         )
-
-
-def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
-    """Return the index of the event, the class to which one column of probabilities belongs.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    pos_label : label or None
-        The label for the probabilities, if the user named it.
-    named : bool
-        Whether the label order is a fact: there is one column per label, the user named the labels,
-        or they are ordered categories.
-
-    Returns
-    -------
-    int
-        The index of ``pos_label``, or 1: the second label, which is the larger of two numbers.
-
-    Raises
-    ------
-    ValueError
-        If ``pos_label`` is no label. If the event is not named and the labels are text:
-        alphabetical order does not tell which label is the event.
-    """
-    if pos_label is not None:
-        return position(pos_label, classes)
-    if not named and is_text(classes):
-        raise ValueError(
-            f"pos_label is not specified: y_true holds the text labels [{shown(classes)}] and "
-            "y_proba one column, the probabilities of one of them. Pass this label as pos_label=, "
-            "or both labels as labels= with this label as the second, or one column per class."
-        )
-    return 1
 
 
 def position(pos_label: Any, classes: Labels) -> int:
@@ -220,12 +192,7 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
                 "as order=, or y as ordered categories."
             )
         return np.argsort(classes)
-    ordered = exact(order, "order")
-    if ordered.ndim > 1 or len(set(ordered.tolist())) < len(ordered):
-        raise ValueError(
-            "order must be a list of distinct labels, from the lowest to the highest, got "
-            f"[{shown(ordered.ravel())}]."
-        )
+    ordered = distinct(order, "order")
     lacking = not_among(classes, ordered)
     if len(lacking):
         raise ValueError(
@@ -235,64 +202,51 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
     return encode(ordered[encode(ordered, classes) >= 0], classes)
 
 
-def _check_classes(
-    classes: Labels, present: Labels, n_classes: int, columns: str, name: str
-) -> Labels:
-    """Return the classes that the user named, or raise a ValueError unless they match the columns.
-
-    ``present`` are the distinct labels. ``columns`` and ``name`` are words for messages.
-    """
-    if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
-        raise ValueError(
-            f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
-            f"labels and {columns}: [{shown(classes.ravel())}]."
-        )
-    unknown = not_among(present, classes)
-    if len(unknown):
-        raise ValueError(
-            f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not one "
-            f"of [{shown(classes)}]."
-        )
-    return classes
-
-
-def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
+def check_column_names(
+    X: Any, classes: Labels, name: str = "X", *, param: str = "classes", owner: str = ""
+) -> None:
     """Raise a ValueError if a data frame's columns are named by the labels in another order.
 
     Names may share a prefix and a suffix, as "logit_a" and "logit_b", or the first levels of a
-    MultiIndex. Names without labels are ignored, and so are default names 0, 1, 2, ...
+    MultiIndex. Names without labels are ignored, and so are default names 0, 1, 2, ... The labels
+    are column names if the data frame ``owner`` has them.
     """
-    names = [
-        "_".join(map(_as_name, name)) if isinstance(name, tuple) else name
-        for name in column_names(X)
-    ]
-    if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
+    columns = column_names(X)
+    are_names = all(isinstance(column, str | Real | tuple) for column in columns)
+    if len(columns) != len(classes) or columns == [*range(len(columns))] or not are_names:
         return
-    numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))
-    first = None if numbered else _first_moved(names, classes.tolist())
-    if first is None:
+    names, labels = list(map(_as_name, columns)), list(map(_as_name, classes.tolist()))
+    if set(names) != set(labels):
+        names, labels = without_shared_ends(names), without_shared_ends(labels)
+    pairs = enumerate(zip(names, labels, strict=True))
+    first = next((k for k, (column, label) in pairs if column != label), None)
+    if first is None or set(names) != set(labels):
         return
+    order, remedy = "classes", f"{name}[classes], or name the labels in their order with {param}="
+    got = f"columns {shown(columns[first:])} for classes {shown(classes[first:])}"
+    if first:
+        got += f" from column {first} on"
+    if owner:
+        order, remedy = f"columns of {owner}", f"{name}[{owner}.columns]"
+        got = f"{shown(columns)} and {shown(classes)}"
     raise ValueError(
-        f"Columns of {name} must be in the order of the classes, got columns "
-        f"{shown(names[first:])} for classes {shown(classes[first:])}"
-        f"{f' from column {first} on' if first else ''}. Reorder the columns, as in "
-        f"{name}[classes], or name the labels in their order with {param}=."
+        f"Columns of {name} must be in the order of the {order}, got {got}. Reorder the columns, "
+        f"as in {remedy}."
     )
 
 
-def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
-    """Return the index of the first moved name if names are labels in another order, else None."""
-    names, labels = list(map(_as_name, names)), list(map(_as_name, labels))
-    if set(names) != set(labels):
-        names, labels = without_shared_ends(names), without_shared_ends(labels)
-    if names == labels or set(names) != set(labels):
-        return None
-    pairs = enumerate(zip(names, labels, strict=True))
-    return next(k for k, (name, label) in pairs if name != label)
+def without_shared_ends(names: list[str]) -> list[str]:
+    """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
+    start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
+    names = [name[start:] for name in names]
+    end = len(commonprefix([name[::-1] for name in names]))  # noqa: RUF071
+    return [name[: len(name) - end] for name in names]
 
 
 def _as_name(label: Any) -> str:
-    """Write a label as text, and a whole float without its decimal point."""
+    """Write a label as text, a whole float without its decimal point, and levels in one text."""
+    if isinstance(label, tuple):
+        return "_".join(map(_as_name, label))
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
@@ -312,116 +266,6 @@ def in_class_order(values: Any, classes: Labels, name: str) -> Any:
             "list in their order."
         )
     return [by_name[label] for label in labels]
-
-
-def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str = "classes") -> None:
-    """Warn if labels or rows show that the columns may belong to other classes.
-
-    Parameters
-    ----------
-    rows : Rows
-        Logits or probabilities with class indices, and with column classes.
-    named : bool
-        Whether the user named the classes in column order. If not, text labels with numbers and
-        ordered categories have two plausible orders. Warn unless the rows agree better with the
-        chosen order.
-    name, param : str
-        Names for the columns and for the parameter with the classes, for messages.
-    """
-    classes = rows.classes
-    y = top = np.zeros(0, np.intp)
-    if rows.is_local and len(classes) <= COMPARED_CLASSES:
-        step = -(-rows.n_rows // max(COMPARED_ROWS, COMPARED_PER_CLASS * len(classes)))
-        compared = rows.take(slice(None, None, step)) if step > 1 else rows
-        y, top = compared.y, largest_columns(compared.X)
-    message = ""
-    if not named:
-        message = _ignored_label(classes) or _other_order(classes, y, top, rows.order)
-    if not message and agree_more_than_chance(y, top, len(classes)):
-        return  # most fits end here
-    if not message and (columns := suspect_columns(y, top, len(classes))) is not None:
-        if compared.X.ndim == 1 or compared.X.shape[1] == 1:
-            _warn_of_other_event(compared, name, param)
-            return
-        moved = np.flatnonzero(columns != np.arange(len(classes)))
-        k = moved[np.bincount(y, minlength=len(classes))[moved].argmax()]
-        present, other = (np.mean(top[y == k] == column) for column in (k, columns[k]))
-        message = (
-            f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
-            f"{other:.0%}, and its own column {k} in {present:.0%}; {len(moved)} columns seem to "
-            "be exchanged."
-        )
-    elif not message and (shares := agreement_below_chance(y, top, len(classes))):
-        message = (
-            f"the column of the label is the largest in {shares[0]:.1%} of the rows, and would be "
-            f"in {shares[1]:.1%} by chance."
-        )
-    if message:
-        is_single = name == "y_proba" and len(classes) == 2
-        single = f" For a single column pass 1 - {name}." if is_single else ""
-        warn(
-            f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
-            f"name the labels in their order with {param}=.{single}",
-            ColumnOrderWarning,
-            "columns",
-        )
-
-
-def _ignored_label(classes: Labels) -> str:
-    """Return a message if one integer label is no column number: it may mark rows to ignore.
-
-    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
-    such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
-    """
-    if classes.dtype.kind not in "iu":
-        return ""
-    n, values = len(classes), classes.tolist()
-    outside = [label for label in values if not 0 <= label < n]
-    if len(outside) != 1 or max(values) - min(values) == n - 1 or (n == 2 and outside != [-100]):
-        return ""
-    (absent,) = set(range(n)) - set(values)
-    return (
-        f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
-        f"{outside[0]} marks rows without a class, leave these rows out."
-    )
-
-
-def _warn_of_other_event(rows: Rows, name: str, param: str) -> None:
-    """Warn that a single column of probabilities or log-odds seems to be of the other label."""
-    other, event = (float(np.mean(rows.X[rows.y == k])) for k in (0, 1))
-    what, reverse = ("probability", f"1 - {name}") if rows.X.ndim == 1 else ("log-odds", f"-{name}")
-    event_name = (
-        "name the event with pos_label=" if param == "labels" else "name both labels in classes="
-    )
-    warn(
-        f"{name} probably holds the {what} of the label {shown([rows.classes[0]])} instead of "
-        f"{shown([rows.classes[1]])}: the means are {other:.2f} and {event:.2f} in rows with these "
-        f"labels. Pass {reverse}, or {event_name}.",
-        ColumnOrderWarning,
-        "columns",
-    )
-
-
-def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
-    """Return a message if rows do not agree best with the column order, else "".
-
-    Class indices ``y`` and largest columns ``top`` are (n,). Another plausible order is the sorted
-    order, for text the natural order, or ``order``, with which the rows must agree better.
-    """
-    names = classes.tolist()
-    other, agrees = sorted(names), np.count_nonzero(y == top)
-    may_be_text = classes.dtype.kind in "OU"
-    if other == names and may_be_text and all(isinstance(name, str) for name in names):
-        other = natural_order(names)
-    if other == names and order is not None:
-        other = [label for label in exact(order, "order").tolist() if label in names]
-        agrees += 1
-    if other == names or len(other) != len(names):
-        return ""
-    ranks = np.array([other.index(name) for name in names])
-    if agrees > np.count_nonzero(ranks[y] == top):
-        return ""
-    return f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]."
 
 
 def with_unknown_classes(P: Floats, fitted_classes: Array, classes: Array) -> Floats:

@@ -1,4 +1,4 @@
-"""Evidence that columns and classes differ in order: from names, text and rows.
+"""Evidence that columns and classes differ in order: from text, numbers and rows.
 
 Wrong columns are the most harmful mistake, and no shape reveals them.
 """
@@ -6,11 +6,19 @@ Wrong columns are the most harmful mistake, and no shape reveals them.
 from __future__ import annotations
 
 import re
-from os.path import commonprefix
+from typing import Any
 
 import numpy as np
 
+from skcalib._rows import Rows
 from skcalib._typing import Array, Floats, Indices
+from skcalib._warnings import ColumnOrderWarning, warn
+
+from .labels import Labels, exact, is_text, shown
+
+# Columns are compared with the labels of this many rows, or this many rows per class, and for at
+# most this many classes: more rows add nothing, and the assignment of more classes takes a second.
+COMPARED_ROWS, COMPARED_PER_CLASS, COMPARED_CLASSES = 10_000, 20, 2000
 
 # Thresholds in standard deviations. Exchanged classes must agree this far below chance with their
 # own columns, and this far above chance with the other columns. The first is smaller, since among
@@ -19,14 +27,6 @@ MIN_BELOW, MIN_ABOVE = 2.0, 4.0
 
 # How far below chance all rows must agree if no columns are suspect, in standard deviations.
 MIN_BELOW_IN_ALL = 5.0
-
-
-def without_shared_ends(names: list[str]) -> list[str]:
-    """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
-    start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
-    names = [name[start:] for name in names]
-    end = len(commonprefix([name[::-1] for name in names]))  # noqa: RUF071
-    return [name[: len(name) - end] for name in names]
 
 
 def natural_order(names: list[str]) -> list[str]:
@@ -49,17 +49,13 @@ def largest_columns(X: Floats) -> Indices:
     return (X[:, -1] > (X[:, 0] if X.shape[1] == 2 else 0)).astype(np.intp)
 
 
-def agree_more_than_chance(y: Indices, top: Indices, n_classes: int) -> bool:
-    """Return whether the rows in each class agree with their column at least as often as by chance.
-
-    ``y`` are class indices, and ``top`` the columns with the largest logits, both (n,).
-    """
-    in_class, in_column = np.bincount(y, minlength=n_classes), np.bincount(top, minlength=n_classes)
-    agree = np.bincount(y[y == top], minlength=n_classes)
-    return bool((agree * len(y) >= in_class * in_column).all())
+def confusion_counts(y: Indices, top: Indices, n_classes: int) -> Indices:
+    """Count the rows by class index ``y`` (n,) and largest column ``top`` (n,): (K, K)."""
+    counts = np.bincount(y * n_classes + top, minlength=n_classes**2)
+    return counts.reshape(n_classes, n_classes)
 
 
-def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
+def suspect_columns(table: Indices) -> Indices | None:
     """Return the columns per class if the rows agree best with another order, else None.
 
     In each class some column is most often the largest. The rows test each cycle of classes that
@@ -67,12 +63,8 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
 
     Parameters
     ----------
-    y : ndarray of shape (n_samples,)
-        Class indices.
-    top : ndarray of shape (n_samples,)
-        Columns with the largest logit.
-    n_classes : int
-        Number of classes and columns.
+    table : ndarray of shape (n_classes, n_classes)
+        Numbers of rows by class and largest column, from :func:`confusion_counts`.
 
     Returns
     -------
@@ -80,7 +72,7 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
         None unless the classes in a cycle agree with their columns 2 standard deviations below
         chance, and with the exchanged columns 4 standard deviations above chance.
     """
-    table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
+    n_classes = len(table)
     # Counts are whole, and this adds less than one: ties keep the present order.
     favorite = (table + np.eye(n_classes) / 2).argmax(axis=1)
     moved = np.arange(n_classes)
@@ -100,23 +92,6 @@ def suspect_columns(y: Indices, top: Indices, n_classes: int) -> Indices | None:
     return columns if (columns != np.arange(n_classes)).any() else None
 
 
-def agreement_below_chance(y: Indices, top: Indices, n_classes: int) -> tuple[float, float] | None:
-    """Return the share of rows that agree with their labels, and the share by chance.
-
-    Return None unless the shares differ by 5 standard deviations. This finds columns in another
-    order also if a class has rows but is never predicted.
-    """
-    agreeing = np.count_nonzero(y == top) / max(len(y), 1)
-    pairs = np.bincount(y, minlength=n_classes) @ np.bincount(top, minlength=n_classes)
-    chance = float(pairs) / max(len(y), 1) ** 2
-    if agreeing >= chance:
-        return None
-    table = np.bincount(y * n_classes + top, minlength=n_classes**2).reshape(n_classes, n_classes)
-    if _excess(table, np.arange(n_classes)) > -MIN_BELOW_IN_ALL:
-        return None
-    return agreeing, chance
-
-
 def _excess(table: Array, columns: Indices) -> float:
     """Return counts in chosen columns minus chance, in standard deviations.
 
@@ -130,3 +105,119 @@ def _excess(table: Array, columns: Indices) -> float:
     variance = (single + pairs) / max(n - 1, 1)
     excess = table[np.arange(len(table)), columns].sum() - expected.sum()
     return float(excess / np.sqrt(variance + 1))
+
+
+def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str = "classes") -> None:
+    """Warn if labels or rows show that the columns may belong to other classes.
+
+    Parameters
+    ----------
+    rows : Rows
+        Logits or probabilities with class indices, and with column classes.
+    named : bool
+        Whether the user named the classes in column order. If not, text labels with numbers and
+        ordered categories have two plausible orders. Warn unless the rows agree better with the
+        chosen order.
+    name, param : str
+        Names for the columns and for the parameter with the classes, for messages.
+    """
+    classes, n_classes = rows.classes, len(rows.classes)
+    y = top = np.zeros(0, np.intp)
+    if rows.is_local and n_classes <= COMPARED_CLASSES:
+        step = -(-rows.n_rows // max(COMPARED_ROWS, COMPARED_PER_CLASS * n_classes))
+        rows = rows.take(slice(None, None, step)) if step > 1 else rows
+        y, top = rows.y, largest_columns(rows.X)
+    message = ""
+    if not named and (rows.order is not None or is_text(classes)):
+        message = _other_order(classes, y, top, rows.order)
+    elif not named:  # sorted numbers
+        message = _ignored_label(classes)
+    if not message and len(y):
+        table = confusion_counts(y, top, n_classes)
+        agree, in_class, in_column = table.diagonal(), table.sum(axis=1), table.sum(axis=0)
+        if (agree * len(y) >= in_class * in_column).all():
+            return  # each class agrees with its column as often as by chance: most fits end here
+        columns = suspect_columns(table)
+        if columns is not None and (rows.X.ndim == 1 or rows.X.shape[1] == 1):
+            _warn_of_other_event(rows, name, param)
+            return
+        if columns is not None:
+            moved = np.flatnonzero(columns != np.arange(n_classes))
+            k = moved[in_class[moved].argmax()]
+            message = (
+                f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
+                f"{table[k, columns[k]] / in_class[k]:.0%}, and its own column {k} in "
+                f"{agree[k] / in_class[k]:.0%}; {len(moved)} columns seem to be exchanged."
+            )
+        elif _excess(table, np.arange(n_classes)) < -MIN_BELOW_IN_ALL:
+            # This finds columns in another order also if a class is never predicted.
+            message = (
+                f"the column of the label is the largest in {agree.sum() / len(y):.1%} of the "
+                f"rows, and would be in {in_class @ in_column / len(y) ** 2:.1%} by chance."
+            )
+    if message:
+        is_single = name == "y_proba" and len(classes) == 2
+        single = f" For a single column pass 1 - {name}." if is_single else ""
+        warn(
+            f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
+            f"name the labels in their order with {param}=.{single}",
+            ColumnOrderWarning,
+            "columns",
+        )
+
+
+def _ignored_label(classes: Labels) -> str:
+    """Return a message if one of the sorted labels is no column number: it may mark other rows.
+
+    Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
+    such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
+    """
+    if classes.dtype.kind not in "iu":
+        return ""
+    n = len(classes)
+    outside = classes[(classes < 0) | (classes >= n)]
+    if len(outside) != 1 or classes[-1] - classes[0] == n - 1 or (n == 2 and outside != -100):
+        return ""
+    (absent,) = set(range(n)) - set(classes.tolist())
+    return (
+        f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
+        f"{outside[0]} marks rows without a class, leave these rows out."
+    )
+
+
+def _warn_of_other_event(rows: Rows, name: str, param: str) -> None:
+    """Warn that a single column of probabilities or log-odds seems to be of the other label."""
+    other, event = (float(np.mean(rows.X[rows.y == k])) for k in (0, 1))
+    what, reverse = ("probability", f"1 - {name}") if rows.X.ndim == 1 else ("log-odds", f"-{name}")
+    event_name = (
+        "name the event with pos_label=" if param == "labels" else "name both labels in classes="
+    )
+    warn(
+        f"{name} probably holds the {what} of the label {shown([rows.classes[0]])} instead of "
+        f"{shown([rows.classes[1]])}: the means are {other:.2f} and {event:.2f} in rows with these "
+        f"labels. Pass {reverse}, or {event_name}.",
+        ColumnOrderWarning,
+        "columns",
+    )
+
+
+def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
+    """Return a message if rows do not agree best with the column order, else "".
+
+    Class indices ``y`` and largest columns ``top`` are (n,). Another plausible order is the sorted
+    order, for text the natural order, or ``order``, with which the rows must agree better.
+    """
+    names = classes.tolist()
+    other, agrees = sorted(names), np.count_nonzero(y == top)
+    may_be_text = classes.dtype.kind in "OU"
+    if other == names and may_be_text and all(isinstance(name, str) for name in names):
+        other = natural_order(names)
+    if other == names and order is not None:
+        other = [label for label in exact(order, "order").tolist() if label in names]
+        agrees += 1
+    if other == names or len(other) != len(names):
+        return ""
+    ranks = np.array([other.index(name) for name in names])
+    if agrees > np.count_nonzero(ranks[y] == top):
+        return ""
+    return f"they are taken in the order [{shown(names)}] but may be in the order [{shown(other)}]."

@@ -22,16 +22,19 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from skcalib._optimize.maps import Blocks, MatrixMap, Regularization, VectorMap
+from skcalib._optimize.maps import (
+    LOWEST_FEATURE,
+    MASKED_FEATURE,
+    Blocks,
+    MatrixMap,
+    Regularization,
+    VectorMap,
+)
 from skcalib._optimize.minimize import preconditioned_lbfgs
 from skcalib._optimize.temperature import log_mixture
 from skcalib._rows import Rows
 from skcalib._rows.arrays import weighted_sum
 from skcalib._typing import Floats, Indices
-
-# Log-probabilities are clipped here: lower ones are zero in double precision, and no row may
-# outweigh all others. A lower feature marks masked classes.
-LOWEST_FEATURE, MASKED_FEATURE = -1e3, -2e3
 
 Map = VectorMap | MatrixMap
 
@@ -46,19 +49,12 @@ def log_features(temperature: float, smoothing: float, Z: Floats, *_: object) ->
     return np.where(np.isneginf(F), MASKED_FEATURE, np.maximum(F, LOWEST_FEATURE))
 
 
-def mask_scores(S: Floats, F: Floats) -> Floats:
-    """Replace the scores (m, K) by -inf where features belong to masked classes."""
-    return np.where(F == MASKED_FEATURE, -np.inf, S)
-
-
-def top_zero_scores(theta: Floats, F: Floats, map_: Map, *, masked: bool = False) -> Floats:
+def top_zero_scores(theta: Floats, F: Floats, map_: Map) -> Floats:
     """Return scores (m, K) minus the largest score in the row, in the precision of ``theta``.
 
-    ``theta`` is (p,), ``F`` is (m, K). If ``masked``, some features are MASKED_FEATURE.
+    ``theta`` is (p,), ``F`` is (m, K).
     """
     S = map_.scores(theta, F.astype(theta.dtype, copy=False))
-    if masked:
-        S = mask_scores(S, F)
     S -= S.max(axis=1, keepdims=True)
     return S
 
@@ -71,14 +67,12 @@ def softmax_and_losses(S: Floats, y: Indices) -> tuple[Floats, Floats]:
     return P, np.log(total) - S[np.arange(len(y)), y]
 
 
-def loss_gradient(
-    theta: Floats, F: Floats, y: Indices, w: Floats | None, map_: Map, *, masked: bool = False
-) -> Floats:
+def loss_gradient(theta: Floats, F: Floats, y: Indices, w: Floats | None, map_: Map) -> Floats:
     """Return the summed log loss and its gradient by ``theta``, in one array (1 + p,).
 
     ``theta`` is (p,), ``F`` is (m, K), ``y`` and ``w`` are (m,).
     """
-    R, losses = softmax_and_losses(top_zero_scores(theta, F, map_, masked=masked), y)
+    R, losses = softmax_and_losses(top_zero_scores(theta, F, map_), y)
     R[np.arange(len(y)), y] -= 1
     if w is not None:
         R *= w[:, None]
@@ -86,32 +80,14 @@ def loss_gradient(
     return np.append(weighted_sum(losses, w), gradient)
 
 
-def count_wrong(theta: Floats, F: Floats, y: Indices, map_: Map, *, masked: bool = False) -> Any:
-    """Count the rows in which another class scores as high as the label, or higher.
-
-    ``theta`` is (p,), ``F`` is (m, K), ``y`` is (m,).
-    """
-    S, i = top_zero_scores(theta, F, map_, masked=masked), np.arange(len(y))
-    label = S[i, y]
-    S[i, y] = -np.inf
-    return np.float64(np.count_nonzero(label <= S.max(axis=1)))
-
-
 class LinearLoss:
     """Objective for a linear map: mean log loss plus a ridge penalty.
 
-    The logits of ``rows`` are the features. If ``masked``, some features belong to masked classes.
+    The logits of ``rows`` are the features.
     """
 
-    def __init__(
-        self,
-        map_: Map,
-        rows: Rows,
-        regularization: Regularization = NO_RIDGE,
-        *,
-        masked: bool = False,
-    ) -> None:
-        self.map_, self.rows, self.masked = map_, rows, masked
+    def __init__(self, map_: Map, rows: Rows, regularization: Regularization = NO_RIDGE) -> None:
+        self.map_, self.rows = map_, rows
         self.n_classes = K = max(rows.n_columns, 2)
         # Whether passes are so short that double precision costs little.
         self.is_small = rows.n_rows * K <= 1 << 15
@@ -121,13 +97,13 @@ class LinearLoss:
 
     def penalized_with(self, regularization: Regularization) -> LinearLoss:
         """Return the objective with another ridge penalty."""
-        return LinearLoss(self.map_, self.rows, regularization, masked=self.masked)
+        return LinearLoss(self.map_, self.rows, regularization)
 
     def value_gradient(self, theta: Floats, dtype: Any = np.float64) -> tuple[float, Floats]:
         """Return the objective and its gradient (p,) at ``theta`` (p,), computed in ``dtype``."""
         typed = theta.astype(dtype, copy=False)
         sums = self.rows.sum(
-            partial(loss_gradient, typed, map_=self.map_, masked=self.masked),
+            partial(loss_gradient, typed, map_=self.map_),
             # With fewer rows, adding the gradients of blocks would take as long as computing them.
             at_least=2 * len(theta) // self.n_classes,
         )
@@ -136,11 +112,11 @@ class LinearLoss:
         return float(loss + ridge @ away**2), gradient + 2 * ridge * away
 
     def moments(self, theta: Floats) -> Floats:
-        """Return the means over a sample from which :meth:`blocks` computes curvatures."""
-        map_, masked = self.map_, self.masked
+        """Average the moments that :meth:`blocks` needs at ``theta`` (p,) over a sample."""
+        map_ = self.map_
 
         def moments(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            P, _ = softmax_and_losses(top_zero_scores(theta, F, map_, masked=masked), y)
+            P, _ = softmax_and_losses(top_zero_scores(theta, F, map_), y)
             Q = P * (1 - P)
             return map_.moments(F, Q if w is None else Q * w[:, None])
 
@@ -156,8 +132,15 @@ class LinearLoss:
 
     def has_no_errors(self, theta: Floats) -> bool:
         """Return whether the label has the largest score in every row, without ties."""
-        map_, masked = self.map_, self.masked
-        return not self.rows.sum(lambda F, y, w: count_wrong(theta, F, y, map_, masked=masked))
+        map_ = self.map_
+
+        def count_errors(F: Floats, y: Indices, _: Floats | None) -> Any:
+            S, i = top_zero_scores(theta, F, map_), np.arange(len(y))
+            label = S[i, y]
+            S[i, y] = -np.inf
+            return np.float64(np.count_nonzero(label <= S.max(axis=1)))
+
+        return not self.rows.sum(count_errors)
 
     def minimize(
         self,

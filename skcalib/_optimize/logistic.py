@@ -3,9 +3,9 @@ r"""One-vs-rest logistic regression: log loss and its minimum for one sigmoid pe
 For class k the features of a row are :math:`f = (f_1, \dots, f_{d-1}, 1)`, each an array (m, K) for
 a block of m rows, and the event :math:`y = k` has probability :math:`\sigma(\theta_k^\top f_k)`.
 Two classes share a single sigmoid, for the second class. Targets may lie between 0 and 1, and a
-normal prior may shrink parameters towards its mean. :func:`~skcalib._optimize.newton.newton` solves
-all K problems with d parameters at once: one pass over the rows sums their gradients (K, d) and
-Hessians (K, d, d).
+normal prior may shrink parameters towards its mean. :func:`~skcalib._optimize.minimize.newton`
+solves all K problems with d parameters at once: one pass over the rows sums their gradients (K, d)
+and Hessians (K, d, d).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from scipy import optimize
 from scipy.special import logit
 
-from skcalib._optimize.newton import cached_parts, newton
+from skcalib._optimize.minimize import cached_parts, newton
 from skcalib._rows import Rows
 from skcalib._rows.arrays import is_event, weighted_sum
 from skcalib._typing import Bools, Floats, Indices
@@ -157,7 +157,7 @@ class RowSigmoids:
 
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
-        d, features, high, low = theta.shape[1], self.features, self.high, self.low
+        features, high, low = self.features, self.high, self.low
 
         def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(U)
@@ -173,9 +173,9 @@ class RowSigmoids:
                 P, Q = np.where(counts, P, 0), np.where(counts, Q, 0)
             if w is not None:
                 P, Q = P * w[:, None], Q * w[:, None]
-            return _moments(P, Q, F)  # P are the residuals now
+            return _derivative_sums(P, Q, F)  # P are the residuals now
 
-        sums = self.rows.sum(block).reshape(1 + d, d, -1) / self.weight
+        sums = self.rows.sum(block) / self.weight
         gradient, hessian = sums[0].T, sums[1:].transpose(2, 0, 1)
         if self.prior is not None:
             precision = self.prior.precision / self.weight[:, None, None]
@@ -210,16 +210,20 @@ def _scores(theta: Floats, F: list[Floats]) -> Floats:
     return S
 
 
-def _moments(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
-    """Sum ``R`` times features and ``Q`` times pairs of features over rows: (d + d * d, K).
+def _derivative_sums(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
+    """Sum gradients ``R f_i`` and Hessians ``Q f_i f_j`` over rows: (1 + d, d, K).
 
     ``R``, ``Q`` and the features ``F`` are (m, K). ``F`` lacks the last feature, which is 1.
     """
     d = len(F) + 1
+    sums = np.empty((1 + d, d, R.shape[1]))
 
-    def sums(A: Floats, first: int = 0) -> list[Floats]:
-        return [*(np.einsum("ij,ij->j", A, f) for f in F[first:]), A.sum(axis=0)]
+    def sum_times_feature(A: Floats, j: int) -> Floats:
+        return A.sum(axis=0) if j == d - 1 else np.einsum("ij,ij->j", A, F[j])
 
-    upper = [*(sums(Q * f, i) for i, f in enumerate(F)), [Q.sum(axis=0)]]
-    hessian = (upper[min(i, j)][abs(i - j)] for j in range(d) for i in range(d))
-    return np.array([*sums(R), *hessian])
+    for i in range(d):
+        sums[0, i] = sum_times_feature(R, i)
+        QF = Q if i == d - 1 else Q * F[i]
+        for j in range(i, d):
+            sums[1 + i, j] = sums[1 + j, i] = sum_times_feature(QF, j)
+    return sums

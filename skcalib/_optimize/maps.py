@@ -27,6 +27,15 @@ import numpy as np
 
 from skcalib._typing import Floats, Indices
 
+# Log-probabilities are clipped here: lower ones are zero in double precision, and no row may
+# outweigh all others. A lower feature marks masked classes.
+LOWEST_FEATURE, MASKED_FEATURE = -1e3, -2e3
+
+
+def mask_scores(S: Floats, F: Floats) -> Floats:
+    """Replace the scores (m, K) by -inf where features (m, K) belong to masked classes."""
+    return np.where(F == MASKED_FEATURE, -np.inf, S)
+
 
 class Regularization(NamedTuple):
     """Ridge strengths on the diagonal, off the diagonal, and on the intercepts.
@@ -74,9 +83,13 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True)
 class VectorMap:
-    """Scores ``a * F + c``, with parameters ``(a, c)``, or ``a`` alone."""
+    """Scores ``a * F + c``, with parameters ``(a, c)``, or ``a`` alone.
+
+    If ``masked``, some features are MASKED_FEATURE.
+    """
 
     fit_intercept: bool = True
+    masked: bool = False
 
     def identity(self, K: int) -> Floats:
         """Return the parameters (p,) that leave features of K classes unchanged."""
@@ -101,7 +114,7 @@ class VectorMap:
         S = F * theta[:K]
         if self.fit_intercept:
             S += theta[K:]
-        return S
+        return mask_scores(S, F) if self.masked else S
 
     def inputs(self, F: Floats) -> Floats:
         """Return the inputs (m, K, n) that the parameters of each class multiply."""
@@ -160,6 +173,8 @@ class VectorBlocks:
 class MatrixMap:
     """Scores ``F A^T + c``, with parameters the rows of ``A`` (K, K) and then ``c`` (K,)."""
 
+    masked: bool = False
+
     def identity(self, K: int) -> Floats:
         """Return the parameters (p,) that leave features of K classes unchanged."""
         return np.append(np.eye(K), np.zeros(K))
@@ -185,7 +200,7 @@ class MatrixMap:
         A, c = self.coefficients(theta, F.shape[1])
         S = A @ F.T
         S += c[:, None]
-        return S.T
+        return mask_scores(S.T, F) if self.masked else S.T
 
     def inputs(self, F: Floats) -> Floats:
         """Return the inputs (m, K, K + 1) that the parameters of each class multiply."""
@@ -305,5 +320,5 @@ def _dots(A: Floats, B: Floats) -> Floats:
 
 
 def _small(largest: float) -> float:
-    """Return the curvature to add to blocks whose largest curvature is ``largest``."""
+    """Return a curvature, small relative to the largest, that makes blocks invertible."""
     return 1e-6 * float(largest) + 1e-12

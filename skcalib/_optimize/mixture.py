@@ -23,7 +23,6 @@ import numpy as np
 from scipy import optimize, special
 
 from skcalib._rows import Rows, arrays
-from skcalib._rows.rows import BlockFunction
 from skcalib._typing import Floats, Indices
 
 MAX_ITERATIONS = 100
@@ -48,15 +47,10 @@ def mixture_from_log_odds(S: Floats, weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class MixtureLoss:
-    """Log loss for a mixture of M candidates, plus the sum of their weights, minus one.
+    """Log loss for a mixture of M candidates, plus the sum of their weights, minus one."""
 
-    ``rows.X`` are the label probabilities (n, M), up to a factor per row, or
-    ``block_probabilities`` computes them from a block of ``rows``.
-    """
-
-    rows: Rows
+    rows: Rows  #: their ``X`` are label probabilities (n, M), up to a factor per row
     pseudo_rows: Floats  #: (M,)
-    block_probabilities: BlockFunction | None = None
 
     @property
     def weight(self) -> float:
@@ -65,27 +59,18 @@ class MixtureLoss:
 
     def second_order(self, x: Floats) -> tuple[float, Floats, Floats]:
         """Return value, gradient (M,) and Hessian (M, M) at weights ``x`` (M,), by one pass."""
-        sums = partial(_logs_and_products, x, self.block_probabilities)
-        logs, *products = self.rows.sum(sums)
+        logs, *products = self.rows.sum(partial(_logs_and_products, x))
         a, H = self.pseudo_rows, np.reshape(products, (len(x), len(x)))
         logs, H = logs + a[a > 0] @ np.log(x[a > 0]), (H + np.diag(a / x / x)) / self.weight
         # Since L(s x) = L(x) - log s, H @ x is minus the gradient of L.
         return float(x.sum() - 1 - logs / self.weight), 1 - H @ x, H
 
 
-def _logs_and_products(
-    x: Floats,
-    block_probabilities: BlockFunction | None,
-    Q: Floats,
-    y: Indices | None,
-    w: Floats | None,
-) -> Floats:
+def _logs_and_products(x: Floats, Q: Floats, _: Indices | None, w: Floats | None) -> Floats:
     """Return the log-likelihood of a block, and minus its second derivatives: (1 + M * M,).
 
-    ``x`` are the weights (M,). ``Q`` are the probabilities (m, M), or the block from which
-    ``block_probabilities`` computes them. ``y`` and ``w`` are (m,).
+    ``x`` are the weights (M,), ``Q`` label probabilities (m, M), and ``w`` weights of rows (m,).
     """
-    Q = Q if block_probabilities is None else block_probabilities(Q, y, w)
     mixed = np.maximum(Q @ x, 1e-100)  # avoid division by zero
     S, logs = Q / mixed[:, None], np.log(mixed)
     products = (S if w is None else S * w[:, None]).T @ S

@@ -20,8 +20,8 @@ from itertools import pairwise
 import numpy as np
 from scipy import optimize
 
-from skcalib._optimize.linear import mask_scores
-from skcalib._optimize.newton import cached_parts, newton
+from skcalib._optimize.maps import mask_scores
+from skcalib._optimize.minimize import cached_parts, newton
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Floats, Indices
 

@@ -117,10 +117,10 @@ class WholeHessian:
     @classmethod
     def of(cls, loss: LinearLoss, theta: Floats) -> WholeHessian:
         """Invert the Hessian at ``theta`` (p,), averaged over a sample of the rows."""
-        map_, masked, sample = loss.map_, loss.masked, loss.rows.sample
+        map_, sample = loss.map_, loss.rows.sample
 
         def hessian(F: Floats, y: Indices, w: Floats | None) -> Floats:
-            P, _ = softmax_and_losses(top_zero_scores(theta, F, map_, masked=masked), y)
+            P, _ = softmax_and_losses(top_zero_scores(theta, F, map_), y)
             X = map_.inputs(F)
             m, K, n = X.shape
             PX = P[:, :, None] * X
@@ -157,12 +157,12 @@ def optimism(loss: LinearLoss, theta: Floats, curvature: Blocks | WholeHessian) 
 
     Both are means over a sample of the rows.
     """
-    weight, map_, masked, sample = loss.rows.weight, loss.map_, loss.masked, loss.rows.sample
+    weight, map_, sample = loss.rows.weight, loss.map_, loss.rows.sample
     typed = theta if loss.is_small else theta.astype(sample.dtype)
 
     def block(F: Floats, y: Indices, w: Floats | None) -> Floats:
         F = F.astype(typed.dtype, copy=False)
-        S = top_zero_scores(typed, F, map_, masked=masked)
+        S = top_zero_scores(typed, F, map_)
         P, losses = softmax_and_losses(S, y)
         R = P.copy()
         R[np.arange(len(y)), y] -= 1

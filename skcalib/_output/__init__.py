@@ -18,7 +18,7 @@ def written(value: float) -> str:
 
 def briefly(value: float) -> str:
     """Write a score or error in a picture: three decimals, or two digits if it is small."""
-    return f"{value:.3f}" if value >= 0.01 or value == 0 else f"{value:.2g}"
+    return f"{value:.3f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
 
 
 @contextmanager

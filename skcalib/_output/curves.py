@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from skcalib._input.measures import Scored
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._input.scores import Scored
 from skcalib._output import drawing
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores

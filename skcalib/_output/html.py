@@ -1,4 +1,4 @@
-"""HTML from templates: escaped texts, optional elements and tables."""
+"""HTML from templates: escaped texts, optional elements, and tables for pages and texts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
-
-Child: TypeAlias = "str | int | float | Markup | Iterable[Child] | None"
+from typing import Any, NamedTuple
 
 # Characters that HTML forbids: control characters, lone surrogates, noncharacters.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-# Element of a template that depends on a value. It contains no other element with the same tag.
-_OPTIONAL = re.compile(r'<(\w+) data-if="(\w+)"(.*?)</\1>\n?', re.DOTALL)
+# Element of a template that depends on a value, or on its absence ("!"). It contains no other
+# element with the same tag.
+_OPTIONAL = re.compile(r'<(\w+) data-if="(!?)(\w+)"(.*?)</\1>\n?', re.DOTALL)
+
+BEST_MARK = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
 
 
 class Html(str):
@@ -23,22 +24,29 @@ class Html(str):
 
     __slots__ = ()
 
-
-@runtime_checkable
-class Markup(Protocol):
-    """Object that is shown as markup, by the protocol of templates."""
-
-    def __html__(self) -> str:
-        """Return markup."""
+    def __html__(self) -> Html:
+        return self
 
 
-class Number(NamedTuple):
-    """Content of a table cell that is aligned to the right."""
+class Entry(NamedTuple):
+    """Number in a table, with its interval or error, a mark, and whether it is the best."""
 
-    text: Child
+    number: str
+    spread: str = ""
+    mark: str = ""
+    is_best: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.number}{self.mark} {self.spread}".rstrip()
 
-Cell: TypeAlias = "Child | Number"
+    def __html__(self) -> Html:
+        number, spread = (text.replace("-", "\N{MINUS SIGN}") for text in self[:2])
+        spread = f" {spread.replace('±', '± ')}"
+        return html([
+            element("strong", f"{BEST_MARK} {number}") if self.is_best else number,
+            element("span", self.mark, class_="mark") if self.mark else None,
+            element("span", spread, class_="spread") if self.spread else None,
+        ])  # fmt: skip
 
 
 def as_text(value: object) -> str:
@@ -46,18 +54,16 @@ def as_text(value: object) -> str:
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(value))
 
 
-def html(child: Child) -> Html:
-    """Return markup of a text, of markup, of an object with ``__html__``, or of a nested list."""
-    if isinstance(child, Html):
-        return child
-    if isinstance(child, Markup):
+def html(child: Any) -> Html:
+    """Return markup of a text, of an object with ``__html__``, or of a nested list."""
+    if hasattr(child, "__html__"):
         return Html(child.__html__())
     if isinstance(child, Iterable) and not isinstance(child, str):
         return Html("".join(map(html, child)))
     return Html("" if child is None else escape(as_text(child)))
 
 
-def element(tag: str, *children: Child, **attributes: object) -> Html:
+def element(tag: str, *children: Any, **attributes: object) -> Html:
     """Return an element with escaped texts and attributes; an attribute None is left out.
 
     ``class_`` is the attribute ``class``, ``aria_label`` the attribute ``aria-label``. The content
@@ -73,40 +79,38 @@ def element(tag: str, *children: Child, **attributes: object) -> Html:
 
 
 def table(
-    header: Sequence[Child],
-    rows: Iterable[Sequence[Cell]],
+    header: Sequence[Any],
+    rows: Iterable[Sequence[Any]],
     *,
-    caption: Child = None,
+    caption: str | None = None,
     class_: str | None = None,
 ) -> Html:
     """Return a table inside of a ``div`` that scrolls; the first cell of each row is a header."""
-    rows = list(rows)
-    first = rows[0] if rows else [None] * len(header)
-    heads = [
-        _cell(Number(title) if isinstance(below, Number) else title, "th", scope="col")
-        for title, below in zip(header, first, strict=True)
-    ]
     body = [
-        element("tr", _cell(name, "th", scope="row"), [_cell(cell, "td") for cell in others])
-        for name, *others in rows
+        element("tr", element("th", name, scope="row"), [element("td", cell) for cell in cells])
+        for name, *cells in rows
     ]
     content = element(
         "table",
         None if caption is None else element("caption", caption),
-        element("thead", element("tr", heads)),
+        element("thead", element("tr", [element("th", title, scope="col") for title in header])),
         element("tbody", body),
         class_=class_,
     )
     return element("div", content, class_="table", tabindex=0)
 
 
-def _cell(cell: Cell, tag: str, **attributes: str) -> Html:
-    if isinstance(cell, Number):
-        return element(tag, cell.text, class_="number", **attributes)
-    return element(tag, cell, **attributes)
+def aligned(rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows of cells as lines of text, with all columns but the first to the right."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return "\n".join(
+        "  ".join([name.ljust(first), *map(str.rjust, cells, widths)]).rstrip()
+        for name, *cells in lines
+    )
 
 
-def styled(*children: Child) -> str:
+def styled(*children: Any) -> str:
     """Return elements with their style, for a notebook.
 
     The classes ``mathjax_ignore`` and ``tex2jax_ignore`` keep MathJax from typesetting text
@@ -119,12 +123,14 @@ def styled(*children: Child) -> str:
 def fill(template: str, values: dict[str, Any]) -> str:
     """Return a template with escaped values in place of ``$name``.
 
-    An element with the first attribute ``data-if="name"`` stays if the value is true.
+    An element with the first attribute ``data-if="name"`` stays if the value is true, and with
+    ``data-if="!name"`` if it is not.
     """
 
     def keep(match: re.Match[str]) -> str:
-        tag, name, rest = match.groups()
-        return _OPTIONAL.sub(keep, f"<{tag}{rest}</{tag}>") if values[name] else ""
+        tag, negation, name, rest = match.groups()
+        stays = bool(values[name]) != bool(negation)
+        return _OPTIONAL.sub(keep, f"<{tag}{rest}</{tag}>") if stays else ""
 
     return Template(_OPTIONAL.sub(keep, template)).substitute(
         {name: html(value) for name, value in values.items()}

@@ -50,14 +50,6 @@ def margins(Z: Floats) -> Floats:
     return M
 
 
-def _lowest_difference(Z: Floats) -> float:
-    """Return a lower bound for differences between logits: half the lowest number of their dtype.
-
-    NumPy 1 would convert float32 logits to float64 to compare them with the lowest number itself.
-    """
-    return float(arrays.namespace(Z).finfo(Z.dtype).min) / 2
-
-
 def _exact_margins(Z: Floats) -> Floats:
     """Return margins (m, K) that stay accurate if the largest logit is far above the others.
 
@@ -68,7 +60,9 @@ def _exact_margins(Z: Floats) -> Floats:
     # The sum selects one logit among ties. A maximum would divide gradients among them.
     M = Z - xp.sum(xp.where(is_top, Z, 0.0), axis=1, keepdims=True)
     rest = xp.where(is_top, -np.inf, M)
-    second = arrays.at_least(xp.max(rest, axis=1, keepdims=True), _lowest_difference(Z))
+    # A lower bound for differences. NumPy 1 would convert float32 to compare it with the lowest.
+    lowest = float(xp.finfo(Z.dtype).min) / 2
+    second = arrays.at_least(xp.max(rest, axis=1, keepdims=True), lowest)
     E = xp.exp(rest - second)
     total = xp.sum(E, axis=1, keepdims=True)
     alone = total == 0
@@ -130,8 +124,8 @@ def pair_events(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
     """Return scores of pairs and whether the label is the second class: two arrays (m, n_pairs).
 
     ``Z`` are logits (m, K), ``y`` labels (m,), ``pairs`` columns (n_pairs, 2). The score is NaN in
-    rows of other classes, and in rows that mask one of the two classes: they carry no information
-    about the pair.
+    rows without information about the pair: rows with another label, or with one of the two classes
+    masked.
     """
     first, second = (y[:, None] == pairs[:, k] for k in (0, 1))
     masked = np.isneginf(Z)
@@ -142,15 +136,15 @@ def pair_events(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
 
 
 def coupled(R: Floats, pairs: Indices, masked: Bools) -> Floats:
-    r"""Couple probabilities of pairs to probabilities (m, K) of classes, up to a factor per row.
+    r"""Combine the probabilities of pairs to class probabilities (m, K), up to a factor per row.
 
     With the probability :math:`r_{kj}` of k among k and j,
 
     .. math:: p_k = 1 \big/ \big( \sum_{j \ne k} 1 / r_{kj} - (K - 2) \big),
 
     which is exact if pairs are consistent (Price, Knerr, Personnaz, Dreyfus, NIPS 1994).
-    ``R`` (m, n_pairs) contains the probability of the second class of each pair, and ``masked``
-    (m, K) marks impossible classes, which make the other class of a pair certain.
+    ``R`` (m, n_pairs) are probabilities of the second class in each pair. ``masked`` (m, K) marks
+    impossible classes: the other class in a pair is then certain.
     """
     K, xp = masked.shape[1], arrays.namespace(R)
     first, second = pairs.T

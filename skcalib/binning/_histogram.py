@@ -1,19 +1,102 @@
-"""Histogram binning: step functions on bins of equal width or of equal weight."""
+"""Step functions of class probabilities, one-vs-rest, and histogram binning."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from skcalib._input.arrays import check_needs_no_gradients
+from skcalib._input.measures import ScoreColumns
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import ScoreColumns
-from skcalib._rows import Ranked
+from skcalib._rows import Ranked, Rows, arrays
 from skcalib._scores.bins import bin_index, bin_sums, closed, equal_mass_bins, uniform_edges
-from skcalib._typing import ArrayLike, Floats, Strategy
+from skcalib._scores.columns import joined_probabilities, margins, n_maps, probabilities
+from skcalib._typing import ArrayLike, Bools, Floats, Indices, Strategy
+from skcalib.base import BaseCalibrator
 
-from ._per_class import _PerClass, pseudo_row_weight
+# A class that is masked in all rows is fitted to this single row, a miss, so that it has a map.
+ALWAYS_MASKED = Ranked(np.array([0.5]), np.ones(1), np.zeros(1))
+
+
+class _PerClass(BaseCalibrator):
+    """One-vs-rest step functions of class probabilities; rows are then normalized."""
+
+    _on_device = True
+
+    bin_edges_: list[Floats]
+    bin_values_: list[Floats]
+
+    @abstractmethod
+    def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:
+        """Return the fitted attributes of one class for its ranked probabilities and hits.
+
+        ``unit`` is the weight of one pseudo-row, for methods that add pseudo-rows.
+        """
+
+    def _check(self) -> None:
+        """Raise a ValueError for invalid parameters."""
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        self._check()
+        columns = ScoreColumns(list(range(n_maps(rows.n_columns))), _class_events, rows)
+        fits = self._fit_columns(columns)
+        return {name: [fit[name] for fit in fits] for name in fits[0]}
+
+    def _fit_columns(self, columns: ScoreColumns) -> list[dict[str, Any]]:
+        unit = pseudo_row_weight(columns.rows)
+        return columns.ranked(
+            lambda rows: self._fit_class(rows if len(rows.scores) else ALWAYS_MASKED, unit)
+        )
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        check_needs_no_gradients(Z, "X")
+        xp = arrays.namespace(Z)
+        if hasattr(xp, "step_values"):  # a graph of ONNX searches the bins in its own way
+            scores = Z if Z.shape[1] > 2 else margins(Z)
+            calibrated = xp.step_values(scores, self._edges(), self.bin_values_)
+        else:
+            calibrated = self._values(probabilities(Z))
+        return joined_probabilities(arrays.astype(calibrated, Z.dtype), Z.shape[1])
+
+    def _edges(self) -> list[Floats]:
+        """Return the edges of each class for predictions, which may differ by rounding."""
+        return self.bin_edges_
+
+    def _values(self, P: Floats) -> Floats:
+        """Calibrate one-vs-rest probabilities (m, n_maps)."""
+        steps = list(zip(self._edges(), self.bin_values_, strict=True))
+        if not isinstance(P, np.ndarray):
+            columns = [self._value(P[:, k], *step) for k, step in enumerate(steps)]
+            return arrays.namespace(P).stack(columns, axis=1)
+        out = np.empty_like(P)
+        for k, step in enumerate(steps):
+            out[:, k] = self._value(P[:, k], *step)
+        return out
+
+    def _value(self, p: Floats, edges: Floats, values: Floats) -> Floats:
+        """Calibrate probabilities ``p`` (m,) of one class: edges (n + 1,), values (n,)."""
+        return arrays.take(values, bin_index(p, edges))
+
+
+def pseudo_row_weight(rows: Rows) -> float:
+    """Return the weight of a pseudo-row: 1, or the mean weight of the rows if it is smaller."""
+    return min(1.0, rows.weight / rows.n_rows)
+
+
+def _class_events(Z: Floats, y: Indices) -> tuple[Floats, Bools]:
+    """Return probabilities and events (m, n_maps) for each class, or for the second of two.
+
+    The probability is NaN in rows that carry no information about the class, because the class or
+    every other class is masked.
+    """
+    P, masked = probabilities(Z), np.isneginf(Z)
+    if masked.any():
+        masked |= np.count_nonzero(~masked, axis=1)[:, None] == 1  # the other class is certain
+        P[masked if P.shape[1] > 1 else masked.any(axis=1, keepdims=True)] = np.nan
+    return P, arrays.is_event(y, P.shape[1])
 
 
 class HistogramBinning(_PerClass):
@@ -24,20 +107,20 @@ class HistogramBinning(_PerClass):
 
     .. math:: \theta_m = \frac{k_m + s\, c_m}{n_m + s} ,
 
-    with the weight :math:`n_m` of the rows in the bin, the weight :math:`k_m` of its hits, the
-    midpoint :math:`c_m` and ``pseudo_rows`` :math:`s`. Rows are then normalized. Two classes need
-    only one step function, for the second class.
+    where rows in the bin have the total weight :math:`n_m` and hits the weight :math:`k_m`,
+    :math:`c_m` is the midpoint, and :math:`s` are the ``pseudo_rows``. Rows are then normalized.
+    Two classes need only one step function, for the second class.
 
     Parameters
     ----------
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal weight: at most ``n_bins`` of them, since ties share a
-        bin.
+        "uniform" bins are equally wide. "quantile" bins are equally heavy, and can be fewer than
+        ``n_bins``, since ties share a bin.
     pseudo_rows : float, default=1.0
         Weight of the pseudo-rows that are added to each bin, with the midpoint as their frequency.
-        They keep values away from 0 and 1. If the mean weight of the rows is below 1, the weight is
+        They keep values away from 0 and 1. If rows weigh less than 1 on average, the weight is
         multiplied by the mean. 0 is the plain form in [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
@@ -48,7 +131,7 @@ class HistogramBinning(_PerClass):
         Bin edges for each class, or for the second of two classes. Bins are closed on the right,
         and the first bin also contains 0, as in the measures.
     bin_values_ : list of ndarray of shape (n_bins,)
-        Values of the bins; an empty bin has its midpoint as value.
+        Value in each bin; the midpoint if the bin is empty.
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int

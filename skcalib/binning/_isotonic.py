@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._input.measures import ScoreColumns
 from skcalib._input.parameters import check_option, check_real
-from skcalib._input.scores import ScoreColumns
 from skcalib._rows import Ranked, Rows, arrays
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
@@ -16,7 +16,7 @@ from skcalib._scores.isotonic import Merge, interpolated, isotonic_blocks, knots
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib.base import IncreasingMap
 
-from ._per_class import _PerClass
+from ._histogram import _PerClass
 
 Interpolation = Literal["constant", "linear", "centered"]
 MultiClass = Literal["ovr", "ovo"]
@@ -47,9 +47,9 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
     pseudo_rows : float, default=1.0
         Weight :math:`s` of two pseudo-rows, a hit at the smallest probability and a miss at the
         largest. They keep :math:`f` away from 0 and 1: if the lowest step has n rows and no hit,
-        its value is :math:`s / (n + s)` instead of 0, unless the next step is lower still. If the
-        mean weight of the rows is below 1, :math:`s` is multiplied by the mean. 0 is the plain form
-        in [1]_ and [2]_.
+        its value is :math:`s / (n + s)` instead of 0, unless the next step is lower still. If rows
+        weigh less than 1 on average, :math:`s` is multiplied by the mean. 0 is the plain form in
+        [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
 
@@ -276,11 +276,18 @@ class VennAbersCalibration(_PerClass):
 
     def _fit_class(self, rows: Ranked, unit: float = 1.0) -> dict[str, Any]:  # noqa: ARG002
         fitted = steps(rows)
-        return {
-            "bin_edges_": fitted.edges,
-            "bin_values_": merged(fitted.p0, fitted.p1, self.merge),
-            "bin_intervals_": np.stack([fitted.p0, fitted.p1], axis=1),
-        }
+        intervals = np.stack([fitted.p0, fitted.p1], axis=1)
+        values = merged(fitted.p0, fitted.p1, self.merge)
+        return {"bin_edges_": fitted.edges, "bin_values_": values, "bin_intervals_": intervals}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Files are half as large without the merged probabilities, which follow from the intervals.
+        return {name: x for name, x in super().__getstate__().items() if name != "bin_values_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "bin_intervals_"):
+            self.bin_values_ = [merged(*interval.T, self.merge) for interval in self.bin_intervals_]
 
     def _calibrate(self, Z: Floats) -> Floats:
         if not self.pairs_.shape[0]:

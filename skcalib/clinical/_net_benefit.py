@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.groups import group_numbers
+from skcalib._input.measures import Scored
 from skcalib._input.parameters import check_flag, check_real
-from skcalib._input.scores import Scored
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import ArrayLike, Floats, Indices

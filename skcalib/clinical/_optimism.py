@@ -12,13 +12,11 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._input.arrays import check_in_memory, on_host
+from skcalib._input.arrays import check_in_memory, on_host, taken
 from skcalib._input.classes import ordered_categories
 from skcalib._input.estimators import may_have, weight_params
-from skcalib._input.features import taken
 from skcalib._input.groups import group_numbers
-from skcalib._input.indicators import class_probabilities
-from skcalib._input.labels import as_labels, shown
+from skcalib._input.labels import as_labels, class_probabilities, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_integer, check_real
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices

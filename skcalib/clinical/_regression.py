@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from scipy.special import chdtri, expit, logit, stdtrit
 from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers, warn_of_few_events
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import Scored, check_measure, columns_of
 from skcalib._input.parameters import check_real
-from skcalib._input.scores import Scored, columns_of
 from skcalib._rows import Rows
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.kernel import SmoothCurve
@@ -241,7 +239,7 @@ def _jackknife_interval(
     fewest = min(np.count_nonzero(n_events > 0), np.count_nonzero(n_events < sizes))
     warn_of_few_events(int(fewest), len(sizes))
     # A few groups that change the estimate most count as few groups.
-    freedom = degrees_of_freedom(np.abs(steps)) if variance > 0 else 1.0
+    freedom = degrees_of_freedom(np.abs(steps))
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
     return IntervalEstimate(estimate, estimate - reach, estimate + reach, level)
 
@@ -352,10 +350,17 @@ def integrated_calibration_index(
     """
     if quantile is not None and quantile != 1:
         check_real("quantile", quantile, high=1, remedy="Pass None for the mean, or 1 for Emax.")
+    rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     if confidence_level is not None:
+
+        def of_draw(y: Bools, p: Floats, sample_weight: Floats | None = None) -> float:
+            return _distance(p, y, sample_weight, quantile)
+
+        events, classes = rows.event.astype(np.intp), np.array([False, True])
+        risks: Any = Rows(rows.score, events, rows.weight, classes=classes)
+        no_labels: Any = None  # checked rows have labels
         interval: IntervalEstimate = calibration_error_interval(
-            y_true, y_proba, measure=partial(integrated_calibration_index, quantile=quantile),
-            sample_weight=sample_weight, labels=labels, pos_label=pos_label, groups=groups,
+            no_labels, risks, measure=of_draw, groups=group_numbers(groups, y_proba, sample_weight),
             confidence_level=confidence_level, n_resamples=n_resamples, random_state=random_state,
         )  # fmt: skip
         return interval
@@ -364,12 +369,16 @@ def integrated_calibration_index(
             "groups change only the interval, got confidence_level=None. Pass "
             "confidence_level=0.95 for an interval."
         )
-    rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
+    return _distance(rows.score, rows.event, rows.weight, quantile)
+
+
+def _distance(p: Floats, event: Bools, w: Floats | None, quantile: float | None) -> float:
+    """Return the mean, or a quantile, of the distances of risks (n,) from their smooth curve."""
     # A coarse grid suffices for distances, since the bandwidth is at least 0.01.
-    curve = SmoothCurve.of(rows.score, rows.event, rows.weight, n_cells=1 << 11)
-    distance = np.abs(curve.interpolate(rows.score) - rows.score)
+    curve = SmoothCurve.of(p, event, w, n_cells=1 << 11)
+    distance = np.abs(curve.interpolate(p) - p)
     if quantile is None:
-        return float(np.average(distance, weights=rows.weight))
-    by_distance = distinct_scores(distance, None, rows.weight)
+        return float(np.average(distance, weights=w))
+    by_distance = distinct_scores(distance, None, w)
     reached = np.cumsum(by_distance.weight)
     return float(by_distance.scores[np.searchsorted(reached, quantile * reached[-1] * (1 - 1e-12))])

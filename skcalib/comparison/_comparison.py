@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skcalib._input.parameters import check_option, check_real
 from skcalib._output import drawing, written
-from skcalib._output.html import Cell, Child, Html, Number, element, html, styled, table
+from skcalib._output.html import BEST_MARK, Entry, Html, aligned, element, html, styled, table
 from skcalib._typing import Floats
 from skcalib.metrics._groups import degrees_of_freedom, skewed_interval
 from skcalib.metrics._named_scorers import Measures
@@ -26,8 +26,6 @@ FIT_TIME = "fit time"
 
 # A star marks differences larger than this number of standard errors.
 CLEAR = 2.0
-
-BEST_MARK = "\N{BLACK STAR}"  # beside bold type, which is not read aloud
 
 NOTE = (
     "Sorted by log loss, a proper scoring rule. A calibration error is the mean distance from\n"
@@ -265,33 +263,15 @@ class CalibratorComparison:
 
     def __str__(self) -> str:
         """Write one line for each calibrator, another for its standard errors, and the notes."""
-        indent, n_calibrators = max(map(len, self.names)) + 1, len(self.names)
-        header: list[str] = []
-        lines: list[list[str]] = [[] for _ in range(2 * n_calibrators)]
-
-        def add(title: str, values: Floats, below: list[str], marks: Any = None) -> None:
-            width = max(9, len(title) + 2, *(len(text) + 3 for text in below))
-            header.append(f"{title:>{width}}")
-            marks = [" "] * n_calibrators if marks is None else [" *"[int(m)] for m in marks]
-            for k, mark in enumerate(marks):
-                lines[2 * k].append(f"{written(values[k]) + mark:>{width}}")
-                lines[2 * k + 1].append(f"{below[k]} ".rjust(width))
-
-        for measure in self.scores:
-            errors = [f"±{error:.4f}" for error in self.standard_error(measure)]
-            add(measure, self.mean(measure), errors, self._is_clear(measure))
-            if measure == Measures.LOG_LOSS:
-                add("difference", self._differences(measure)[0], _spreads(self, measure))
-        header.append(f"{'fit [s]':>9}")
-        for k, seconds in enumerate(self.fit_times):
-            lines[2 * k].append(f"{_seconds(seconds):>9}")
-        # A single split without parts has no standard errors.
-        names = [title for name in self.names for title in (name, "")]
-        rows = list(zip(names, lines, strict=True))[:: 1 if self._has_errors else 2]
-        table = [
-            f"{name:{indent}}{''.join(cells)}".rstrip() for name, cells in [("", header), *rows]
-        ]
-        return "\n".join([*table, "", *_notes(self)])
+        titles, columns = _columns(self)
+        lines = [["", *titles]]
+        for k, name in enumerate(self.names):
+            entries = [column[k] for column in columns]
+            *marked, seconds = (entry.number + (entry.mark or " ") for entry in entries)
+            lines.append([name, *marked, seconds.rstrip()])
+            if self._has_errors:
+                lines.append(["", *(f"{entry.spread} " for entry in entries[:-1]), ""])
+        return "\n".join([aligned(lines), "", *_notes(self)])
 
     __repr__ = __str__
 
@@ -364,6 +344,8 @@ class CalibratorComparison:
         ax.axvline(mean[start], color=colour, linestyle="--", linewidth=1, zorder=0)
         ax.set_yticks(position, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
+        if ax.get_xscale() == "linear":  # few digits: the names leave little width
+            ax.locator_params(axis="x", steps=[1, 2, 5, 10])
         label = measure
         if has_bars:
             label += f"\n(bars: {bars} of\nthe difference from {self.reference})"
@@ -385,9 +367,16 @@ def _elements(comparison: CalibratorComparison) -> list[Html]:
     count = "1 calibrator" if n_calibrators == 1 else f"{n_calibrators} calibrators"
     splits = "one split" if n_splits == 1 else f"{n_splits} splits"
     where = "a test set" if comparison.calibrators else splits
+    (loss, difference, *others), columns = _columns(comparison)
+    titles = [loss, f"{difference} from {comparison.reference}", *others]
+    # Allow a line break before capitals within a name, since names are long.
+    names = [re.split("(?<=[a-z])(?=[A-Z])", name) for name in comparison.names]
     body = table(
-        ["calibrator", *_titles(comparison), "fit [s]"],
-        [list(_cells(comparison, k)) for k in range(len(comparison.names))],
+        ["calibrator", *titles],
+        [
+            [[first, *((element("wbr"), part) for part in parts)], *entries]
+            for (first, *parts), *entries in zip(names, *columns, strict=True)
+        ],
         caption=f"{count} and the uncalibrated logits on {where}, sorted by log loss.",
         class_="comparison",
     )
@@ -396,44 +385,34 @@ def _elements(comparison: CalibratorComparison) -> list[Html]:
     return [body, *(element("p", note, class_="note") for note in notes)]
 
 
-def _cells(comparison: CalibratorComparison, k: int) -> Iterator[Cell]:
-    """Yield the cells of row k: marked if best, each with its standard error."""
-    # Allow a line break before capitals within a name, since names are long.
-    first, *parts = re.split("(?<=[a-z])(?=[A-Z])", comparison.names[k])
-    yield [first, *((element("wbr"), part) for part in parts)]
+def _columns(comparison: CalibratorComparison) -> tuple[list[str], list[list[Entry]]]:
+    """Return titles and entries of the columns, with the difference after the log loss."""
+    columns = []
     for measure in comparison.scores:
-        mean, error = comparison.mean(measure)[k], comparison.standard_error(measure)[k]
-        number: Child = written(mean)
-        if measure in Measures.PROPER and comparison.best(measure)[k]:
-            number = element("strong", f"{BEST_MARK} {number}")
-        spread = None if np.isnan(error) else element("span", f" ± {error:.4f}", class_="spread")
-        mark = element("span", "*", class_="mark") if comparison._is_clear(measure)[k] else None  # noqa: SLF001
-        yield Number([number, mark, spread])
-        if measure == Measures.LOG_LOSS:
-            difference = written(comparison._differences(measure)[0][k])  # noqa: SLF001
-            reach = f" {_spreads(comparison, measure)[k]}".replace("±", "± ")
-            texts = [text.replace("-", "\N{MINUS SIGN}") for text in (difference, reach)]
-            shown = element("span", texts[1], class_="spread")
-            yield Number([texts[0], shown if comparison._has_errors else None])  # noqa: SLF001
-    yield Number(_seconds(comparison.fit_times[k]))
+        is_best = comparison.best(measure) & (measure in Measures.PROPER)
+        found = zip(
+            comparison.mean(measure), comparison.standard_error(measure),
+            comparison._is_clear(measure).tolist(), is_best.tolist(), strict=True,  # noqa: SLF001
+        )  # fmt: skip
+        columns.append([
+            Entry(written(mean), "" if np.isnan(error) else f"±{error:.4f}", "*" * clear, best)
+            for mean, error, clear, best in found
+        ])  # fmt: skip
+    first, *others = comparison.scores  # the first is the log loss
+    times = [Entry(_seconds(times)) for times in comparison.fit_times]
+    titles = [first, "difference", *others, "fit [s]"]
+    return titles, [columns[0], _differences(comparison, first), *columns[1:], times]
 
 
-def _spreads(comparison: CalibratorComparison, measure: str) -> list[str]:
-    """Return the intervals of the differences from the reference, or else their errors."""
-    low, high = comparison.interval(measure)
-    errors = comparison._differences(measure)[1]  # noqa: SLF001
-    return [
-        f"±{errors[k]:.4f}" if np.isnan(low[k]) else f"[{low[k]:.4f}, {high[k]:.4f}]"
-        for k in range(len(low))
-    ]
-
-
-def _titles(comparison: CalibratorComparison) -> Iterator[str]:
-    """Yield the titles of the columns of measures, with the difference after the log loss."""
-    for measure in comparison.scores:
-        yield measure
-        if measure == Measures.LOG_LOSS:
-            yield f"difference from {comparison.reference}"
+def _differences(comparison: CalibratorComparison, measure: str) -> list[Entry]:
+    """Return the differences from the reference, with their intervals or else their errors."""
+    found = *comparison._differences(measure), *comparison.interval(measure)  # noqa: SLF001
+    entries = []
+    for difference, error, low, high in zip(*found, strict=True):
+        spread = f"±{error:.4f}" if np.isnan(low) else f"[{low:.4f}, {high:.4f}]"
+        has_none = np.isnan(error) and np.isnan(low)
+        entries.append(Entry(written(difference), "" if has_none else spread))
+    return entries
 
 
 def _notes(comparison: CalibratorComparison) -> Iterator[str]:
@@ -453,7 +432,7 @@ def _notes(comparison: CalibratorComparison) -> Iterator[str]:
     if any(comparison._is_clear(measure).any() for measure in comparison.scores):  # noqa: SLF001
         by = "by more than two standard errors"
         if comparison.left_out:
-            by = "with an interval that excludes 0; a calibration error, " + by
+            by = "with an interval that excludes 0;\na calibration error, " + by
         yield f"* differs from {comparison.reference} {by}."
 
 

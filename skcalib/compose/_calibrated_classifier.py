@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._fits import fit_calibrator
-from skcalib._input.arrays import as_kind_of, as_numpy, on_host
+from skcalib._input.arrays import as_kind_of, as_numpy, named_columns, on_host, taken
 from skcalib._input.classes import ordered_categories, with_unknown_classes
 from skcalib._input.estimators import (
     check_calibrator,
@@ -22,7 +22,6 @@ from skcalib._input.estimators import (
     features_argument,
     takes_several_labels,
 )
-from skcalib._input.features import named_columns, taken
 from skcalib._input.logits import check_weights
 from skcalib._input.rows import check_fitted
 from skcalib._rows.arrays import geometric_mean
@@ -30,7 +29,7 @@ from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.meta._multilabel import MultiLabelCalibrator
-from skcalib.scaling._uncalibrated import unless_passthrough
+from skcalib.scaling._temperature import unless_passthrough
 from skcalib.selection import AutoCalibrator
 
 from ._folds import CalibrationSet, calibration_set, classifier_splits, held_out

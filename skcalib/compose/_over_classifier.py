@@ -18,13 +18,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from skcalib._input.arrays import as_numpy, is_tensor, on_host
 from skcalib._input.estimators import check_classifier, may_have
 from skcalib._input.groups import check_groups
-from skcalib._input.indicators import (
+from skcalib._input.labels import (
     as_indicator,
+    as_labels,
     class_probabilities,
+    distinct_labels,
     has_columns,
+    not_among,
+    shown,
     takes_indicator,
 )
-from skcalib._input.labels import as_labels, distinct_labels, not_among, shown
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
 from skcalib._typing import Array, Floats

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._input.arrays import column_names
-from skcalib._input.features import named_columns, numbered
+from skcalib._input.arrays import column_names, named_columns
 from skcalib._input.labels import are_missing, encode, shown
 from skcalib._typing import Array, Bools, Floats, Indices
 
@@ -69,7 +68,10 @@ class FeatureColumns(NamedTuple):
         names, values = named_columns(features, n_rows)
         if set(names) == set(self.names):  # the columns of a data frame may be in another order
             values = [values[names.index(name)] for name in self.names]
-        elif len(names) != len(self.names) or numbered(names) not in (names, self.names):
+        elif len(names) != len(self.names) or [*map(str, range(len(names)))] not in (
+            names,
+            self.names,
+        ):
             raise ValueError(
                 f"features must have the same columns as in fit, [{shown(self.names)}], got "
                 f"[{shown(names)}]. Pass these columns."

@@ -18,9 +18,8 @@ from sklearn.utils import check_random_state
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
 from skcalib._input.logits import check_weights
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import Scored, check_draws_labels, check_measure, columns_of
 from skcalib._input.parameters import check_integer, check_real
-from skcalib._input.scores import Scored, check_draws_labels, columns_of
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, FewGroupsWarning, warn
 from skcalib.conditional._columns import MIN_WEIGHT, N_INTERVALS, FeatureColumns, fitted_columns

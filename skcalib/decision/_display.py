@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._input.groups import group_numbers
-from skcalib._input.scores import check_kind, scored_rows
+from skcalib._input.measures import check_kind, scored_rows
 from skcalib._output.curves import CurveDisplay, Line
 from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import ArrayLike, Floats

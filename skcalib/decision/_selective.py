@@ -12,8 +12,8 @@ from scipy.special import betainc, xlog1py
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
 from skcalib._input.labels import as_labels
+from skcalib._input.measures import check_kind, columns_of, scored_rows
 from skcalib._input.parameters import check_flag, check_real
-from skcalib._input.scores import check_kind, columns_of, scored_rows
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores
 from skcalib._typing import ArrayLike, Bools, Floats, Indices

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._input.arrays import check_in_memory
-from skcalib._input.scores import check_kind, columns_of
+from skcalib._input.measures import check_kind, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Kind, NBins
 from skcalib.metrics import ReliabilityCurve

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
-from skcalib._input.scores import Scored
+from skcalib._input.measures import Scored
 from skcalib._output.curves import bootstrap_band
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores

@@ -8,8 +8,8 @@ import numpy as np
 
 from skcalib._input.arrays import on_host
 from skcalib._input.labels import shown
+from skcalib._input.measures import OF_EACH, Scored
 from skcalib._input.parameters import check_integer
-from skcalib._input.scores import OF_EACH, Scored
 from skcalib._output.drawing import new_figure
 from skcalib.metrics import ReliabilityCurve
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
+from skcalib._input.measures import OF_EACH, Scored, columns_of
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import OF_EACH, Scored, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Indices, Kind, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve
@@ -529,6 +529,7 @@ random_state, color, line_kw
             ece = f"ECE {briefly(panel.expected_calibration_error)}"
             rows = "" if panel.rows is None else f"{int(panel.rows.event.sum()):,} rows, "
             drawing.draw_title(panel_ax, f"{panel.name}\n{rows}{ece}")
+            panel_ax.title.set_fontsize("medium")
             is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
             if not is_lowest:
                 panel_ax.set_xlabel("")

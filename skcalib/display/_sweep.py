@@ -13,9 +13,8 @@ from skcalib._input.arrays import as_array, check_in_memory, on_host
 from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import Scored, check_measure
 from skcalib._input.rows import check_not_swapped
-from skcalib._input.scores import Scored
 from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Floats, NBins
 from skcalib._warnings import ColumnOrderWarning, ignored

@@ -8,7 +8,7 @@ import reprlib
 import warnings
 from collections.abc import Mapping
 from datetime import date, datetime
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ DTYPE_PATTERN = re.compile(
     r"bool|u?int(8|16|32|64)|float(16|32|64)|object|[SU][0-9]{1,6}|datetime64\[\w+\]"
 )
 SCALARS = {bool, int, float, str}
+
+# Shorter tables are written value by value.
+SHORT = 20
 
 # Largest number of logits in the trial prediction after reading.
 TRIAL = 10**5
@@ -248,8 +251,19 @@ def _encode_estimator(estimator: Any, where: str) -> dict[str, Any]:
 
 
 def _encode_array(array: Array, where: str) -> dict[str, Any]:
-    """Encode an array as an object with its dtype, shape and values."""
+    """Encode an array as an object with its dtype, shape and values.
+
+    A table whose columns have many equal values one after another has each of them once.
+    """
     kind = array.dtype.kind
+    if array.ndim == 2 and array.dtype == np.float64 and array.size > SHORT:
+        columns = array.ravel(order="F")
+        bits = columns.view(np.int64)
+        starts = np.flatnonzero(np.append(True, bits[1:] != bits[:-1]))
+        if len(starts) <= 0.6 * array.size:
+            counts = np.diff(starts, append=array.size).tolist()
+            once = _encode_array(columns[starts], where)
+            return {**once, "shape": list(array.shape), "repeats": counts}
     name = array.dtype.str[1:] if kind in "SU" else array.dtype.name
     if not DTYPE_PATTERN.fullmatch(name):
         raise _refusal(array, where)
@@ -335,7 +349,7 @@ def _decode(raw: Any) -> Any:
     if raw.keys() in ({"entries"}, {"pairs"}):
         pairs = raw["pairs"] if "pairs" in raw else raw["entries"].items()
         return {_decode(name): _decode(x) for name, x in pairs}
-    if raw.keys() == {"dtype", "shape", "values"}:
+    if raw.keys() - {"repeats"} == {"dtype", "shape", "values"}:
         return _decode_array(raw)
     if "class" not in raw:
         return _decode_scalar(raw)
@@ -344,6 +358,12 @@ def _decode(raw: Any) -> Any:
 
 def _decode_array(raw: dict[str, Any]) -> Any:
     dtype, values = raw["dtype"], raw["values"]
+    if "repeats" in raw:
+        once = _decode_array({"dtype": dtype, "shape": [len(values)], "values": values})
+        if sum(raw["repeats"]) != prod(raw["shape"]):
+            raise ValueError(f"repeats must add up to {prod(raw['shape'])} values")
+        columns = np.repeat(once, raw["repeats"]).reshape(raw["shape"], order="F")
+        return np.ascontiguousarray(columns)
     if type(dtype) is not str or not DTYPE_PATTERN.fullmatch(dtype):
         raise ValueError(f"the dtype {dtype!r:.40} must be one such as float64 or U9")
     if dtype[0] == "S":
@@ -377,7 +397,7 @@ def _decode_estimator(raw: dict[str, Any]) -> Any:
     calibrator = kind(**params)
     fitted = {name: _decode(x) for name, x in raw.get("fitted", {}).items()}
     _check_attribute_names(kind, fitted)
-    vars(calibrator).update(fitted)
+    calibrator.__setstate__({**fitted, "_skcalib_version": __version__})
     return calibrator
 
 

@@ -14,7 +14,7 @@ from skcalib._input.arrays import as_kind_of, column_names
 from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import in_groups
 from skcalib._input.labels import warn_of_groups
-from skcalib._input.logits import warn_of_new_probabilities, warn_of_small_weights
+from skcalib._input.logits import seem_probabilities, warn_of_probabilities, warn_of_small_weights
 from skcalib._input.parameters import check_integer
 from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
 from skcalib._rows import Rows, map_blocks
@@ -309,16 +309,17 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         check_fitted(self)
         scores, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
         check_columns(scores, self)
-        Z = logits_for(self, scores, least_rows=1)
+        Z = logits_for(self, scores)
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
         present = present[~np.isnan(present[:, 0])]
-        if len(present) > n_scores:
-            warn_of_new_probabilities(present)
-        L = map_blocks(partial(_fused, self), Z)
+        if len(present) > n_scores and seem_probabilities(present, fit=False):
+            warn_of_probabilities(present.shape[1], "predictions")
+        scores = Z if len(Z) else np.zeros((1, Z.shape[1]), Z.dtype)  # for the dtype of no rows
+        L = map_blocks(partial(_fused, self), scores)
         fused = Uncalibrated()  # nothing is left to calibrate
         fused.classes_ = self.classes_
-        return output(fused, as_kind_of(L, X))
+        return output(fused, as_kind_of(L, X))[: len(Z)]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:  # noqa: ARG002
         """Return names of the columns of logits, ``logit_`` and the label.

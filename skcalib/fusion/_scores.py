@@ -10,7 +10,7 @@ import numpy as np
 
 from skcalib._fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
-from skcalib._input.classes import check_column_names
+from skcalib._input.classes import check_column_names, without_shared_ends
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
 from skcalib._input.parameters import check_integer
@@ -73,18 +73,31 @@ def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[s
             "columns. Pass one column per score and class, or log-odds with a column per score."
         )
     if len(names) == n_scores and starts != np.repeat(names, width).tolist():
-        raise ValueError(
-            "The columns of a score must be side by side in X, got the columns "
-            f"{shown(columns)}. Order the columns by score."
-        )
+        raise _order_error(columns)
     if len(names) != n_scores:
         names = [str(name) for name in columns] if width == 1 else []
     return names or [f"score {m}" for m in range(int(n_scores))]
 
 
+def _order_error(columns: Sequence[Any]) -> ValueError:
+    """Return the error for columns that are ordered by class instead of by score."""
+    return ValueError(
+        "The columns of a score must be side by side in X, got the columns "
+        f"{shown(columns)}. Order the columns by score."
+    )
+
+
 def check_class_names(names: Sequence[Any], n_scores: int, classes: Array) -> None:
-    """Raise a ValueError if the columns of a score are named by the classes in another order."""
+    """Raise a ValueError if names of columns say that they are in another order.
+
+    The columns of each score are side by side, in the order of the classes.
+    """
     width = len(names) // n_scores
+    labels = without_shared_ends([str(label) for label in classes.tolist()])
+    if n_scores > 1 and width > 1 and all(isinstance(name, str) for name in names):
+        by_class = [without_shared_ends(list(names[m::n_scores])) for m in range(n_scores)]
+        if labels in by_class:
+            raise _order_error(names)
     for start in range(0, len(names), max(width, 1)):
         check_column_names(SimpleNamespace(columns=names[start : start + width]), classes)
 

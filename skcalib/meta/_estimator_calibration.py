@@ -11,7 +11,7 @@ from sklearn.base import clone
 from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import check_classifier, may_have, weight_params
 from skcalib._input.parameters import fitted_smoothing
-from skcalib._optimize.linear import LOWEST_FEATURE
+from skcalib._optimize.maps import LOWEST_FEATURE
 from skcalib._optimize.temperature import fit_inverse_temperature, mixed_logits
 from skcalib._rows import Rows, map_blocks, with_one_openmp_thread
 from skcalib._rows.arrays import (
@@ -242,7 +242,7 @@ def _clip_log_probabilities(Z: Floats, smoothing: float) -> Floats:
 
 
 def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, Indices]:
-    """Return canonical orders of the classes (K,) and the rows (n,), whatever their input order.
+    """Return canonical orders of the classes (K,) and the rows (n,) that ignore their input order.
 
     ``L`` are log-probabilities (n, K), ``y`` columns (n,) and ``w`` weights (n,) or None. Classes
     are sorted by mean log-probability, frequency and mean probability, because the first two are

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, Self
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.optimize import minimize
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
@@ -15,12 +17,13 @@ from skcalib._input.classes import in_class_order, resolve_classes
 from skcalib._input.labels import exact, shown
 from skcalib._input.logits import are_probabilities
 from skcalib._input.rows import check_fitted, check_new_rows
+from skcalib._optimize.minimize import cached_parts
+from skcalib._optimize.mixture import MixtureLoss
 from skcalib._rows import Rows
-from skcalib._rows.arrays import astype, softmax, to_library, weighted_sum
+from skcalib._rows.arrays import astype, double, log_softmax, softmax, to_library, weighted_sum
 from skcalib._typing import Array, ArrayLike, Bools, Floats
 from skcalib._warnings import FewRowsWarning, NotConvergedWarning, warn
 from skcalib.base import BaseCalibrator, set_fitted
-from skcalib.meta._label_shift import Estimate, most_likely_priors
 
 # Lower bounds for calibration priors, and for priors in ratios, so that logarithms are finite.
 MIN_PRIOR, MIN_RATIO = 1e-100, float(np.finfo(np.float64).tiny)
@@ -210,15 +213,15 @@ class PriorShift(BaseCalibrator):
         labels = rows.sum(lambda Z, y, w: np.bincount(y, w, n_classes).astype(np.float64))
         sums = rows.sum(lambda Z, y, w: weighted_sum(softmax(Z).astype(np.float64), w))
         before = np.maximum(sums / rows.weight, MIN_PRIOR)
-        priors = before if self.priors is None else self._checked_priors(rows.classes, labels)
+        priors = before
+        if self.priors is not None:
+            named = in_class_order(self.priors, rows.classes, "priors")
+            priors = _check_priors(named, labels > 0)
         return {
             "calibration_priors_": before,
             "label_weights_": labels,
             **_moved(before, priors),
         }
-
-    def _checked_priors(self, classes: Array, labels: Floats) -> Floats:
-        return _check_priors(in_class_order(self.priors, classes, "priors"), labels > 0)
 
     def _rate_log_ratios(self, classes: Array) -> Floats:
         """Return the additions (n_classes,) to the logits for the rates before and after."""
@@ -382,9 +385,9 @@ def _check_priors(priors: Any, present: Bools) -> Floats:
     absent = np.flatnonzero((values > 0) & ~present)
     if len(absent):
         raise ValueError(
-            "priors must be 0 for classes without rows in y, whose logits are not calibrated, "
-            f"got positive priors at positions [{shown(absent)}]. Set them to 0, or calibrate with "
-            "rows of these classes."
+            "priors must be 0 for classes without rows in y, since their logits are not "
+            f"calibrated, got positive priors at positions [{shown(absent)}]. Set them to 0, or "
+            "calibrate with rows of these classes."
         )
     normalized: Floats = values / values.sum(dtype=np.float64)
     return normalized
@@ -416,3 +419,78 @@ def _warn_about_estimate(estimate: Estimate, weight: float, n_classes: int) -> N
             "the logits for very large values, or pass the priors.",
             NotConvergedWarning,
         )
+
+
+class Estimate(NamedTuple):
+    """Class priors with standard errors, and the outcome of the search."""
+
+    priors: Floats  #: (K,)
+    standard_errors: Floats  #: (K,)
+    log_likelihood_ratio: float  #: against the calibration priors
+    n_passes: int
+    converged: bool
+
+
+def most_likely_priors(rows: Rows, calibration_priors: Floats, labels: Floats) -> Estimate:
+    r"""Estimate class priors from unlabelled rows by maximum likelihood, with one pseudo-row.
+
+    Label shift means that logits within each class have the same distribution as in the calibration
+    rows, and only the class priors :math:`\pi` differ. The likelihood of a row is then the mixture
+    :math:`\sum_k \pi_k p_{ik} / \pi^{\mathrm{calibration}}_k`, up to a constant.
+
+    The calibration priors (K,) divide the pseudo-row among the classes. ``labels`` (K,) are the
+    weights of the calibration rows per class. Classes without calibration rows get the prior 0.
+    """
+    present, calibration_weight = labels > 0, float(labels.sum())
+    start = calibration_priors[present] / calibration_priors[present].sum()
+    ratios = partial(_ratios, np.log(calibration_priors[present]), present)
+    loss = MixtureLoss(rows.map(ratios), start)
+
+    # Search in logarithms, because the pseudo-row keeps priors above zero. A search within bounds
+    # needs ten times as many passes if many priors are small. The Hessian omits the diagonal of
+    # the gradient, which vanishes at the minimum.
+    def in_logarithms(u: Floats) -> tuple[float, Floats, Floats]:
+        x = np.exp(u)
+        value, gradient, hessian = loss.second_order(x)
+        return value, x * gradient, x[:, None] * hessian * x
+
+    fun, jac, hess = cached_parts(in_logarithms, 3, start.shape)
+    options = {"gtol": 1e-10, "maxiter": 1000, "max_trust_radius": 100.0}
+    u0 = np.log(start)
+    result = minimize(fun, u0, jac=jac, hess=hess, method="trust-ncg", options=options)
+    x = np.exp(result.x) / np.exp(result.x).sum()
+    gain = (loss.second_order(start)[0] - result.fun) * loss.weight
+    variances = _variances(x, loss.second_order(x)[2], start, loss.weight, calibration_weight)
+    priors, errors = np.zeros(len(labels)), np.zeros(len(labels))
+    priors[present], errors[present] = x, np.sqrt(variances)
+    # Rounding may end the search earlier. The gradient equals the step of an EM iteration, so its
+    # size says how far the priors are off.
+    converged = bool(np.abs(result.jac).max() <= 1e-6)
+    return Estimate(priors, errors, float(gain), result.nfev, converged)
+
+
+def _ratios(log_priors: Floats, present: Bools, Z: Floats, *_: Any) -> Floats:
+    """Return ratios of probabilities to calibration priors (m, n_present), scaled per row.
+
+    ``log_priors`` are (n_present,), ``present`` (K,) and ``Z`` logits (m, K). The largest ratio in
+    a row is 1. A row with all these classes masked has equal ratios: it carries no information.
+    """
+    L = log_softmax(double(Z))[:, present] - log_priors
+    top = L.max(axis=1, keepdims=True)
+    return np.exp(np.where(top > -np.inf, L - np.where(top > -np.inf, top, 0), 0))
+
+
+def _variances(
+    x: Floats, hessian: Floats, before: Floats, weight: float, calibration_weight: float
+) -> Floats:
+    r"""Return variances (K,) of the priors :math:`\pi'`, by the observed information :math:`H`.
+
+    ``x`` and ``before`` are priors (K,), ``hessian`` is (K, K). The calibration priors are as
+    uncertain as label frequencies. Their relative errors :math:`\varepsilon` add
+    :math:`(\mathrm{diag}(\pi') - H^{-1})\, \varepsilon` to the estimate.
+    """
+    inverse = np.linalg.pinv(hessian, hermitian=True)
+    sums = inverse.sum(axis=0)
+    row_part = np.diag(inverse) - sums**2 / sums.sum()  # priors sum to one
+    prior_part = (np.diag(x) - inverse) ** 2 @ (1 / before)
+    return np.maximum(row_part / weight + prior_part / calibration_weight, 0)

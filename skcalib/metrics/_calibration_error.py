@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from skcalib._input.arrays import check_in_memory
-from skcalib._input.scores import Average, columns_of
+from skcalib._input.measures import Average, columns_of
 from skcalib._scores.kernel import N_CELLS, residuals_on_grid, smooth_error
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind, NBins, Strategy
 

@@ -12,8 +12,8 @@ from scipy.special import betaincinv
 
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
+from skcalib._input.measures import OF_EACH, ScoreColumns, Scored, columns_of
 from skcalib._input.parameters import check_integer, check_option, check_real
-from skcalib._input.scores import OF_EACH, ScoreColumns, Scored, columns_of
 from skcalib._scores.bins import BinSums, bin_index, bin_sums, closed, quantile_edges, uniform_edges
 from skcalib._typing import Array, ArrayLike, Floats, Indices, Kind, NBins, Strategy
 

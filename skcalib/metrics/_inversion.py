@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from skcalib._input.scores import Scored
+from skcalib._input.measures import Scored
 from skcalib._typing import Floats, Indices
 
 from ._calibration_error import HOMOGENEOUS, Formula

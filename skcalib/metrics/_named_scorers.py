@@ -11,8 +11,7 @@ import sklearn.metrics
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib._input.arrays import check_in_memory
-from skcalib._input.measures import check_measure
-from skcalib._input.scores import check_kind
+from skcalib._input.measures import check_kind, check_measure
 from skcalib._typing import Array, Floats, Indices, Kind
 
 from ._names import measure_name

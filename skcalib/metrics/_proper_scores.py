@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import xlogy
 
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import OF_EACH, check_measure, columns_of
 from skcalib._input.parameters import check_flag, check_option
-from skcalib._input.scores import OF_EACH, columns_of
 from skcalib._rows import Ranked
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind

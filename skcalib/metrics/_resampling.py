@@ -13,9 +13,8 @@ import numpy as np
 
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import check_draws_labels, check_measure, columns_of, resolved
 from skcalib._input.parameters import check_option
-from skcalib._input.scores import check_draws_labels, columns_of, resolved
 from skcalib._rows import Rows
 from skcalib._scores.bins import bin_index, closed
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind, NBins, Strategy

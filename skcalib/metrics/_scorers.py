@@ -13,8 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skcalib._input.arrays import if_in_memory, on_host
-from skcalib._input.indicators import class_probabilities
-from skcalib._input.labels import as_labels, in_one_type, not_among, shown
+from skcalib._input.labels import as_labels, class_probabilities, in_one_type, not_among, shown
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
 

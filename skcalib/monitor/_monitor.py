@@ -14,8 +14,8 @@ from skcalib._input.classes import resolve_classes
 from skcalib._input.groups import check_groups
 from skcalib._input.labels import encode, exact
 from skcalib._input.logits import check_weights
+from skcalib._input.measures import check_kind, resolved
 from skcalib._input.parameters import check_option, check_real
-from skcalib._input.scores import check_kind, resolved
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Kind
 from skcalib._version import Versioned
 from skcalib._warnings import ColumnOrderWarning, warn

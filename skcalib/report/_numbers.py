@@ -18,7 +18,7 @@ from skcalib._input.arrays import on_host
 from skcalib._input.groups import warn_of_few_events
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
-from skcalib._input.scores import resolved
+from skcalib._input.measures import resolved
 from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
@@ -86,42 +86,35 @@ class Evaluation:
         if self.groups is not None:
             self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
         self.kind = resolved(self.kind, self.classes)
+        #: of all resamples
+        self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # Keyword arguments of measures without bins, of others, of gaps, of diagrams with bands.
+        self.row_params: Any = {"sample_weight": self.sample_weight, "labels": self.classes}
+        self.params = {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
+        chosen = {"kind": self.kind, "categorical_features": self.categorical_features}
+        self.segment_params = self.row_params | chosen
+        self.random_params = {"groups": self.groups, "random_state": self.seed}
         if self.features is not None:  # checked now by one draw, because segments come later
             params = {**self.segment_params, "groups": self.groups, "n_resamples": 1}
             with ignored(ColumnOrderWarning):
                 multicalibration_error(self.y, self.P, self.features, **params)
             self.features = deepcopy(self.features)
-        #: of all resamples
-        self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.index: Indices = encode(self.y, self.classes)  #: column of each label
         # Rows with a positive weight, of each class and in all.
         self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
         self.n_samples = int(self.counts.sum())
+        # Number of rows, or groups, of equal weight with the same variance of means.
+        share = self.weights / self.weights.sum()
+        share = share if self.groups is None else np.bincount(self.groups, share)
+        self.n_effective = 1 / float(share @ share)
+        # Calibration errors by title: names in skcalib.metrics, and kinds.
+        other: Kind = "top-label" if self.kind == "binary" else "classwise"
+        self.errors = {title: (measure, self.kind) for title, measure in ERRORS.items()}
+        self.errors[f"{other} ECE"] = ERRORS["ECE"], other
         if self.groups is not None:
             units, hits = self.groups[self.weights > 0], self.hits[self.weights > 0]
             fewest = min(len(np.unique(units[hits == outcome])) for outcome in (0, 1))
             warn_of_few_events(fewest, len(np.unique(units)))
-
-    @property
-    def row_params(self) -> dict[str, Any]:
-        """Keyword arguments of measures without bins."""
-        return {"sample_weight": self.sample_weight, "labels": self.classes}
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Keyword arguments of measures and diagrams."""
-        return {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
-
-    @property
-    def segment_params(self) -> dict[str, Any]:
-        """Keyword arguments of the gaps of segments."""
-        chosen = {"kind": self.kind, "categorical_features": self.categorical_features}
-        return self.row_params | chosen
-
-    @property
-    def random_params(self) -> dict[str, Any]:
-        """Keyword arguments of diagrams with bands."""
-        return {"groups": self.groups, "random_state": self.seed}
 
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
@@ -129,21 +122,14 @@ class Evaluation:
         return {**self.random_params, "n_resamples": n_resamples}
 
     @property
-    def n_effective(self) -> float:
-        """Number of rows, or groups, of equal weight with the same variance of means."""
-        share = self.weights / self.weights.sum()
-        share = share if self.groups is None else np.bincount(self.groups, share)
-        return 1 / float(share @ share)
-
-    @property
     def hits(self) -> Floats:
-        """1 where the event of a row happened, else 0."""
+        """Return 1 where the event of a row happened, else 0."""
         event = 1 if self.kind == "binary" else self.P.argmax(axis=1)
         return (self.index == event).astype(float)
 
     @property
     def row_values(self) -> dict[str, Floats]:
-        """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
+        """Return measures that are means over rows: proper scores, accuracy, and the mean gap."""
         is_binary = self.kind == "binary"
         score = self.P[:, 1] if is_binary else self.P.max(axis=1)
         off = self.P - (self.index[:, None] == np.arange(len(self.classes))).astype(float)
@@ -155,17 +141,10 @@ class Evaluation:
             gap: score - self.hits,
         }
 
-    @property
-    def errors(self) -> dict[str, tuple[str, Kind]]:
-        """Names in skcalib.metrics and kinds of calibration errors by title."""
-        other: Kind = "top-label" if self.kind == "binary" else "classwise"
-        errors = {title: (measure, self.kind) for title, measure in ERRORS.items()}
-        return {**errors, f"{other} ECE": (ERRORS["ECE"], other)}
-
     @cached_property
     @silent
     def measures(self) -> dict[str, IntervalEstimate]:
-        """All measures by title, in the order of the table."""
+        """Return all measures by title, in the order of the table."""
         means = {
             title: (proportion_interval if title == "accuracy" else mean_interval)(
                 values, self.weights, self.groups
@@ -182,19 +161,19 @@ class Evaluation:
     @cached_property
     @silent
     def ece(self) -> IntervalEstimate:
-        """Calibration error of the verdict, which needs no other."""
+        """Return the calibration error of the verdict, which needs no other."""
         return error_interval(self, *self.errors["ECE"])
 
     @cached_property
     @silent
     def test(self) -> CalibrationTestResult:
-        """Test of calibration."""
+        """Return the test of calibration."""
         return metrics.calibration_test(self.y, self.P, **self.params, **self.draws(self.n_samples))
 
     @cached_property
     @silent
     def segments(self) -> MulticalibrationResult | None:
-        """Gaps of the segments of features."""
+        """Return the gaps of segments, or None without features."""
         if self.features is None:
             return None
         params = {**self.segment_params, **self.draws(self.n_samples)}
@@ -202,7 +181,7 @@ class Evaluation:
 
     @cached_property
     def risk(self) -> dict[str, Any] | None:
-        """Figures of the risk of the event, of two classes."""
+        """Return figures of the risk of the event, or None unless the kind is binary."""
         if self.kind != "binary":
             return None
         return {title: risk_figure(self, title) for title in risk_functions(self)}
@@ -210,14 +189,14 @@ class Evaluation:
     @cached_property
     @silent
     def decisions(self) -> tuple[list[str], list[str], int]:
-        """What the tests reject at the level 5%, and if they share it, and the number of tests."""
+        """Return the tests that reject, those that do if all share the level, and their number."""
         doubted, n_tests = tests_that_reject(self, ALPHA)
         return doubted, tests_that_reject(self, ALPHA / n_tests)[0], n_tests
 
     @cached_property
     @silent
     def by_class(self) -> dict[str, Array]:
-        """Rows, base rate, mean probability and ECE of each class, in column order."""
+        """Return rows, base rate, mean probability and ECE of each class, in column order."""
         weight = np.bincount(self.index, self.weights, minlength=len(self.classes))
         params = {**self.params, "kind": "classwise", "average": None}
         return {

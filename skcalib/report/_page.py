@@ -1,29 +1,56 @@
-"""Page of a report: values for the template of the page."""
+"""Page, text and pictures of a report: values for the template of the page."""
 
 from __future__ import annotations
 
+import io
 import math
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from textwrap import fill as fill_text
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skcalib._input.labels import shown
-from skcalib._output import written
-from skcalib._output.html import Child, Html, Number, element, fill, resource, styled, table
+from skcalib._output import briefly, written
+from skcalib._output.html import (
+    Entry,
+    Html,
+    aligned,
+    as_text,
+    element,
+    fill,
+    resource,
+    styled,
+    table,
+)
 from skcalib._version import versions
-from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
+from skcalib.clinical import NetBenefitDisplay
+from skcalib.display import ConfidenceDisplay, ReliabilityDisplay
+from skcalib.metrics import CalibrationDifference, CalibrationTestResult
 
-from . import _pictures
 from ._code import calibrator_code
-from ._numbers import Evaluation
-from ._pictures import as_image, short
+from ._numbers import Evaluation, silent
 from ._verdict import as_pvalue, counted, signed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
 
 # Rows of the tables of classes and segments.
 MOST_TABLE_ROWS = 10
+
+# Longer names of classes and segments are cut in tables and pictures.
+MOST_LETTERS = 60
+
+# A smooth curve has one kernel for all risks, so it suits no event that is rarer.
+RARE = 0.02
+
+
+def short(name: object) -> str:
+    """Return a name as text, cut after ``MOST_LETTERS`` letters."""
+    text = as_text(name)
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def report_page(report: Any) -> str:
@@ -38,19 +65,17 @@ def report_page(report: Any) -> str:
         "date": report.date,
         "groups": None if rows.groups is None else counted(rows),
         "calibrated": report.calibrator is not None,
-        "validated": report.calibrator is None,
         "binary": is_binary,
-        "many": not is_binary,
         "verdict": verdict_sentences(report),
-        "measures": measures_table(report),
+        "measures": table(*measure_rows(report)),
         "event": short(rows.classes[-1]),
-        "risk": risk_table(report) if is_binary else None,
+        "risk": table(*risk_rows(report)) if is_binary else None,
         "comparison": report.comparison,
-        "diagrams": [_pictures.reliability(title, view) for title, view in views.items()],
-        "decisions": _pictures.decision_curves(views) if is_binary else None,
-        "classes": classes_table(report) if len(rows.classes) > 2 else None,
-        "segments": segments_table(rows),
-        "largest_gaps": ", ".join(_largest_gaps(report)),
+        "diagrams": [draw_reliability(title, view) for title, view in views.items()],
+        "decisions": draw_decisions(views) if is_binary else None,
+        "classes": table(*class_rows(report)) if len(rows.classes) > 2 else None,
+        "segments": None if rows.segments is None else table(*segment_rows(rows)),
+        "largest_gaps": ", ".join(largest_gaps(report)),
         "facts": [(element("dt", term), element("dd", fact)) for term, fact in facts(report)],
         "warnings": [element("li", text) for text in report.warnings_],
         "code": report.code_,
@@ -60,42 +85,26 @@ def report_page(report: Any) -> str:
 
 def report_text(report: Any) -> str:
     """Return verdict, figures and worst segments as text, with 95% intervals."""
-    figures = (report.risk_ or {}) | report.measures_
-    header = [*report.whens, "change"] if report.whens else ["value"]
-    lines = [["", *header]]
-    for title, found in figures.items():
-        results = found if isinstance(found, tuple) else (found,)
-        lines.append([title, *map(_plain, results), *[""] * (len(header) - len(results))])
-    widths = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
-    table_lines = [
-        "".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    rows = report.evaluation
+    (_, *header), measures = measure_rows(report)
+    _, risks = risk_rows(report)
+    columns = [["", *(cell for title in header for cell in (title, ""))]]
+    for title, *entries in [*risks, *measures]:
+        cells = [cell for found in entries for cell in found[:2]]
+        columns.append([title, *cells, *[""] * (2 * (len(header) - len(entries)))])
+    figures = aligned(columns).replace("\N{MINUS SIGN}", "-")
+    where = f"{rows.n_samples:,} rows" + ("" if rows.groups is None else f" in {counted(rows)}")
     verdict = [fill_text(sentence, 88) for sentence in report.verdict_]
-    rows = f"{report.name} on {report.evaluation.n_samples:,} rows"
-    found = report.evaluation.segments
-    segments = [] if found is None else ["", *str(found).split("\n")[:6]]  # a header and five
-    return "\n".join([f"{report.title}: {rows}", *verdict, "", *table_lines, *segments])
-
-
-def _plain(result: Any) -> str:
-    """Return a figure as text, with its interval or p-value."""
-    if result is None:
-        return "none"
-    if isinstance(result, int):
-        return f"{result:,}"
-    if isinstance(result, CalibrationTestResult):
-        return str(result)
-    if math.isnan(result.low):
-        return written(result.estimate)
-    return f"{written(result.estimate)} [{written(result.low)}, {written(result.high)}]"
+    segments = [] if rows.segments is None else ["", *str(rows.segments).split("\n")[:6]]
+    title = f"{report.title}: {report.name} on {where}"
+    return "\n".join([title, *verdict, "", figures, *segments])
 
 
 def report_fragment(report: Any) -> str:
     """Return HTML text of verdict, measures and figure, for a notebook."""
     import matplotlib as mpl
 
-    parts = [*verdict_sentences(report), measures_table(report)]
+    parts = [*verdict_sentences(report), table(*measure_rows(report))]
     if "inline" not in mpl.get_backend().lower():  # this backend shows figures of pyplot itself
         figure = report.figure_
         while figure is not figure.figure:  # a subfigure cannot be saved
@@ -107,115 +116,96 @@ def report_fragment(report: Any) -> str:
 
 def verdict_sentences(report: Any) -> list[Html]:
     """Return a paragraph for each sentence of the verdict, the first in bold."""
-    first, *others = map(_unbroken, report.verdict_)
+    first, *others = (text.replace("p = ", "p\xa0=\xa0") for text in report.verdict_)
     return [element("p", text, class_="verdict") for text in (element("strong", first), *others)]
 
 
-def _unbroken(text: str) -> str:
-    """Return a text without line breaks within a p-value."""
-    return text.replace("p = ", "p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+# A table: its header and its rows.
+Rows = tuple[list[str], list[list[Any]]]
 
 
-def _headed(report: Any, title: str) -> list[str]:
-    """Return titles of columns with a name for each set of probabilities."""
-    return [f"{title} {when}".strip() for when in report.whens] or [title]
+def measure_rows(report: Any) -> Rows:
+    """Return measures with intervals, and their changes by calibration."""
+    lines = [
+        [title.replace(" - ", " \N{MINUS SIGN} "), *map(entry, _pair(found))]
+        for title, found in report.measures_.items()
+    ]
+    return ["measure", *(report.whens or ["value"]), *(["change"] if report.whens else [])], lines
 
 
-def measures_table(report: Any) -> Html:
-    """Return the table of measures with intervals, and changes by calibration."""
-    lines = []
-    for title, result in report.measures_.items():
-        intervals = (result,) if isinstance(result, IntervalEstimate) else result
-        lines.append([title.replace(" - ", " \N{MINUS SIGN} "), *map(_interval_cell, intervals)])
-    header = [*(report.whens or ["value"]), *(["change"] if report.whens else [])]
-    return table(["measure", *header], lines)
+def risk_rows(report: Any) -> Rows:
+    """Return figures of the risk with intervals, of two classes."""
+    lines = [
+        [title, *(entry(found, briefly) for found in _pair(figures))]
+        for title, figures in (report.risk_ or {}).items()
+    ]
+    return ["figure", *(report.whens or ["value"])], lines
 
 
-def risk_table(report: Any) -> Html:
-    """Return the table of figures of a risk."""
-    views = report.evaluations.values()
-    lines = [[title, *(_risk_cell(rows.risk[title]) for rows in views)] for title in report.risk_]
-    return table(["figure", *(report.whens or ["value"])], lines)
+def _pair(found: Any) -> tuple[Any, ...]:
+    """Return results before and after calibration, or a single one, as a tuple."""
+    return found if type(found) is tuple or hasattr(found, "before") else (found,)
 
 
-def classes_table(report: Any) -> Html:
-    """Return the table of the classes with the largest ECE, in the last probabilities."""
+def entry(found: Any, write: Callable[[float], str] = written) -> Entry:
+    """Return a figure with its interval or its p-value, for a table."""
+    if found is None:
+        return Entry("none")
+    if isinstance(found, int):
+        return Entry(f"{found:,}")
+    if isinstance(found, CalibrationTestResult):
+        return Entry(f"{found.statistic:.2f}", f"({as_pvalue(found.pvalue)})")
+    numbers = found.estimate, found.low, found.high
+    is_change = isinstance(found, CalibrationDifference)
+    value, low, high = (
+        signed(x) if is_change else write(x).replace("-", "\N{MINUS SIGN}") for x in numbers
+    )
+    return Entry(value, "" if math.isnan(found.low) else f"[{low}, {high}]")
+
+
+def class_rows(report: Any) -> Rows:
+    """Return the classes with the largest ECE, in the last probabilities."""
     tables = [rows.by_class for rows in report.evaluations.values()]
     last = tables[-1]
     worst = np.argsort(-last["ece"], kind="stable")[:MOST_TABLE_ROWS].tolist()
     shares = [last["base_rate"], *(t["mean"] for t in tables), *(t["ece"] for t in tables)]
     lines = [
-        [
-            short(last["label"][k]),
-            Number(f"{last['n_samples'][k]:,}"),
-            *(Number(written(values[k])) for values in shares),
-        ]
+        [short(last["label"][k]), f"{last['n_samples'][k]:,}", *(written(x[k]) for x in shares)]
         for k in worst
     ]
-    return table(
-        ["class", "rows", "base rate", *_headed(report, "mean"), *_headed(report, "ECE")], lines
-    )
+    titles = [
+        f"{title} {when}".strip() for title in ("mean", "ECE") for when in report.whens or [""]
+    ]
+    return ["class", "rows", "base rate", *titles], lines
 
 
-def segments_table(rows: Evaluation) -> Html | None:
-    """Return the table of the segments with the largest gaps, if there are features."""
-    found = rows.segments
-    if found is None:
-        return None
+def segment_rows(rows: Evaluation) -> Rows:
+    """Return the segments with the largest gaps."""
+    found: Any = rows.segments
     lines = [
         [
             short(found.segment[k]),
             f"{found.lower[k]:.3g} to {found.upper[k]:.3g}",
-            Number(f"{found.n_samples[k]:,}"),
-            Number(written(found.confidence[k])),
-            Number(written(found.accuracy[k])),
-            _interval_cell(IntervalEstimate(found.gap[k], found.low[k], found.high[k]), signed),
+            f"{found.n_samples[k]:,}",
+            written(found.confidence[k]),
+            written(found.accuracy[k]),
+            Entry(signed(found.gap[k]), f"[{signed(found.low[k])}, {signed(found.high[k])}]"),
         ]
         for k in range(min(MOST_TABLE_ROWS, len(found.segment)))
     ]
-    return table(["segment", "scores", "rows", "mean score", "event rate", "gap"], lines)
+    return ["segment", "scores", "rows", "mean score", "event rate", "gap"], lines
 
 
-def _largest_gaps(report: Any) -> Iterator[str]:
+def largest_gaps(report: Any) -> Iterator[str]:
+    """Yield the largest gap of all segments and its p-value, before and after calibration."""
     whens = [f" {when} calibration" for when in report.whens] or [""]
     for when, rows in zip(whens, report.evaluations.values(), strict=True):
         if (found := rows.segments) is not None:
-            yield _unbroken(f"{found.statistic:.1f}{when} ({as_pvalue(found.pvalue)})")
+            pvalue = as_pvalue(found.pvalue).replace(" ", "\xa0")
+            yield f"{found.statistic:.1f}{when} ({pvalue})"
 
 
-def _interval_cell(
-    interval: IntervalEstimate | CalibrationDifference, write: Callable[[float], str] | None = None
-) -> Number:
-    """Return a cell with an estimate and its interval, if there is one."""
-    if write is None:
-        write = signed if isinstance(interval, CalibrationDifference) else _minus
-    if math.isnan(interval.low):
-        return Number(write(interval.estimate))
-    ends = f" [{write(interval.low)}, {write(interval.high)}]"
-    return Number([write(interval.estimate), element("span", ends, class_="interval")])
-
-
-def _minus(value: float) -> str:
-    return written(value).replace("-", "\N{MINUS SIGN}")
-
-
-def _hundredths(value: float) -> str:
-    return f"{value:z.2f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _risk_cell(risk: Any) -> Number:
-    """Return a cell with a figure of a risk model, and its interval or p-value."""
-    if risk is None:
-        return Number("none")
-    if isinstance(risk, int):
-        return Number(f"{risk:,}")
-    if isinstance(risk, CalibrationTestResult):
-        pvalue = element("span", f" ({as_pvalue(risk.pvalue)})", class_="interval")
-        return Number([_hundredths(risk.statistic), pvalue])
-    return _interval_cell(risk, _hundredths)
-
-
-def facts(report: Any) -> Iterator[tuple[str, Child]]:
+def facts(report: Any) -> Iterator[tuple[str, Any]]:
     """Yield the user's metadata, the calibrator with the weights of a mixture, and data sizes."""
     rows, calibrator = report.evaluation, report.calibrator
     yield from ((key, str(value)) for key, value in report.metadata.items())
@@ -236,7 +226,7 @@ def facts(report: Any) -> Iterator[tuple[str, Child]]:
     yield "Versions", ", ".join(map(" ".join, versions().items()))
 
 
-def _mixture_weights(calibrator: Any) -> Iterator[tuple[str, Child]]:
+def _mixture_weights(calibrator: Any) -> Iterator[tuple[str, Any]]:
     """Yield positive weights of a fitted mixture of calibrators, in descending order."""
     is_chain = isinstance(calibrator, Pipeline)
     for step in [step for _, step in calibrator.steps] if is_chain else [calibrator]:
@@ -245,3 +235,91 @@ def _mixture_weights(calibrator: Any) -> Iterator[tuple[str, Child]]:
             ranked = sorted(weights.items(), key=lambda item: -item[1])
             texts = [f"{name} {weight:.3f}" for name, weight in ranked if weight > 0]
             yield "Weights of the mixture", ", ".join(texts)
+
+
+@silent
+def draw_report(views: dict[str, Evaluation], figure: Figure | SubFigure | None) -> Any:
+    """Draw reliability diagrams above histograms, by default in a new figure."""
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        width = 8.6 if len(views) == 2 else 4.6
+        figure = plt.figure(figsize=(width, 7), layout="constrained")
+    # A legend above both diagrams needs room in a figure with constrained layout.
+    layout = getattr(figure, "get_constrained_layout", lambda: False)
+    is_shared = len(views) == 2 and layout() and figure.bbox.width >= 8 * figure.dpi
+    axes = figure.subplots(2, len(views), height_ratios=(2, 1), squeeze=False)
+    handles: dict[str, Any] = {}
+    for (diagram, histogram), (title, rows) in zip(axes.T, views.items(), strict=True):
+        ReliabilityDisplay.from_predictions(
+            rows.y, rows.P, **rows.params, **rows.random_params, name=title, ax=diagram,
+            legend=not is_shared,
+        )  # fmt: skip
+        for handle, label in zip(*diagram.get_legend_handles_labels(), strict=True):
+            name, _, error = label.partition(" (")
+            handles.setdefault(name, handle)
+            if error and is_shared:
+                diagram.set_title(f"{title} ({error}")
+        ConfidenceDisplay.from_predictions(rows.y, rows.P, **rows.params, ax=histogram)
+    if is_shared:  # one legend for both diagrams covers no interval; the titles have the errors
+        figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles))
+    for ax in axes[1]:
+        ax.set_ylim(0, max(ax.get_ylim()[1] for ax in axes[1]))
+    return figure
+
+
+def as_image(figure: Figure) -> str:
+    """Return an address that contains a figure as SVG."""
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "skcalib"}):  # else each call has other identifiers
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
+
+
+@silent
+def picture(draw: Callable[[Any], Any], size: tuple[float, float], alt: str) -> Html:
+    """Return an image of axes with a size in inches, in matplotlib's default style."""
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    # Letters are drawn as paths, because fonts differ between machines.
+    with style.context("default"):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.subplots())
+        address = as_image(figure)
+    width, height = (round(96 * inches) for inches in size)
+    return element("img", src=address, alt=alt, width=width, height=height)
+
+
+def draw_reliability(title: str, rows: Evaluation) -> Html:
+    """Return a reliability diagram with the ECE in the title: for risks a curve, else bars."""
+    ece = written(rows.ece.estimate)
+    is_curve = rows.kind == "binary" and rows.hits.mean() >= RARE
+    look: dict[str, Any] = {"style": "smooth", "band": "confidence"} if is_curve else {}
+
+    def draw(ax: Any) -> None:
+        ReliabilityDisplay.from_predictions(
+            rows.y, rows.P, **rows.params, **rows.random_params, **look, ax=ax, legend=False,
+            name=f"{title} (ECE {ece})",
+        )  # fmt: skip
+        ax.set_title(f"{title} (ECE {ece})")
+
+    return picture(draw, (4.8, 5.2), f"Reliability diagram of {title}, with an ECE of {ece}.")
+
+
+def draw_decisions(views: dict[str, Evaluation]) -> Html:
+    """Return net benefits with bands, at thresholds up to the highest risks."""
+    highest = np.quantile(list(views.values())[-1].P[:, 1], 0.99)
+    thresholds = np.linspace(0, float(np.clip(highest, 1e-3, 0.99)), 101)[1:]
+
+    def draw(ax: Any) -> None:
+        for title, rows in views.items():
+            NetBenefitDisplay.from_predictions(
+                rows.y, rows.P, thresholds=thresholds, **rows.row_params, **rows.random_params,
+                name=title, ax=ax, legend="outside upper center",
+            )  # fmt: skip
+
+    names = " and ".join(views)
+    return picture(draw, (5.6, 4.6), f"Decision curves: net benefit by threshold of {names}.")

@@ -20,9 +20,8 @@ from skcalib._input.arrays import as_array, check_in_memory, on_host
 from skcalib._input.classes import position
 from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.logits import as_floats
-from skcalib._input.measures import check_measure
+from skcalib._input.measures import check_kind, check_measure
 from skcalib._input.rows import check_not_swapped
-from skcalib._input.scores import check_kind
 from skcalib._output import replacing
 from skcalib._output.html import as_text
 from skcalib._typing import Array, ArrayLike, Floats, Kind
@@ -35,11 +34,15 @@ from skcalib.metrics import CalibrationTestResult, IntervalEstimate
 from . import _verdict
 from ._code import arguments_code, report_code, validation_code
 from ._numbers import Change, Evaluation, changes
-from ._page import report_fragment, report_page, report_text
-from ._pictures import draw_report, short
+from ._page import draw_report, report_fragment, report_page, report_text, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
+
+# Arguments of both reports that an evaluation stores, in its order.
+SETTINGS = (
+    "sample_weight", "groups", "features", "categorical_features", "n_bins", "kind", "random_state",
+)  # fmt: skip
 
 # Counts of the labels, which are equal before and after calibration.
 COUNTS = ("events", "prevalence")
@@ -68,12 +71,12 @@ class _Report:
 
     @property
     def evaluation(self) -> Evaluation:
-        """Probabilities that the report is on."""
+        """Return the evaluated probabilities that the report is on."""
         return list(self.evaluations.values())[-1]
 
     @property
     def kind(self) -> Kind:
-        """Score and event of the calibration errors."""
+        """Return the score and event of the calibration errors."""
         return self.evaluation.kind
 
     @overload
@@ -194,22 +197,22 @@ class CalibrationReport(_Report):
 
     @cached_property
     def measures_(self) -> dict[str, Change]:
-        """Measures by name with intervals."""
+        """Return measures by name with intervals."""
         return changes(*self.evaluations.values())
 
     @property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
-        """Tests of calibration before and after."""
+        """Return the tests of calibration before and after."""
         return self._pair(lambda rows: rows.test)
 
     @property
     def segments_(self) -> tuple[MulticalibrationResult, MulticalibrationResult] | None:
-        """Gaps of the segments of features before and after."""
+        """Return the gaps of segments before and after, or None without features."""
         return None if self.evaluation.features is None else self._pair(lambda rows: rows.segments)
 
     @property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
-        """Figures of the risk of the second of two classes before and after."""
+        """Return figures of the risk of the event before and after, or None."""
         if self.kind != "binary":
             return None
         before, after = self._pair(lambda rows: rows.risk)
@@ -217,7 +220,7 @@ class CalibrationReport(_Report):
 
     @property
     def by_class_(self) -> dict[str, Array]:
-        """Rows, base rate, mean probability and ECE of each class."""
+        """Return rows, base rate, mean probability and ECE of each class."""
         before, after = self._pair(lambda rows: rows.by_class)
         columns = {name: after[name] for name in ("label", "n_samples", "base_rate")}
         for name in ("mean", "ece"):
@@ -226,7 +229,7 @@ class CalibrationReport(_Report):
 
     @cached_property
     def verdict_(self) -> list[str]:
-        """Sentences on all tests, on the effect of calibration, and on the remaining error."""
+        """Return sentences on all tests, the effect of calibration, and the remaining error."""
         before, after = self._pair(lambda rows: rows)
         return [
             _verdict.headline(after, self.name),
@@ -295,32 +298,32 @@ class ValidationReport(_Report):
 
     @property
     def measures_(self) -> dict[str, IntervalEstimate]:
-        """Measures by name with intervals."""
+        """Return measures by name with intervals."""
         return self.evaluation.measures
 
     @property
     def risk_(self) -> dict[str, Any] | None:
-        """Figures of the risk of the event."""
+        """Return figures of the risk of the event, or None unless the kind is binary."""
         return self.evaluation.risk
 
     @property
     def test_(self) -> CalibrationTestResult:
-        """Test of calibration."""
+        """Return the test of calibration."""
         return self.evaluation.test
 
     @property
     def by_class_(self) -> dict[str, Array]:
-        """Rows, base rate, mean probability and ECE of each class."""
+        """Return rows, base rate, mean probability and ECE of each class."""
         return self.evaluation.by_class
 
     @property
     def segments_(self) -> MulticalibrationResult | None:
-        """Gaps of the segments of features."""
+        """Return the gaps of segments, or None without features."""
         return self.evaluation.segments
 
     @property
     def verdict_(self) -> list[str]:
-        """Sentences on all tests, on the risks, and on the calibration error."""
+        """Return sentences on all tests, on the risks, and on the calibration error."""
         rows = self.evaluation
         return [_verdict.headline(rows), *_verdict.risks(rows), _verdict.remaining(rows)]
 
@@ -423,6 +426,7 @@ def calibration_report(
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
+    given = locals()
     check_takes_logits(calibrator)
     _check_figure(figure)
     if comparison is not None and not isinstance(comparison, CalibratorComparison):
@@ -430,7 +434,7 @@ def calibration_report(
             "comparison must be the result of compare_calibrators, got "
             f"{type(comparison).__name__}. Pass compare_calibrators(X, y)."
         )
-    code = report_code(calibrator, arguments_code(calibration_report, locals()))
+    code = report_code(calibrator, arguments_code(calibration_report, given))
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     check_kind(kind, ["auto", "top-label", "binary"])
@@ -439,18 +443,8 @@ def calibration_report(
         proba = on_host(calibrator.predict_proba(logits, **features_argument(calibrator, features)))
         Z = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
         classes, P = np.array(on_host(calibrator.classes_)), softmax(both_columns(Z), axis=1)
-        params: Any = {"labels": classes, "groups": groups, "n_bins": n_bins, "kind": kind}
-        metrics.reliability_curve(y, P, sample_weight=sample_weight, **params)  # checks them
-        settings: Any = (
-            sample_weight,
-            groups,
-            features,
-            categorical_features,
-            n_bins,
-            kind,
-            random_state,
-        )
-        before = Evaluation(y, P, classes, *settings)
+        _check_rows(y, P, given | {"labels": classes})
+        before = Evaluation(y, P, classes, *(given[name] for name in SETTINGS))
     give([("", messages)])
     after = copy(before)
     after.P = np.array(proba)
@@ -560,31 +554,28 @@ def validation_report(
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
+    given = locals()
     _check_figure(figure)
     check_kind(kind, ["auto", "top-label", "binary"])
-    code = validation_code(arguments_code(validation_report, locals()))
+    code = validation_code(arguments_code(validation_report, given))
     with recorded() as messages:
-        of_rows: Any = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
-        params = {**of_rows, "groups": groups, "n_bins": n_bins, "kind": kind}
-        metrics.reliability_curve(y_true, y_proba, **params)  # checks them
-        P, classes = _with_event_second(y_true, y_proba, **of_rows)
-        settings: Any = (
-            sample_weight,
-            groups,
-            features,
-            categorical_features,
-            n_bins,
-            kind,
-            random_state,
-        )
-        rows = Evaluation(y_true, P, classes, *settings)
+        _check_rows(y_true, y_proba, given)
+        P, classes = _with_event_second(y_true, y_proba, sample_weight, labels, pos_label)
+        rows = Evaluation(y_true, P, classes, *(given[name] for name in SETTINGS))
     give([("", messages)])
     name = as_text("Model" if name is None else name)
     return ValidationReport({short(name): rows}, name, metadata, messages, code, figure)
 
 
+def _check_rows(y_true: Any, y_proba: Any, given: Mapping[str, Any]) -> None:
+    """Raise the errors of a reliability curve for arguments of a report."""
+    names = ("sample_weight", "labels", "pos_label", "groups", "n_bins", "kind")
+    params: dict[str, Any] = {name: given[name] for name in names if name in given}
+    metrics.reliability_curve(y_true, y_proba, **params)
+
+
 def _with_event_second(
-    y_true: Any, y_proba: Any, *, sample_weight: Any, labels: Any, pos_label: Any
+    y_true: Any, y_proba: Any, sample_weight: Any, labels: Any, pos_label: Any
 ) -> tuple[Floats, Array]:
     """Return a column of probabilities for each class, with the event as the second of two."""
     rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from ._beta import BetaCalibration
-from ._dirichlet import DirichletCalibration
-from ._linear import VectorScaling
-from ._matrix import MatrixScaling
+from ._linear import DirichletCalibration, MatrixScaling, VectorScaling
+from ._one_vs_rest import BetaCalibration, QuadraticScaling
 from ._order_preserving import OrderPreservingScaling
 from ._ordinal import OrdinalCalibration
 from ._platt import PlattScaling
-from ._quadratic import QuadraticScaling
 from ._spline import SplineCalibration
-from ._temperature import EnsembleTemperatureScaling, TemperatureScaling
-from ._uncalibrated import Uncalibrated
+from ._temperature import EnsembleTemperatureScaling, TemperatureScaling, Uncalibrated
 
 __all__ = [
     "BetaCalibration",

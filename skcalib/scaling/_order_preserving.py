@@ -10,7 +10,8 @@ from scipy.optimize import OptimizeResult
 
 from skcalib._input.parameters import check_integer, check_real, fitted_smoothing
 from skcalib._optimize import temperature
-from skcalib._optimize.linear import LOWEST_FEATURE, log_features
+from skcalib._optimize.linear import log_features
+from skcalib._optimize.maps import LOWEST_FEATURE
 from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
 from skcalib._rows import Rows, arrays, one_blas_thread, thin
 from skcalib._typing import ArrayLike, Floats, Indices
@@ -52,7 +53,7 @@ class OrderPreservingScaling(BaseCalibrator):
     with N the total weight and K the number of classes. The function corrects small
     probabilities by another factor than large probabilities, which no linear map can: forests,
     naive Bayes and other classifiers with saturated or truncated outputs need this. The order of
-    the classes within a row does not change, nor does the accuracy. For two classes
+    the classes within a row and the accuracy do not change. For two classes
     :math:`f(l_1) - f(l_0)` is an odd function of the margin.
 
     Parameters

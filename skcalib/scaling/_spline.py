@@ -165,17 +165,14 @@ class SplineCalibration(IncreasingMap, _OneVsRestScaling):
         return super()._fit(rows)
 
     def _fit_maps(self, odds: Rows, _: float) -> dict[str, Any]:
-        with one_blas_thread:
-            return self._fit_splines(odds)
-
-    def _fit_splines(self, odds: Rows) -> dict[str, Any]:
-        splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
         chosen = isinstance(self.alpha, str)
         alphas = ALPHAS if chosen else np.array([float(self.alpha)])
-        starts, losses = splines.path(PRIOR_STRENGTH * alphas)
-        best = int(np.argmin(losses - log_prior(alphas))) if chosen else 0
-        alpha = float(alphas[best])
-        result = splines.fit(PRIOR_STRENGTH * alpha, starts[best], increasing=self.increasing)
+        with one_blas_thread:
+            splines = Splines.of(odds, self.n_knots, TARGET_SHARE / (odds.weight + 1))
+            starts, losses = splines.path(PRIOR_STRENGTH * alphas)
+            best = int(np.argmin(losses - log_prior(alphas))) if chosen else 0
+            alpha = float(alphas[best])
+            result = splines.fit(PRIOR_STRENGTH * alpha, starts[best], increasing=self.increasing)
         n_passes = result.nfev + 1  # one is for the cells
         if not result.success:
             warn(

@@ -1,4 +1,4 @@
-"""Temperature scaling, alone and mixed with uncalibrated and uniform probabilities."""
+"""Temperature scaling, no calibration, and mixtures of both."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(z / T)_k .
 
-    A few hundred rows suffice for this one parameter. The order of the classes within a row does
-    not change, nor does the accuracy. :math:`T > 1` lowers confidence, :math:`T < 1` raises it. The
+    A few hundred rows suffice for this one parameter. The order of the classes within a row and the
+    accuracy do not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it. The
     probabilities are then mixed with the uniform distribution,
 
     .. math:: (1 - \varepsilon)\, \hat p(y = k \mid z) + \varepsilon / K ,
@@ -132,6 +132,63 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
         return Z / self.temperature_
 
 
+class Uncalibrated(BaseCalibrator):
+    """No calibration: the baseline in comparisons, searches and mixtures.
+
+    ``transform`` returns its input, and ``predict_proba`` its softmax. Use it as a value in
+    :class:`~sklearn.model_selection.GridSearchCV`, or as a candidate for :class:`AutoCalibrator`.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,), default=None
+        All labels in column order, as for :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in column order.
+    n_features_in_ : int
+        Number of columns in ``X`` during ``fit``.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Column names, if ``X`` had string names.
+
+    See Also
+    --------
+    TemperatureScaling : Divides all logits by one number.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import Pipeline
+    >>> from skcalib import TemperatureScaling, Uncalibrated
+    >>> from skcalib.datasets import make_logits
+    >>> logits, y = make_logits(500, 3, temperature=1.0, random_state=0)
+    >>> search = GridSearchCV(
+    ...     Pipeline([("calibrator", Uncalibrated())]),
+    ...     {"calibrator": [Uncalibrated(), TemperatureScaling()]},
+    ...     scoring="neg_log_loss",
+    ... )
+    >>> search.fit(logits, y).predict_proba(logits).shape
+    (500, 3)
+    """
+
+    _on_device = True
+    _keeps_order = True
+    _has_class_parameters = False
+
+    def _fit(self, rows: Rows) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def _calibrate(self, Z: Floats) -> Floats:
+        return Z
+
+
+def unless_passthrough(calibrator: Any) -> Any:
+    """Return the calibrator, or ``Uncalibrated()`` for "passthrough", as in pipelines."""
+    is_passthrough = isinstance(calibrator, str) and calibrator == "passthrough"
+    return Uncalibrated() if is_passthrough else calibrator
+
+
 class EnsembleTemperatureScaling(BaseCalibrator):
     r"""Ensemble temperature scaling: a mixture of scaled, uncalibrated and uniform probabilities.
 
@@ -141,8 +198,8 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         + \omega_2\, \mathrm{softmax}(z)_k + \omega_3 / K ,
 
     where the weights :math:`\omega \ge 0` sum to one and minimise the log loss or the Brier score.
-    The order of the classes within a row does not change, nor does the accuracy. The mixture suits
-    a classifier that is sometimes wrong at any confidence: every single temperature is too high for
+    The order of the classes within a row and the accuracy do not change. The mixture suits a
+    classifier that is sometimes wrong at any confidence: every single temperature is too high for
     most rows and too low for some.
 
     Parameters

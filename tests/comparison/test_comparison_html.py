@@ -11,7 +11,6 @@ from test_html import Read
 from skcalib import PlattScaling, TemperatureScaling, compare_calibrators
 from skcalib.comparison import CalibratorComparison
 from skcalib.datasets import make_logits
-from skcalib.metrics._named_scorers import Measures
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 
@@ -54,11 +53,11 @@ def test_cells_hold_means_and_standard_errors(found):
             assert cell.replace("*", "") == f"{best}{found.mean(measure)[k]:.4f}{spread}"
 
 
-@pytest.mark.parametrize("measure", Measures.EVERY)
-def test_the_best_of_each_column(found, measure):
-    means = found.mean(measure)
-    best = means.max() if measure == "accuracy" else means.min()
-    np.testing.assert_array_equal(found.best(measure), means == best)
+def test_the_best_of_each_column(found):
+    for measure in found.scores:
+        means = found.mean(measure)
+        best = means.max() if measure == "accuracy" else means.min()
+        np.testing.assert_array_equal(found.best(measure), means == best)
 
 
 def test_candidates_with_nan_loss_are_never_chosen():

@@ -55,7 +55,6 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._rows.arrays import geometric_mean
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.experimental import EstimatorCalibration
 
@@ -90,6 +89,29 @@ NAMES = np.array(["a", "b", "c"])[y]
 def of_naive_bayes(**params):
     """With temperature scaling, where another classifier or calibrator would do as well."""
     return CalibratedClassifier(GaussianNB(), TemperatureScaling(), **params)
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """Classifier with the features as predicted probabilities of classes or labels."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y) if np.ndim(y) == 1 else np.arange(y.shape[1])
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def predict_proba(self, X):
+        return np.asarray(X)
+
+
+class Certain(Given):
+    """A calibrator that says 0 and 1."""
+
+    def predict_proba(self, Z):
+        return np.eye(len(self.classes_), dtype=Z.dtype)[Z.argmax(axis=1)]
 
 
 # --------------------------------------------------------------------------------------
@@ -167,12 +189,15 @@ def gmean_of(members):
 
 
 def test_a_single_classifier_cannot_exclude_a_class():
-    members = [np.array([[0.5, 0.5, 0.0]]), np.array([[0.4, 0.3, 0.3]])] * 3
-    P = geometric_mean(members)
-    assert P[0, 2] > 1e-9
-    assert P.sum() == pytest.approx(1)
-    nowhere = geometric_mean([np.array([[0.5, 0.5, 0.0]]), np.array([[0.1, 0.9, 0.0]])])
-    assert_allclose(nowhere, [[0.25, 0.75, 0.0]])
+    """A class has the probability 0 only where the classifiers of all splits say so."""
+    c = CalibratedClassifier(GaussianNB(), Certain(), cv=3).fit(X, y)
+    members = [c.calibrator_.predict_proba(e.predict_proba(X)) for e in c.estimators_]
+    P = c.predict_proba(X)
+    assert_allclose(P.sum(axis=1), 1)
+    somewhere = np.max(members, axis=0) == 1
+    assert (somewhere.sum(axis=1) > 1).any()
+    assert (P[somewhere] > 1e-9).all()
+    assert_array_equal(P[~somewhere], 0)
 
 
 def test_the_geometric_mean_is_less_under_confident():
@@ -205,7 +230,7 @@ def test_average_over_the_classifiers_of_all_splits(base, n_classes):
         t = LogitTransformer(fitted, min_proba=c.min_proba_).fit(X[train], y[train])
         P.append(c.calibrator_.predict_proba(t.transform(X[200:])))
     assert_allclose(c.predict_proba(X[200:]), gmean_of(P), rtol=1e-12)
-    with pytest.raises(AttributeError, match="has no estimator_: there are 3, in estimators_"):
+    with pytest.raises(AttributeError, match="estimators_"):
         c.estimator_  # noqa: B018
 
 
@@ -282,26 +307,9 @@ def test_pipeline_and_calibrated_classifier_are_the_same(kind):
 @pytest.mark.parametrize(("min_proba", "least"), [(LEAST, LEAST), (0.01, 0.01), (1e-320, TINY)])
 def test_min_proba_bounds_zero_probabilities(min_proba, least):
     t = LogitTransformer(KNeighborsClassifier(3), cv=3, min_proba=min_proba)
-    Z = t.fit_transform(X, y)
-    assert Z.min() == np.log(least)
+    assert t.fit_transform(X, y).min() == np.log(least)
     P = t.estimator_.predict_proba(X)
     assert_array_equal(np.exp(t.transform(X)) > 1.5 * least, P > 0)
-
-
-class Given(ClassifierMixin, BaseEstimator):
-    """Classifier with the features as predicted probabilities of classes or labels."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y) if np.ndim(y) == 1 else np.arange(y.shape[1])
-        return self
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def predict_proba(self, X):
-        return np.asarray(X)
 
 
 @pytest.mark.parametrize(
@@ -351,15 +359,8 @@ def test_min_proba_is_set_for_each_label_and_its_complement(rare, least):
     # Zeros of labels missing in training rows do not count as zeros of the classifier.
     Y[:, 0] = np.arange(60) < 12
     if least == 1e-15:
-        with pytest.warns(UserWarning, match="label 0, so that"):
+        with pytest.warns(UserWarning, match="label 0"):
             assert LogitTransformer(Given()).fit(P, Y).min_proba_ == least
-
-
-class Certain(Given):
-    """A calibrator that says 0 and 1."""
-
-    def predict_proba(self, Z):
-        return np.eye(len(self.classes_), dtype=Z.dtype)[Z.argmax(axis=1)]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -400,18 +401,8 @@ def test_splits_that_leave_rows_out(cv):
     w = 1 / np.bincount(rows)[rows]
     direct = TemperatureScaling().fit(np.vstack(Z), y[rows], sample_weight=w)
     assert c.calibrator_.temperature_ == pytest.approx(direct.temperature_, rel=1e-6)
-    with pytest.raises(ValueError, match=r"every row into a test set, got \d+ of 240 rows"):
+    with pytest.raises(ValueError, match="every row"):
         LogitTransformer(Unfittable(), cv=cv).fit_transform(X, y)
-
-
-def test_groups_stay_together():
-    groups = np.arange(len(y)) // 10
-    c = of_naive_bayes(cv=GroupKFold(4)).fit(X, y, groups=groups)
-    plain = of_naive_bayes(cv=list(GroupKFold(4).split(X, y, groups))).fit(X, y)
-    assert_array_equal(c.predict_proba(X), plain.predict_proba(X))
-    t = LogitTransformer(GaussianNB(), cv=GroupKFold(4))
-    pipe = make_pipeline(t, TemperatureScaling()).fit(X, y, logittransformer__groups=groups)
-    assert pipe[-1].temperature_ == c.calibrator_.temperature_
 
 
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC()], ids=repr)
@@ -419,7 +410,7 @@ def test_classes_missing_in_a_split(base):
     """Its rows there say nothing about the classifier that knows the class."""
     groups = np.where(y == 2, 0, 1 + np.arange(len(y)) % 3)
     cv = PredefinedSplit(groups)
-    with pytest.warns(UserWarning, match="1 of 4 splits lack class 2"):
+    with pytest.warns(UserWarning, match="1 of 4 splits"):
         Z = LogitTransformer(base, cv=cv).fit_transform(X, y)
     probability = Z[:, 2] - logsumexp(Z, axis=1)
     assert_allclose(probability[y == 2], np.log(LEAST))
@@ -435,7 +426,7 @@ def test_a_class_that_a_split_lacks_in_an_ensemble():
     fold = np.arange(len(y)) % 3
     splits = [((fold != k) & ((k > 0) | (y < 2)), fold == k) for k in range(3)]
     c = CalibratedClassifier(GaussianNB(), VectorScaling(), cv=splits, ensemble=True)
-    with pytest.warns(UserWarning, match="1 of 3 splits lack class 'c'"):
+    with pytest.warns(UserWarning, match="lack class 'c'"):
         c.fit(X, NAMES)
     assert [len(pair.classes_) for pair in c.calibrators_] == [2, 3, 3]
     parts = [
@@ -466,27 +457,22 @@ def test_splits_may_be_any_index_of_arrays(ensemble):
 SORTED = np.repeat([0, 1, 2], 80)
 
 
+ALL, LAST = np.arange(240), np.arange(160, 240)
+
+
 @pytest.mark.parametrize(
     ("cv", "ensemble", "message"),
     [
-        # Test rows of one class; of a class that the training rows lack; of no known class.
-        (
-            [(np.r_[0:60, 80:240], np.r_[60:80])], True,
-            "With ensemble=True the test rows of each .* \\[0\\] in split 0. Use strat",
+        ([(np.delete(ALL, np.s_[60:80]), ALL[60:80])], True, r"\[0\] in split 0"),
+        (  # a class that the training rows lack
+            [(ALL[:160], ALL[60:100]), (ALL[:160], ALL[150:])], True, r"\[1\] in split 1"
         ),
-        (
-            [(np.r_[0:160], np.r_[60:100]), (np.r_[0:160], np.r_[150:240])], True,
-            "that its training rows hold as well, got \\[1\\] in split 1. Use .*ensemble='a",
-        ),
-        ([(np.r_[0:160], np.r_[160:240])], False, "The test rows of all splits .*, got \\[\\]. Ch"),
-        (
-            [(np.r_[0:160], np.r_[160:240]), (np.r_[80:240], np.r_[0:90])], False,
-            "the same split hold as well, got \\[1\\]. Choose a cv .*StratifiedKFold",
-        ),
-        (PredefinedSplit(SORTED), True, "training rows hold as well, got \\[\\] in split 0"),
+        ([(ALL[:160], LAST)], False, r"got \[\]"),
+        ([(ALL[:160], LAST), (ALL[80:], ALL[:90])], False, r"\[1\]"),
+        (PredefinedSplit(SORTED), True, r"\[\] in split 0"),
         # The error on training rows with one class comes before the error on test rows.
-        ([(np.r_[80:150], np.r_[0:240])], False, "training rows .*, got \\[1\\] in split 0"),
-        ([(np.r_[0:240], np.r_[0:240]), (np.r_[0:9], [0])], True, "\\[0\\] in split 1. Use"),
+        ([(ALL[80:150], ALL)], False, r"training rows .*\[1\] in split 0"),
+        ([(ALL, ALL), (ALL[:9], [0])], True, r"\[0\] in split 1"),
     ],
 )  # fmt: skip
 def test_splits_with_one_class_are_refused_before_any_fit(cv, ensemble, message):
@@ -500,16 +486,16 @@ def test_rows_without_weight_are_no_rows_to_fit_a_calibrator_to():
     splits = list(StratifiedKFold(3).split(X, y))
     w, c = np.ones(len(y)), CalibratedClassifier(Weighable(), TemperatureScaling(), cv=splits)
     w[splits[1][1][y[splits[1][1]] != 2]] = 0
-    with pytest.raises(ValueError, match="\\[2\\] in split 1"):
+    with pytest.raises(ValueError, match="split 1"):
         clone(c).set_params(ensemble=True).fit(X, y, sample_weight=w)
     of_naive_bayes(cv=splits).fit(X, y, sample_weight=w)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="one class"):
         c.fit(X, y, sample_weight=w * (y == 2))
 
 
 def test_classes_with_fewer_rows_than_folds_are_held_out():
     rows = np.r_[np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:3]]
-    with pytest.warns(UserWarning, match="has only 3 members, which is less than n_splits=5"):
+    with pytest.warns(UserWarning, match="n_splits=5"):
         LogitTransformer(GaussianNB()).fit(X[rows], y[rows])
 
 
@@ -592,7 +578,7 @@ def test_pipeline_of_calibrators_gets_weights_and_classes():
 def test_weights_of_a_classifier_that_takes_none():
     w = np.arange(len(y)) % 3 + 1.0
     c = CalibratedClassifier(KNeighborsClassifier(), PlattScaling())
-    with pytest.warns(UserWarning, match="KNeighborsClassifier has no parameter sample_weight"):
+    with pytest.warns(UserWarning, match="sample_weight"):
         c.fit(X, y, sample_weight=w)
     Z = LogitTransformer(KNeighborsClassifier(), cv=5).fit_transform(X, y)
     assert_allclose(c.calibrator_.coef_, PlattScaling().fit(Z, y, w).coef_)
@@ -691,108 +677,79 @@ PAIRS = SVC(decision_function_shape="ovo")
 
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
 @pytest.mark.parametrize(
-    ("estimator", "message"),
+    ("estimator", "word"),
     [
-        (Ridge(), r"must be a classifier, such as LogisticRegression\(\), got Ridge\(\)"),
-        (GaussianNB, "must be a classifier"),
-        (StandardScaler(), "must be a classifier"),
-        ("svm", "must be a classifier, .*got 'svm'"),
-        (FrozenEstimator(GaussianNB()), "frozen classifier must be fitted, .* with cv=5"),
-        (PAIRS, "set decision_function_shape='ovr'"),
-        (make_pipeline(StandardScaler(), PAIRS), "set decision_function_shape='ovr'"),
-        (
-            sklearn.ensemble.VotingClassifier([("a", GaussianNB())]),
-            "decision_function, predict_logits or predict_proba, .* predictions of labels",
-        ),
+        *((e, "classifier") for e in (Ridge(), GaussianNB, StandardScaler(), "svm")),
+        (FrozenEstimator(GaussianNB()), "cv=5"),
+        (PAIRS, "decision_function_shape='ovr'"),
+        (make_pipeline(StandardScaler(), PAIRS), "decision_function_shape='ovr'"),
+        (sklearn.ensemble.VotingClassifier([("a", GaussianNB())]), "predict_proba"),
     ],
     ids=repr,
 )
-def test_bad_estimators(kind, estimator, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_estimators(kind, estimator, word):
+    with pytest.raises(ValueError, match=word):
         kind(estimator, cv=3).fit(X, y)
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("params", "word"),
     [
-        ({"response_method": "predict"}, "response_method must be one of 'auto', "),
-        ({"response_method": "decision_function"}, "must have decision_function, got Unfittable"),
-        ({"min_proba": 0}, "min_proba must be 'auto' or a number between 0 and 1, got 0"),
-        ({"min_proba": "eps"}, "min_proba must be 'auto' or a number between 0 and 1, got 'eps'"),
-        ({"cv": 90}, "got no more than 8. of any class for 90 folds. Pass a smaller cv"),
-        ({"cv": StratifiedKFold(90)}, "than 8. of any class for 90 folds"),
-        ({"cv": LeaveOneGroupOut()}, "The 'groups' parameter should not be None"),
-        ({"cv": "prefit"}, "got 'prefit'. Pass a fitted classifier in a FrozenEstimator"),
-        ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
-        ({"cv": [([0, 3], [2]), ([], [3])]}, "training rows .*, got shapes .* in split 1. Leave"),
-        ({"cv": [([0, 3], np.array([], int))]}, r"got shapes \(2,\) and \(0,\) in split 0"),
-        ({"cv": []}, "cv must give at least one split, got none"),
-        ({"cv": [([0, 3], [300])]}, "index 300 is out of bounds"),
-        ({"cv": [([[0, 3]], [2])]}, r"in one dimension, got shapes \(1, 2\) and \(1,\) in split 0"),
+        ({"response_method": "predict"}, "'auto'"),
+        ({"response_method": "decision_function"}, "Unfittable"),
+        ({"min_proba": 0}, "got 0"),
+        ({"min_proba": "eps"}, "'eps'"),
+        ({"cv": 90}, "smaller cv"),
+        ({"cv": StratifiedKFold(90)}, "smaller cv"),
+        ({"cv": "prefit"}, "FrozenEstimator"),
     ],
     ids=str,
 )
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
-def test_bad_parameters(kind, params, message):
+def test_bad_parameters(kind, params, word):
     """All before anything is fitted."""
     rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:40]])
-    method = "fit_transform" if kind is LogitTransformer else "fit"
-    names = NAMES[rows].astype(object)
-    with pytest.raises((ValueError, IndexError, TypeError), match=message):
-        getattr(kind(Unfittable(), **{"cv": 3, **params}), method)(X[rows], names)
+    with pytest.raises(ValueError, match=word):
+        kind(Unfittable(), **{"cv": 3, **params}).fit(X[rows], NAMES[rows].astype(object))
+    if kind is CalibratedClassifier:
+        with pytest.raises(ValueError, match="ensemble"):
+            kind(Unfittable(), ensemble="pairs").fit(X, y)
 
 
 @pytest.mark.parametrize(
-    "calibrator", ["isotonic", TemperatureScaling, StandardScaler(), len], ids=repr
-)
-def test_objects_that_are_not_calibrators_are_refused(calibrator):
-    with pytest.raises(ValueError, match="calibrator must be an estimator with fit and predict"):
-        CalibratedClassifier(Unfittable(), calibrator).fit(X, y)
-    with pytest.raises(ValueError, match="be 'auto', True or False, got 'pairs'"):
-        CalibratedClassifier(Unfittable(), ensemble="pairs").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "word"),
     [
-        ({"y": None}, "requires y to be passed, but the target y is None"),
-        ({"y": np.zeros(240)}, "got one class only: 0.0"),
-        ({"y": np.linspace(0, 1, 240)}, "Unknown label type: continuous"),
-        ({"y": np.zeros(7)}, "inconsistent numbers of samples"),
-        ({"X": np.empty((0, 3)), "y": []}, "got 0 samples"),
-        ({"sample_weight": np.full(240, -1)}, "must not be negative"),
-        ({"sample_weight": np.ones(3)}, r"shape \(240,\), got shape \(3,\)"),
+        ({"y": None}, "y to be passed"),
+        ({"y": np.zeros(240)}, "one class"),
+        ({"y": np.linspace(0, 1, 240)}, "continuous"),
+        ({"y": np.zeros(7)}, "inconsistent"),
+        ({"X": np.empty((0, 3)), "y": []}, "0 samples"),
+        ({"sample_weight": np.full(240, -1)}, "negative"),
+        ({"sample_weight": np.ones(3)}, "shape"),
     ],
 )
-def test_bad_rows(change, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_rows(change, word):
+    with pytest.raises(ValueError, match=word):
         CalibratedClassifier(Unfittable(), TemperatureScaling()).fit(**{"X": X, "y": y, **change})
 
 
 def test_margins_of_pairs_of_classes():
     X, y = problem(5)
     t = LogitTransformer(PAIRS, response_method="decision_function")
-    with pytest.raises(ValueError, match="for each of the 5 classes, got 10 columns from SVC"):
+    with pytest.raises(ValueError, match="10 columns"):
         t.fit(X, y).transform(X)
 
 
 def test_labels_that_a_frozen_classifier_does_not_know():
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
-    with pytest.raises(ValueError, match=r"only labels named in classes, got 3, .* \[0, 1, 2\]"):
+    with pytest.raises(ValueError, match="got 3"):
         CalibratedClassifier(frozen).fit(X, y + 1)
-
-
-def test_calibrator_that_takes_no_weights():
-    for calibrator in (KNeighborsClassifier(), make_pipeline(KNeighborsClassifier())):
-        c = CalibratedClassifier(Unfittable(), calibrator)
-        with pytest.raises(ValueError, match="calibrator takes no sample_weight, got weights and"):
-            c.fit(X, y, sample_weight=np.ones(len(y)))
 
 
 def test_failed_fit_leaves_the_estimator_unchanged():
     c = of_naive_bayes().fit(X, y)
     before = c.predict_proba(X)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="one class"):
         c.fit(X, np.zeros(len(y)))
     with pytest.raises(ValueError, match="NaN"):
         c.fit(np.full_like(X, np.nan), y)
@@ -821,11 +778,11 @@ def test_features_reach_the_calibrator(ensemble):
     plain = CalibratedClassifier(GaussianNB(), PlattScaling(), ensemble=ensemble).fit(X, y)
     assert losses["frame"] < 0.9 * log_loss(y, plain.predict_proba(X))
     assert (classifier.predict(X, features=words) != plain.predict(X)).any()
-    with pytest.warns(UserWarning, match="fitted with features, got none"):
+    with pytest.warns(UserWarning, match="got none"):
         classifier.predict_log_proba(X)
-    with pytest.raises(ValueError, match="one row for each of the 600 rows"):
+    with pytest.raises(ValueError, match="600 rows"):
         clone(classifier).fit(X, y, features=words[1:])
-    with pytest.raises(ValueError, match=r"features are for a calibrator .* got PlattScaling"):
+    with pytest.raises(ValueError, match="PlattScaling"):
         CalibratedClassifier(GaussianNB(), PlattScaling()).fit(X, y, features=words)
 
 

@@ -82,9 +82,9 @@ def test_axes_of_the_user_hold_the_panels():
     assert axes[0, 0].get_legend() is display.legend_
     assert len(draw(ax=Figure().subplots(1, 3)).axes_) == 3  # as many as there are axes
     assert not plt.get_fignums()
-    with pytest.raises(ValueError, match="ax must hold 3 axes, one per class, got 2"):
+    with pytest.raises(ValueError, match="3 axes"):
         draw(ax=Figure().subplots(1, 2), subset=["zoo", "bee", "ant"])
-    with pytest.raises(ValueError, match=r"must be an array of matplotlib Axes, got Axes. Pass"):
+    with pytest.raises(ValueError, match="array"):
         draw(ax=Figure().subplots())
 
 
@@ -118,15 +118,8 @@ def test_curves_of_classes_can_be_drawn_without_rows():
     assert repr(display).startswith("<ReliabilityDisplay of M: 1,200 rows")
 
 
-@pytest.mark.parametrize(
-    ("subset", "message"),
-    [
-        (["zoo", "z"], "subset must name classes among 'zoo', 'bee', 'ant', 'cat', got 'z'"),
-        ([], "subset must name classes among .* got none"),
-        (0, "subset must be an integer of at least 1, got 0"),
-    ],
-)
-def test_bad_subsets_are_refused(subset, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("subset", "got"), [(["zoo", "z"], "'z'"), ([], "none"), (0, "0")])
+def test_bad_subsets_are_refused(subset, got):
+    with pytest.raises(ValueError, match=f"subset .*got {got}"):
         draw(subset=subset)
     assert not plt.get_fignums()

@@ -1,4 +1,4 @@
-"""Laws of names, colours and properties of lines in all displays."""
+"""Laws of all displays: axes, estimators, names, colours and properties of lines."""
 
 import warnings
 
@@ -6,8 +6,11 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.text import Text
-from public import LABELS, PROBABILITIES, calls
+from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N, calls
+from sklearn.naive_bayes import GaussianNB
+from test_events import numbers
 
 from skcalib.metrics import ScoreDecompositionDisplay
 
@@ -23,6 +26,9 @@ NO_DISPLAY = {
 }
 
 
+STYLES = ["dots", "corp", "smooth", "bars"]
+
+
 @pytest.fixture(autouse=True)
 def _closed():
     yield
@@ -33,6 +39,59 @@ def drawn(call, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return call(**params)
+
+
+def styles_of(call):
+    """Arguments of each style, or none."""
+    return [{"style": s} for s in STYLES] if "style" in call.parameters else [{}]
+
+
+@pytest.mark.parametrize("call", calls("ax"))
+def test_displays_use_the_given_axes_only(call):
+    method = call.name.endswith(".plot")  # of a display that was drawn before
+    for style in styles_of(call):
+        figure, before = Figure(), dict(mpl.rcParams)
+        state = np.random.get_state()[1].copy()  # noqa: NPY002
+        left, right = figure.subplots(1, 2)
+        display = drawn(call, ax=right, **style)
+        assert display.figure is figure if isinstance(display, mpl.axes.Axes) else (
+            display.figure_ is figure
+        )  # fmt: skip
+        assert right.has_data()
+        assert not left.has_data()
+        assert method or not plt.get_fignums()
+        assert dict(mpl.rcParams) == before
+        assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+        figure.draw_without_rendering()
+
+
+WITH_BOTH = [
+    kind
+    for kind in (name.split(".")[0] for name in REGISTRY if name.endswith(".from_estimator"))
+    if kind != "TemperatureSweepDisplay"  # which has a reference from the estimator
+]
+
+
+@pytest.mark.parametrize("kind", WITH_BOTH)
+def test_estimators_are_drawn_as_their_predictions(kind):
+    y, ways = np.array(["zoo", "ant"])[LABELS], ("from_estimator", "from_predictions")
+    model = GaussianNB().fit(LOGITS, y)
+    from_estimator, from_predictions = (REGISTRY[f"{kind}.{way}"] for way in ways)
+    given = {
+        "sample_weight": np.arange(N) % 3.0,
+        "groups": np.arange(N) // 2,
+        "features": LOGITS[:, 0] > 0,
+        "kind": "binary",
+        "pos_label": "ant",
+    }
+    given = {name: v for name, v in given.items() if name in from_predictions.parameters}
+    one = drawn(from_estimator, estimator=model, X=LOGITS, y=y, **given)
+    P = model.predict_proba(LOGITS)
+    other = drawn(from_predictions, y_true=y, y_proba=P, **given)
+    assert numbers(one)
+    assert numbers(one) == pytest.approx(numbers(other), nan_ok=True)
+    assert "GaussianNB" in repr(one)
+    assert any("GaussianNB" in text for text in texts_of(one.figure_))
 
 
 def texts_of(figure):
@@ -59,27 +118,27 @@ def colours_of(axes):
 @pytest.mark.parametrize("color", ["tab:red", "#123456", (0.1, 0.5, 0.2)])
 @pytest.mark.parametrize("call", calls("color"))
 def test_colours_are_drawn(call, color):
-    display = drawn(call, color=color)
-    assert mpl.colors.to_rgb(color) in colours_of(display.figure_.axes)
+    for style in styles_of(call):
+        display = drawn(call, color=color, **style)
+        assert mpl.colors.to_rgb(color) in colours_of(display.figure_.axes)
 
 
 SHORT = [
     {"lw": 3.5}, {"ls": ":"}, {"c": "red"}, {"mfc": "red"}, {"ms": 7}, {"aa": False},
     {"alpha": 0.5},
 ]  # fmt: skip
-STYLES = ["dots", "corp", "smooth", "bars"]
 
 
 @pytest.mark.parametrize("word", SHORT, ids=str)
 @pytest.mark.parametrize("call", calls("line_kw"))
 def test_short_names_of_properties_are_the_long_ones(call, word):
-    (short, value), styles = *word.items(), STYLES if "style" in call.parameters else [None]
-    for style in styles:
-        if style == "bars" and short in ("c", "mfc", "ms"):
+    ((short, value),) = word.items()
+    for style in styles_of(call):
+        has_bars = style.get("style") == "bars"
+        if has_bars and short in ("c", "mfc", "ms"):
             continue  # bars have no markers
-        params = {} if style is None else {"style": style}
-        display = drawn(call, line_kw=word, **params)
-        lines = display.ax_.patches if style == "bars" else display.ax_.lines
+        display = drawn(call, line_kw=word, **style)
+        lines = display.ax_.patches if has_bars else display.ax_.lines
         getter = {"c": "get_color", "aa": "get_antialiased"}.get(short, f"get_{short}")
         assert any(getattr(line, getter)() == value for line in lines)
 

@@ -14,13 +14,9 @@ from matplotlib.figure import Figure
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skcalib import ReliabilityDisplay
-from skcalib._input.scores import Scored
 from skcalib.metrics import expected_calibration_error, reliability_curve
 
 N = 240
@@ -125,19 +121,6 @@ def test_corp_is_isotonic_regression(kind, weighted):
     assert (x[0], x[-1]) == pytest.approx((kept.min(), kept.max()))
 
 
-@pytest.mark.parametrize("kind", ["top-label", "binary"])
-def test_estimators_are_drawn_as_their_predictions(kind):
-    X, y = P[:, :2], np.where(Y == "zoo", "zoo", "other")
-    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
-    params = {"kind": kind, "n_bins": 5, "sample_weight": W, "style": "dots", "color": "red"}
-    one = ReliabilityDisplay.from_estimator(model, X, y, ax=Figure().subplots(), **params)
-    other = draw(y, model.predict_proba(X), labels=["other", "zoo"], **params)
-    assert one.name == "Pipeline"
-    np.testing.assert_array_equal(one.line_.get_xydata(), other.line_.get_xydata())
-    named = ReliabilityDisplay.from_estimator(model, X, y, ax=Figure().subplots(), name="M")
-    assert named.name == "M"
-
-
 def test_response_method_chooses_the_scores():
     X, y = P[:, :2], Y == "zoo"
     svc, logistic = LinearSVC().fit(X, y), LogisticRegression().fit(X, y)
@@ -160,9 +143,9 @@ def test_response_method_chooses_the_scores():
     both = Both().fit(X, y)
     assert make(both).curve.confidence.max() < 0.56
     assert make(both, response_method="decision_function").curve.confidence.max() > 0.56
-    with pytest.raises(ValueError, match="needs a classifier with predict_proba, got LinearSVC"):
+    with pytest.raises(ValueError, match="LinearSVC"):
         make(svc, response_method="predict_proba")
-    with pytest.raises(ValueError, match="response_method must be one of 'auto'"):
+    with pytest.raises(ValueError, match="response_method"):
         make(svc, response_method="predict")
 
 
@@ -271,16 +254,12 @@ def test_many_groups_share_one_entry_of_the_legend():
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"by": np.zeros(3)}, r"by must have one entry per row, shape \(240,\), got shape \(3,\)"),
-        ({"by": Y, "style": "bars"}, "by draws several curves .* Pass style='dots'"),
-        ({"by": Y, "kind": "classwise", "ax": None}, "by is for a single diagram, got kind='clas"),
-    ],
+    ("params", "word"),
+    [({"style": "bars"}, "style='dots'"), ({"kind": "classwise", "ax": None}, "classwise")],
 )
-def test_bad_groups_are_refused(params, message):
-    with pytest.raises(ValueError, match=message):
-        draw(**params)
+def test_groups_are_curves_in_a_single_diagram(params, word):
+    with pytest.raises(ValueError, match=word):
+        draw(by=Y, **params)
     assert not plt.get_fignums()
 
 
@@ -319,7 +298,7 @@ def test_few_groups_are_warned_of_and_independent_rows_lose_little():
     groups = np.arange(4000) % 400
     n = draw(y, p, groups=groups, n_bins=4).curve.n_effective
     assert np.all((n <= 1000 + 100) & (n > 700))
-    with pytest.warns(UserWarning, match="hold for 20 groups and more, got 8"):
+    with pytest.warns(UserWarning, match="got 8"):
         draw(y, p, groups=np.arange(4000) % 8)
     assert draw(y, p, kind="classwise", groups=groups, ax=None).displays_[True].groups is not None
     plt.close("all")
@@ -345,21 +324,6 @@ def test_error_bars_with_groups_cover_the_frequency(n_groups, labels):
 
 
 # Axes, legends and looks --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_displays_use_the_given_axes_only(style):
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    before, state = dict(mpl.rcParams), np.random.get_state()[1].copy()  # noqa: NPY002
-    display = draw(style=style, ax=right, random_state=0)
-    assert (display.ax_, display.axes_, display.figure_) == (right, [right], figure)
-    assert right.get_legend() is display.legend_ is not None
-    assert not left.has_data()
-    assert not plt.get_fignums()
-    assert dict(mpl.rcParams) == before
-    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-    figure.draw_without_rendering()
 
 
 def test_new_figures_have_a_legend_outside_and_constrained_layout():
@@ -421,17 +385,6 @@ def test_models_on_the_same_axes_have_their_own_looks():
         assert to_rgb(draw(style="corp").line_.get_color()) == to_rgb("#123456")
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_colours_and_line_properties_are_passed_on(style):
-    display = draw(style=style, color="#123456", line_kw={"linewidth": 3.5})
-    artist = display.bars_[0] if style == "bars" else display.line_
-    colour = artist.get_facecolor() if style == "bars" else artist.get_color()
-    assert to_rgb(colour) == to_rgb("#123456")
-    assert artist.get_linewidth() == 3.5
-    assert display.strokes_ is None
-    assert to_rgb(draw(style=style, line_kw={"color": "red"}).ax_.get_facecolor()) == (1, 1, 1)
-
-
 @pytest.mark.parametrize("styles", list(pairwise([*STYLES, STYLES[0]])))
 def test_another_style_forgets_the_first(styles):
     held = {
@@ -459,7 +412,7 @@ def pickled(ax):
 def test_bars_share_no_axes(styles):
     ax = draw(style=styles[0]).ax_
     for held in (ax, pickled(ax)):
-        with pytest.raises(ValueError, match=r"would hide each other.*Pass style='dots'"):
+        with pytest.raises(ValueError, match="style='dots'"):
             draw(style=styles[1], ax=held)
     ax.clear()
     draw(style=styles[1], ax=ax)
@@ -470,48 +423,31 @@ def test_axes_hold_one_kind_and_one_scale():
     make = partial(draw, y, p, style="dots", ax=Figure().subplots())
     make()
     for change in ({"kind": "top-label"}, {"scale": "logit"}):
-        with pytest.raises(ValueError, match=r"in the same diagram, got .* Pass other axes"):
+        with pytest.raises(ValueError, match="other axes"):
             make(**change)
 
 
+@pytest.mark.parametrize(
+    ("ax", "remedy"),
+    [
+        (Figure(), "ax=figure.subplots"),
+        (plt, r"ax=plt.gca\(\)"),
+        (np.array([1, 2]), "one of them"),
+        ("x", "None"),
+    ],
+)
+def test_wrong_axes_are_named_with_the_remedy(ax, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        draw(ax=ax)
+    with pytest.raises(ValueError, match="ax="):
+        draw(ax=ax, kind="classwise")
+
+
+@pytest.mark.parametrize("style", ["bars", "smooth"])
 @pytest.mark.parametrize("kind", ["auto", "classwise"])
-@pytest.mark.parametrize(
-    ("ax", "single", "panels"),
-    [
-        (Figure(), "a Figure. Pass ax=figure.subplots", "got Figure. Pass ax=figure.subplots"),
-        (np.array([1, 2]), "a sequence of length 2. Pass one of", "got ndarray. Pass ax="),
-        (plt, r"the module matplotlib.pyplot. Pass ax=plt.gca\(\)", "got module. Pass ax="),
-        ("x", "got str. Pass None for a new figure", "got str. Pass ax="),
-    ],
-)
-def test_wrong_axes_are_named_with_the_remedy(kind, ax, single, panels):
-    with pytest.raises(ValueError, match=single if kind == "auto" else panels):
-        draw(ax=ax, kind=kind)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"style": "pie"}, "style must be one of 'bars', 'dots', 'corp', 'smooth', got 'pie'"),
-        ({"scale": "log"}, "scale must be one of 'linear', 'logit', got 'log'"),
-        ({"scale": "logit"}, "scale='logit' requires style='dots' or 'corp', because bars begin"),
-        ({"scale": "logit", "style": "smooth"}, "because the kernel has one width"),
-        ({"band": "x"}, "band must be one of 'consistency', 'confidence', got 'x'"),
-        ({"confidence_level": 0}, "confidence_level must be a number between 0 and 1, got 0.*None"),
-        ({"confidence_level": 95}, "confidence_level must be a number between 0 and 1, got 95"),
-        ({"confidence_level": "high"}, "must be a number between 0 and 1, got 'high'"),
-        ({"n_resamples": 0}, "n_resamples must be an integer of at least 1"),
-        ({"n_bins": 0}, "n_bins"),
-        ({"strategy": "no"}, "strategy"),
-        ({"kind": "no"}, "kind must be one of"),
-        ({"legend": "above"}, "legend must be True, False or a location of matplotlib such as"),
-        ({"sample_weight": np.zeros(N)}, "sample_weight must not be all zero"),
-    ],
-)
-def test_bad_input_draws_nothing(params, message):
-    for kind in ("auto", "classwise"):
-        with pytest.raises(ValueError, match=message):
-            ReliabilityDisplay.from_predictions(Y, P, labels=NAMES, **{"kind": kind, **params})
+def test_logit_axes_are_for_dots_and_steps(style, kind):
+    with pytest.raises(ValueError, match="style='dots'"):
+        draw(style=style, kind=kind, scale="logit", ax=None)
     assert not plt.get_fignums()
 
 
@@ -519,8 +455,8 @@ def test_curves_need_rows_with_weight():
     curve = reliability_curve(Y, P, labels=NAMES)
     assert ReliabilityDisplay(curve).plot(Figure().subplots(), style="dots").line_ is not None
     for style in ("corp", "smooth"):
-        with pytest.raises(ValueError, match=r"needs scores and events of rows, got rows=None"):
+        with pytest.raises(ValueError, match="rows="):
             ReliabilityDisplay(curve).plot(style=style)
-    rows = Scored(None, np.array([0.5, 0.7]), np.array([True, False]), np.zeros(2))
-    with pytest.raises(ValueError, match=r"positive total weight, got zero weights only"):
+    rows = draw().rows._replace(weight=np.zeros(N))
+    with pytest.raises(ValueError, match="weight"):
         ReliabilityDisplay(curve, rows=rows)

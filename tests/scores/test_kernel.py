@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skcalib._input.scores import Scored
+from skcalib._input.measures import Scored
 from skcalib._scores.kernel import N_CELLS, NARROWEST, SmoothCurve, on_grid
 
 

@@ -1,6 +1,5 @@
 """The default calibrator: its formula, its folds, its candidates, and its errors."""
 
-import re
 from copy import deepcopy
 from functools import cache
 from time import process_time
@@ -10,6 +9,7 @@ import families
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
@@ -35,20 +35,15 @@ from skcalib import (
     CalibratedClassifier,
     HistogramBinning,
     IsotonicCalibration,
-    LogitTransformer,
     MatrixScaling,
     OrderPreservingScaling,
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib._rows import Rows
-from skcalib._splits import MANY_ROWS, rows_to_split
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
 from skcalib.experimental import EstimatorCalibration
 from skcalib.export import from_json, to_json
-from skcalib.selection._candidates import default_candidates
-from skcalib.selection._stacking import lowest_loss
 
 N = 300
 
@@ -97,14 +92,20 @@ def same(one, other, rtol=1e-7):
 # Weights and predictions.
 
 
-@pytest.mark.parametrize(("n_classes", "weighted"), [(2, True), (3, False)])
-def test_predictions_are_the_mixture(n_classes, weighted):
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, True), (3, True), (3, False)])
+def test_predictions_are_the_mixture_of_calibrators_fitted_to_all_rows(n_classes, weighted):
     X, y = bent(N, n_classes)
     w = np.arange(N) % 3 / 2 if weighted else None
     c = AutoCalibrator(MIXED).fit(X, y, w)
     assert sum(c.weights_.values()) == pytest.approx(1)
     assert c.weights_.keys() == MIXED.keys()
     assert c.calibrators_.keys() == {name for name, weight in c.weights_.items() if weight > 0}
+    for name, calibrator in c.calibrators_.items():
+        routed = {"histogrambinning__sample_weight": w, "temperaturescaling__sample_weight": w}
+        weights = routed if name == "chain" else {"sample_weight": w}
+        alone = clone(MIXED[name]).fit(X, y, **weights)
+        assert_array_equal(calibrator.predict_proba(X), alone.predict_proba(X))
+        assert_array_equal(calibrator.classes_, c.classes_)
     assert c.smoothing_ == 1 / ((N if w is None else w.sum()) + 1)
     P = sum(c.weights_[name] * m.predict_proba(X) for name, m in c.calibrators_.items())
     P *= np.exp(c.intercept_)
@@ -114,18 +115,6 @@ def test_predictions_are_the_mixture(n_classes, weighted):
     assert_allclose(c.predict_proba(X), expected, rtol=1e-9)
     assert_allclose(softmax(c.transform(X), axis=1), expected, rtol=1e-9)
     assert_array_equal(c.predict(X), expected.argmax(axis=1))
-
-
-def test_calibrators_are_fitted_to_all_rows():
-    w = np.arange(N) % 3 / 2
-    c = AutoCalibrator(MIXED).fit(Z, Y, w)
-    assert len(c.calibrators_) > 1
-    for name, calibrator in c.calibrators_.items():
-        routed = {"histogrambinning__sample_weight": w, "temperaturescaling__sample_weight": w}
-        weights = routed if name == "chain" else {"sample_weight": w}
-        alone = clone(MIXED[name]).fit(Z, Y, **weights)
-        assert_array_equal(calibrator.predict_proba(Z), alone.predict_proba(Z))
-        assert_array_equal(calibrator.classes_, c.classes_)
 
 
 @pytest.mark.parametrize("random_state", [None, 3])
@@ -145,13 +134,18 @@ def test_losses_match_cross_validation(random_state):
 
 
 def test_weights_minimise_the_out_of_fold_loss():
+    """Temperature scaling has two pseudo-rows, and each candidate has 0.1 more."""
     candidates = {"temperature": MIXED["temperature"], "isotonic": IsotonicCalibration()}
     c = AutoCalibrator(candidates).fit(Z, Y)
     P = [out_of_fold(m, Z, Y) for m in candidates.values()]
-    q = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y].T + c.smoothing_ / 3
-    expected = lowest_loss(q, None, np.array([2.1, 0.1]))
-    assert_allclose([*c.weights_.values()], expected, atol=1e-4)
-    assert 0.05 < expected[0] < 0.95
+    one, other = (1 - c.smoothing_) * np.array(P)[:, np.arange(N), Y] + c.smoothing_ / 3
+
+    def loss(v):
+        return -np.log(v * one + (1 - v) * other).sum() - 2.1 * np.log(v) - 0.1 * np.log(1 - v)
+
+    expected = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-8}).x
+    assert 0.05 < expected < 0.95
+    assert_allclose([*c.weights_.values()], [expected, 1 - expected], atol=1e-4)
 
 
 def test_best_is_the_candidate_of_lowest_loss():
@@ -197,10 +191,6 @@ def test_groups_are_not_split():
     same(fast(5, groups=groups % 3), fast(3, groups=groups % 3), rtol=0)  # the number of groups
 
 
-def test_time_splits_test_on_later_rows():
-    same(fast("time"), fast(TimeSeriesSplit(5)))
-
-
 def test_time_splits_do_not_split_groups():
     """Groups are in the order of their first rows, even if the rows of groups are interleaved."""
     week = np.random.default_rng(0).permutation(12)[np.arange(N) // 25]
@@ -213,16 +203,9 @@ def test_time_splits_do_not_split_groups():
     same(fast("time", groups=week), fast(splits, groups=week))
 
 
-def test_rows_of_weight_zero_are_absent_from_time_splits():
-    w = np.random.default_rng(0).integers(0, 3, N) * 1.0
-    some = w > 0
-    one = fast("time", sample_weight=w)
-    same(one, AutoCalibrator(FAST, cv="time").fit(Z[some], Y[some], w[some]), rtol=0)
-
-
 def test_time_splits_need_two_classes_early():
     order = np.argsort(Y, kind="stable")
-    with pytest.raises(ValueError, match="two classes in the first training rows, got one class"):
+    with pytest.raises(ValueError, match="first training rows"):
         AutoCalibrator(FAST, cv="time").fit(Z[order], Y[order])
 
 
@@ -232,12 +215,9 @@ def test_equal_rows_without_groups_are_warned_of_once(n, n_classes):
     """Also if only a sample of the rows is checked."""
     X, y = make_logits(n, n_classes, random_state=0)
     row = np.random.default_rng(0).permutation(np.arange(n) % (9 * n // 10))  # a fifth is twice
-    with pytest.warns(UserWarning, match="equal") as caught:
+    with pytest.warns(UserWarning, match="^(19|20|21)% of the rows .* groups=") as caught:
         AutoCalibrator(FAST).fit(X[row], y[row])
-    (warning,) = caught
-    assert re.match(
-        r"(19|20|21)% of the rows have logits equal .* pass groups=", str(warning.message)
-    )
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("case", ["groups", "few", "splits", "two columns", "continuous"])
@@ -266,7 +246,7 @@ def test_equal_rows_are_warned_of_by_a_classifier_unless_groups_are_known():
     row = np.repeat(np.arange(200), 3)
     classifier = CalibratedClassifier(FrozenEstimator(LogisticRegression().fit(X, y)))
     classifier.set_params(calibrator=AutoCalibrator(FAST))
-    with pytest.warns(UserWarning, match="of the rows have logits equal"):
+    with pytest.warns(UserWarning, match="logits equal"):
         classifier.fit(X[row], y[row])
     classifier.fit(X[row], y[row], groups=row)
 
@@ -286,34 +266,28 @@ def test_one_candidate_needs_no_folds():
     assert c.cv_log_loss_.keys() == {"VectorScaling"}  # splits that are given are used
 
 
-@pytest.mark.parametrize(
-    ("share", "expected"), [(0.1, 25_000), (0.005, 100_000), (0.0005, 500_000)]
-)
-def test_the_sample_holds_rows_of_a_rare_class(share, expected):
-    """Five hundred of them, as far as a million logits hold these."""
-    y = (np.arange(600_000) % round(1 / share) == 0).astype(int)
-    some = rows_to_split(Rows(np.zeros((len(y), 1)), y, None))
-    assert len(some) == pytest.approx(expected, rel=0.01)
-
-
 @pytest.mark.parametrize("labels", [np.minimum(Y, 1), TWO_LABELS], ids=["0", "a"])
 def test_all_rows_of_a_class_in_one_group(labels):
     groups = np.where(labels == labels[Y.argmin()], 0, 1 + np.arange(N) % 4)
-    with pytest.warns(UserWarning, match="of 5 folds .* the first candidate .* on more groups"):
+    with pytest.warns(UserWarning, match="more groups"):
         c = AutoCalibrator(FAST).fit(Z[:, :2], labels, groups=groups)
     assert c.weights_ == {"temperature": 1.0, "vector": 0.0}
 
 
-@pytest.mark.parametrize("by", ["splits", "splitter"])
+@pytest.mark.parametrize("by", ["splits", "splitter", "time"])
 def test_rows_of_weight_zero_are_absent_from_splits(by):
     """Splits contain numbers of all rows; rows of weight zero are then left out."""
     w = np.random.default_rng(0).integers(0, 3, N) * 1.0
-    splits = list(KFold(3).split(Z, Y))
-    cv = {"splits": splits, "splitter": KFold(3)}[by]
-    one = fast(cv, sample_weight=w)
     some = np.flatnonzero(w)
+    splits = list(KFold(3).split(Z, Y))
     kept = [tuple(np.flatnonzero(np.isin(some, part)) for part in split) for split in splits]
-    same(one, AutoCalibrator(FAST, cv=kept).fit(Z[some], Y[some], w[some]))
+    cv, expected = {
+        "splits": (splits, kept),
+        "splitter": (KFold(3), kept),
+        "time": ("time", TimeSeriesSplit(5)),
+    }[by]
+    one = fast(cv, sample_weight=w)
+    same(one, AutoCalibrator(FAST, cv=expected).fit(Z[some], Y[some], w[some]))
 
 
 def test_a_row_of_weight_two_is_the_row_twice():
@@ -355,44 +329,18 @@ def test_few_rows_of_a_class():
     X, y, seed = few(3, together=False)
     assert len(AutoCalibrator(FAST, random_state=seed).fit(X, y).cv_log_loss_) == 2
     X, y, seed = few(3, together=True)
-    with pytest.warns(UserWarning, match="of 5 folds .* got 3 of .* rows .* there are 3 folds"):
+    with pytest.warns(UserWarning, match="there are 3 folds"):
         c = AutoCalibrator(FAST, random_state=seed).fit(X, y)
     assert len(c.cv_log_loss_) == 2
     X, y, _ = few(1, together=True)
-    with pytest.warns(UserWarning, match="got 1 of 31 rows .* the first candidate is used"):
+    with pytest.warns(UserWarning, match="first candidate"):
         c = AutoCalibrator(FAST).fit(X, y)
     assert c.weights_ == {"temperature": 1.0, "vector": 0.0}
     assert c.cv_log_loss_ == {}
 
 
-@pytest.mark.slow
-def test_weights_of_many_rows_come_from_a_sample():
-    X, y = bent(MANY_ROWS)
-    c = AutoCalibrator(FAST).fit(X, y)
-    some = rows_to_split(Rows(X, y, None))
-    half = AutoCalibrator(FAST).fit(X[some], y[some])
-    assert_allclose([*c.weights_.values()], [*half.weights_.values()], atol=1e-2)
-    assert_allclose([*c.cv_log_loss_.values()], [*half.cv_log_loss_.values()], rtol=1e-4)
-    alone = VectorScaling().fit(X, y)
-    assert_array_equal(c.calibrators_["vector"].coef_, alone.coef_)
-
-
 # --------------------------------------------------------------------------------------
 # Candidates.
-
-
-def candidates(n_rows, n_classes, *, masked=False, **kwargs):
-    rows = Rows(np.zeros(n_rows), classes=range(n_classes), masked=masked)
-    return set(default_candidates(rows, **kwargs))
-
-
-def test_ordinal_calibration_is_a_candidate_of_many_ordered_classes():
-    for n_classes in (2, 3, 20):
-        assert candidates(1000, n_classes, ordered=True) == candidates(1000, n_classes)
-    assert "ordinal" not in candidates(1000, 21)
-    shared = {"temperature", "uncalibrated", "uniform", "order-preserving", "ordinal"}
-    assert candidates(2099, 21, ordered=True) == shared
-    assert candidates(2100, 21, ordered=True) == candidates(2100, 21) | {"ordinal"}
 
 
 @pytest.mark.parametrize("kind", [AutoCalibrator, ConditionalCalibrator])
@@ -409,33 +357,15 @@ def test_the_order_of_many_classes_lowers_the_loss(kind):
     assert losses[1] < losses[0] - 0.03
 
 
-def test_default_candidates_depend_on_classes_and_rows():
-    two, three = candidates(1000, 2), candidates(1000, 3)
-    assert two - three == {"spline", "Venn-Abers"}
-    assert {"gradient boosting", "extra trees"} == three - candidates(1000, 21)
-    assert not any(name.startswith("matrix") for name in two | candidates(1000, 3, masked=True))
-    # A fit of matrix scaling takes minutes if rows and classes are many.
-    many, more = candidates(2000, 200), candidates(2000, 1000)
-    assert many - more == {name for name in three if "matrix" in name}
-    assert more - many == candidates(1000, 3, masked=True) - three == {"vector alpha=0.03"}
-    # With fewer than two rows per class there are only maps that all classes share.
-    shared = {"temperature", "uncalibrated", "uniform", "order-preserving"}
-    assert candidates(40, 1000) == shared
-    for n_rows, n_classes in ((1000, 2), (1000, 3), (40, 1000)):
-        rows = Rows(np.zeros(n_rows), classes=range(n_classes))
-        assert next(iter(default_candidates(rows))) == "temperature"
-
-
-def test_smooth_candidates_are_the_default_without_trees_and_steps():
-    assert candidates(1000, 2) - candidates(1000, 2, smooth=True) == {"Venn-Abers"}
-    trees = {"gradient boosting", "extra trees"}
-    assert candidates(1000, 3) - candidates(1000, 3, smooth=True) == trees
-    assert candidates(1000, 21) == candidates(1000, 21, smooth=True)
-    for n_classes in (2, 3):
-        X, y = make_logits(300, n_classes, random_state=0)
-        c = AutoCalibrator("smooth").fit(X, y)
-        assert set(c.weights_) == candidates(300, n_classes, smooth=True)
-        assert_allclose(from_json(to_json(c)).predict_proba(X), c.predict_proba(X), atol=1e-12)
+@pytest.mark.parametrize(
+    ("n_classes", "left_out"), [(2, {"Venn-Abers"}), (3, {"gradient boosting", "extra trees"})]
+)
+def test_smooth_candidates_are_the_default_without_trees_and_steps(n_classes, left_out):
+    X, y = make_logits(300, n_classes, random_state=0)
+    every, smooth = AutoCalibrator().fit(X, y), AutoCalibrator("smooth").fit(X, y)
+    assert every.weights_.keys() - smooth.weights_.keys() == left_out
+    assert smooth.weights_.keys() < every.weights_.keys()
+    assert_allclose(from_json(to_json(smooth)).predict_proba(X), smooth.predict_proba(X))
 
 
 def test_few_rows_of_many_classes_take_seconds():
@@ -451,7 +381,7 @@ def test_useless_trees_have_the_loss_of_the_first_fold():
     """If the first fold has many test rows, useless trees are not fitted on other folds."""
     X, y = make_logits(2500, 3, temperature=2.0, random_state=1)
     c = AutoCalibrator().fit(X, y)
-    assert list(c.cv_log_loss_) == list(default_candidates(Rows(X, classes=range(3))))
+    assert list(c.cv_log_loss_) == list(c.weights_)
     train, test = next(FIVE_FOLDS.split(X))
     first = {
         "gradient boosting": EstimatorCalibration(),
@@ -488,7 +418,7 @@ def test_the_order_of_classes_and_the_type_of_labels_change_nothing(n_classes, s
     assert_allclose(other.predict_proba(X[:, order]), P[:, order], atol=1e-6)
 
 
-@pytest.mark.parametrize("make", [list, dict], ids=["list", "dict"])
+@pytest.mark.parametrize("make", [list, dict])
 def test_candidates_by_list_and_by_name(make):
     given = [TemperatureScaling(), VectorScaling(alpha=1), VectorScaling(alpha=2), CHAIN]
     names = ["TemperatureScaling", "VectorScaling(alpha=1)", "VectorScaling(alpha=2)", "Pipeline"]
@@ -548,7 +478,7 @@ class Invalid(GaussianNB):
     ("candidate", "why"),
     [
         (Failing(), "too few rows"),
-        (Invalid(), r"must return finite probabilities .* shape \(60, 3\) .* 180 values .*Invalid"),
+        (Invalid(), "finite probabilities"),
         (Invalid(RuntimeError("not today")), "not today"),
     ],
     ids=repr,
@@ -556,7 +486,7 @@ class Invalid(GaussianNB):
 @pytest.mark.parametrize("combine", ["stack", pytest.param("best", marks=pytest.mark.slow)])
 def test_a_candidate_that_fails_on_a_fold_is_left_out(candidate, why, combine):
     named = {"bad": candidate, **FAST}
-    with pytest.warns(UserWarning, match=f"Candidate 'bad' failed on a fold .*: .*{why}") as caught:
+    with pytest.warns(UserWarning, match=f"'bad' .*{why}") as caught:
         c = AutoCalibrator(named, combine=combine).fit(Z, Y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -575,65 +505,27 @@ def quick_fit(**params):
     return AutoCalibrator(FAST, **params).fit(Z, Y)
 
 
-NOT = "calibrator must be an estimator with fit and predict_proba that takes logits, .* got "
 BAD = {
-    "string": ({"calibrators": "temperature"}, {}, "must be a list or a dict of .* Pass it in"),
-    "pipeline": ({"calibrators": CHAIN}, {}, "must be a list or a dict of .*, got Pipeline"),
-    "class": ({"calibrators": [VectorScaling]}, {}, NOT + "<class"),
-    "None": ({"calibrators": {"a": None}}, {}, NOT + "None"),
-    "transformer": ({"calibrators": [LogitTransformer(GaussianNB())]}, {}, NOT + "LogitTransf"),
-    "empty list": ({"calibrators": []}, {}, r"must name at least one, got \[\]"),
-    "duplicates": ({"calibrators": [VectorScaling()] * 2}, {}, "must differ, or be a dict with"),
-    "nameless": ({"calibrators": {1: VectorScaling()}}, {}, "must be strings, got 1"),
-    "classes": (
-        {"calibrators": [VectorScaling(classes=[2, 1, 0])]},
-        {},
-        r"must be in the order of the logits .* \[0, 1, 2\], got \[2, 1, 0\]",
-    ),
-    "weights": (
-        {"calibrators": [*FAST.values(), KNeighborsClassifier()]},
-        {"sample_weight": np.ones(N)},
-        "takes no sample_weight, got weights and KNeighborsClassifier",
-    ),
-    "combine": ({"combine": "mean"}, {}, "combine must be one of 'stack', 'best', got 'mean'"),
-    "one fold": ({"cv": 1}, {}, "cv must be an integer of at least 2, got 1"),
-    "no splits": ({"cv": []}, {}, "cv must give at least one split, got none"),
-    "empty test part": ({"cv": [(HALVES[0][0], [])]}, {}, "must have training rows and test rows"),
-    "one class": (
-        {"cv": [(np.flatnonzero(Y == 0), np.flatnonzero(Y == 1))]},
-        {},
-        "must hold at least two classes, got \\[0\\] in split 0",
-    ),
-    "test part of weight 0": (
-        {"cv": HALVES[:1]},
-        {"sample_weight": np.repeat([1.0, 0.0], N // 2)},
-        "test rows of each split must hold some weight, got weights of zero only in split 0",
-    ),
-    "no groups": ({"cv": GroupKFold(3)}, {}, "The 'groups' parameter should not be None"),
-    "few groups": ({}, {"groups": np.arange(9)}, "groups must have one entry per row, 300, got 9"),
-    "unknown cv": ({"cv": "month"}, {}, "cv must be one of 'time', got 'month'"),
-    "time of few groups": (
-        {"cv": "time"},
-        {"groups": np.arange(N) // 75},
-        "cv='time' needs at least six groups, got 4",
-    ),
-    "one group": ({}, {"groups": np.ones(N)}, "groups must hold at least two groups, .* got 1"),
+    "calibrators": ({"calibrators": []}, {}),
+    "combine": ({"combine": "mean"}, {}),
+    "cv": ({"cv": "month"}, {}),
+    "groups": ({}, {"groups": np.ones(N)}),
+    "six groups": ({"cv": "time"}, {"groups": np.arange(N) // 75}),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_changes_nothing(case):
-    params, arguments, message = BAD[case]
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_changes_nothing(message):
+    params, arguments = BAD[message]
     c = deepcopy(quick_fit())
     before, state = c.predict_proba(Z), set(vars(c))
     c.set_params(**params)
-    with pytest.raises((ValueError, IndexError), match=message):
-        c.fit(Z, Y, **arguments)
+    fresh = AutoCalibrator(**{"calibrators": FAST, **params})
+    for calibrator in (c, fresh):
+        with pytest.raises(ValueError, match=message):
+            calibrator.fit(Z, Y, **arguments)
     assert set(vars(c)) == state
     assert_array_equal(c.predict_proba(Z), before)
-    fresh = AutoCalibrator(**{"calibrators": FAST, **params})
-    with pytest.raises((ValueError, IndexError), match=message):
-        fresh.fit(Z, Y, **arguments)
     assert not families.fitted_state(fresh)
 
 
@@ -642,7 +534,7 @@ def test_bad_input_changes_nothing(case):
 def test_dask_collections_are_split_by_a_number_of_folds(params):
     X, y = da.from_array(Z, (100, 3)), da.from_array(Y, 100)
     groups = {} if params else {"groups": np.arange(N) // 7}
-    with pytest.raises(ValueError, match="rows must be in memory for this"):
+    with pytest.raises(ValueError, match="in memory"):
         AutoCalibrator(FAST, **params).fit(X, y, **groups)
     same(AutoCalibrator(FAST).fit(X, y), AutoCalibrator(FAST).fit(Z, Y), rtol=1e-3)
 
@@ -697,10 +589,10 @@ def test_all_rows_may_be_certain():
 
 
 def test_matrices_are_left_out_for_masked_rows():
-    with pytest.warns(UserWarning, match="masked classes, .* are left out: matrix"):
+    with pytest.warns(UserWarning, match="left out: matrix"):
         c = AutoCalibrator(MATRIX).fit(MASKED, Y)
     assert list(c.weights_) == ["order"]
-    with pytest.raises(ValueError, match="MatrixScaling mixes the logits of all"):
+    with pytest.raises(ValueError, match="MatrixScaling"):
         AutoCalibrator([MatrixScaling()]).fit(MASKED, Y)
 
 

@@ -1,15 +1,19 @@
-"""Weights of candidates: minima of the out-of-fold log loss with a prior."""
+"""Formulas of the default: its candidates, the rows that it samples, and the weights."""
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
-from skcalib import AutoCalibrator
+from skcalib import AutoCalibrator, TemperatureScaling, VectorScaling
 from skcalib._optimize.mixture import fit_intercept
+from skcalib._rows import Rows
+from skcalib._splits import rows_to_split
 from skcalib.base import BaseCalibrator
+from skcalib.datasets import make_logits
 from skcalib.experimental import EstimatorCalibration
+from skcalib.selection._candidates import default_candidates
 from skcalib.selection._stacking import Fold, lowest_loss, pseudo_rows, without_useless_trees
 
 
@@ -109,3 +113,65 @@ def test_the_intercept_makes_probabilities_sum_to_the_events(weighted, rng):
     pseudo_events = 40 * expit(logit(rate) + b)
     assert w @ expit(log_odds + b) + pseudo_events == pytest.approx(w @ y + 40 * rate)
     assert b > 1
+
+
+# --------------------------------------------------------------------------------------
+# Candidates by the number of rows and classes.
+
+
+def candidates(n_rows, n_classes, *, masked=False, ordered=False):
+    rows = Rows(np.zeros(n_rows), classes=range(n_classes), masked=masked)
+    found = default_candidates(rows, ordered=ordered)
+    assert next(iter(found)) == "temperature"
+    return set(found)
+
+
+def test_ordinal_calibration_is_a_candidate_of_many_ordered_classes():
+    for n_classes in (2, 3, 20):
+        assert candidates(1000, n_classes, ordered=True) == candidates(1000, n_classes)
+    assert "ordinal" not in candidates(1000, 21)
+    shared = {"temperature", "uncalibrated", "uniform", "order-preserving", "ordinal"}
+    assert candidates(2099, 21, ordered=True) == shared
+    assert candidates(2100, 21, ordered=True) == candidates(2100, 21) | {"ordinal"}
+
+
+def test_default_candidates_depend_on_classes_and_rows():
+    two, three = candidates(1000, 2), candidates(1000, 3)
+    assert two - three == {"spline", "Venn-Abers"}
+    assert {"gradient boosting", "extra trees"} == three - candidates(1000, 21)
+    assert not any(name.startswith("matrix") for name in two | candidates(1000, 3, masked=True))
+    # A fit of matrix scaling takes minutes if rows and classes are many.
+    many, more = candidates(2000, 200), candidates(2000, 1000)
+    assert many - more == {name for name in three if "matrix" in name}
+    assert more - many == candidates(1000, 3, masked=True) - three == {"vector alpha=0.03"}
+    # With fewer than two rows per class there are only maps that all classes share.
+    shared = {"temperature", "uncalibrated", "uniform", "order-preserving"}
+    assert candidates(40, 1000) == shared
+
+
+# --------------------------------------------------------------------------------------
+# A sample of many rows.
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.1, 25_000), (0.005, 100_000), (0.0005, 500_000)]
+)
+def test_the_sample_holds_rows_of_a_rare_class(share, expected):
+    """Five hundred of them, as far as a million logits hold these."""
+    y = (np.arange(600_000) % round(1 / share) == 0).astype(int)
+    some = rows_to_split(Rows(np.zeros((len(y), 1)), y, None))
+    assert len(some) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.slow
+def test_weights_of_many_rows_come_from_a_sample():
+    X, y = make_logits(50_000, 3, temperature=2.0, random_state=0)
+    X = X * [1, 1.5, 2] + [0, 1, 2]
+    auto = AutoCalibrator([TemperatureScaling(smoothing="auto"), VectorScaling()])
+    every, some = auto.fit(X, y), rows_to_split(Rows(X, y, None))
+    weights, losses = ([*d.values()] for d in (every.weights_, every.cv_log_loss_))
+    coef = every.calibrators_["VectorScaling"].coef_
+    sample = auto.fit(X[some], y[some])
+    assert_allclose([*sample.weights_.values()], weights, atol=1e-2)
+    assert_allclose([*sample.cv_log_loss_.values()], losses, rtol=1e-4)
+    assert_array_equal(coef, VectorScaling().fit(X, y).coef_)

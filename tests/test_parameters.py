@@ -1,0 +1,85 @@
+"""Law of parameters: in all functions a wrong value is a ValueError that names the parameter.
+
+It is raised before anything is drawn. Infinity and NaN have a law in ``test_finite.py``.
+"""
+
+import inspect
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from public import REGISTRY, N
+
+WRONG = {
+    "ax": [Figure(), plt, "x", Figure().subplots(1, 3)],
+    "band": ["x"],
+    "by": [np.zeros(3)],
+    "confidence_level": [0, 1, 95, -0.1, "high", True],
+    "features": [np.zeros(7)],
+    "figure": ["a", Figure().subplots()],
+    "groups": [np.zeros(3), [1]],
+    "kind": ["no"],
+    "labels": [[0], [0, 2]],
+    "legend": ["above"],
+    "max_iter": [0],
+    "n_bins": [0, 2.5, "many"],
+    "n_resamples": [0, 1.5, "many"],
+    "pos_label": [7],
+    "response_method": ["no"],
+    "sample_weight": [np.zeros(N), -np.ones(N), np.ones(3)],
+    "scale": ["no"],
+    "score": ["no"],
+    "smoothing": [-1, 2, "x"],
+    "strategy": ["no"],
+    "style": ["pie"],
+    "tol": [-1],
+}
+# Results, which users do not construct, and functions that ignore a parameter.
+LEFT_OUT = {
+    "confidence_level": ["IntervalEstimate"],
+    "features": ["TemperatureSweepDisplay.from_estimator"],
+    "kind": ["ReliabilityCurve"],
+    "n_resamples": ["clinical.integrated_calibration_index"],
+    "scale": ["NetBenefitCurve"],
+    "score": ["ScoreDecomposition", "ScoreDecompositionDisplay"],
+    "by": ["CalibratedMean", "SelectiveThreshold"],
+}
+
+
+def is_covered(name, path):
+    kind, _, method = path.partition(".")
+    if name == "sample_weight":
+        return method != "score"  # which is scikit-learn's
+    if name == "groups":  # constructors of displays take numbers; fits without folds ignore them
+        is_fit = method in ("fit", "fit_transform", "partial_fit")
+        return bool(method) and (not is_fit or "cv" in REGISTRY[kind].parameters)
+    return path not in LEFT_OUT.get(name, ())
+
+
+CASES = [
+    pytest.param(name, path, id=f"{name}-{path}")
+    for name in WRONG
+    for path, call in REGISTRY.items()
+    if name in call.parameters and is_covered(name, path)
+]
+
+
+def used(path, **params):
+    """Call a function, or construct an object and call the method that reads its parameters."""
+    call = REGISTRY[path]
+    result = call(**params)
+    if inspect.isclass(call.function):
+        methods = ("fit", "update", "plot")
+        method = next(m for m in methods if f"{path}.{m}" in REGISTRY)
+        REGISTRY[f"{path}.{method}"].on(result)()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "path"), CASES)
+def test_wrong_values_are_refused_by_name(name, path):
+    for value in WRONG[name]:
+        with pytest.raises(ValueError, match=name):
+            used(path, **{name: value})
+    if not path.endswith(".plot"):  # of a display that was drawn before
+        assert not plt.get_fignums()
