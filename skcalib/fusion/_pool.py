@@ -16,7 +16,7 @@ from scipy.special import log_softmax
 from skcalib._typing import Array, Bools, Floats, Indices
 
 # Strengths of the ridge penalty for weights and offsets, chosen on 17 records and in simulations.
-RIDGE, OFFSET_RIDGE = 3.0, 10.0
+RIDGE, OFFSET_RIDGE = 3.0, 100.0
 
 
 class Pool(NamedTuple):
