@@ -25,9 +25,9 @@ SETTINGS = {
     "2 independent": (100,),
     "10 independent": (100,),
     "50 independent": (100,),
-    "5, missing at random": (100, 300, 1000),
-    "5, missing when wrong": (100, 300, 1000),
-    "5, missing together": (100, 300, 1000),
+    "5, missing at random": (100, 1000),
+    "5, missing when wrong": (100, 1000),
+    "5, missing together": (100, 1000),
 }
 
 

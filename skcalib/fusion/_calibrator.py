@@ -66,9 +66,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         Number of scores. None reads it from the names of the columns of a data frame, such as
         ``trees__logit_0``, as :class:`~sklearn.pipeline.FeatureUnion` names them.
     calibrator : calibrator, default=None
-        Calibrator of each score. None means :class:`SplineCalibration` for two classes and
-        :class:`MatrixScaling` for up to 100 classes. More classes, and scores with masked classes,
-        have :class:`VectorScaling`.
+        Calibrator of each score. None means ``AutoCalibrator("smooth")``, with the folds of ``cv``.
     cv : int, splitter or iterable of splits, default=5
         How to split the rows for out-of-fold evidence. An integer is the number of random folds, or
         of folds of groups if ``fit`` is given ``groups``.
@@ -136,7 +134,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
     in proportion to the usefulness, so that noise has a weight near zero. The penalty is
     :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
-    :math:`10 \|c\|^2`. The total weight is nearly free between one, which is best for copies,
+    :math:`100 \|c\|^2`. The total weight is nearly free between one, which is best for copies,
     and the effective number of scores.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.

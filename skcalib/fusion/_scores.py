@@ -117,14 +117,14 @@ def check_scores(X: Floats, n_scores: int) -> bool:
             "skcalib.judge.ScoreTransformer(missing='keep')."
         )
     masked = not missing.all() and check_finite(Z[~missing])
-    # -inf if some score masks each class.
-    possible: Floats = np.where(nan, np.inf, Z).min(axis=1).max(axis=1)
-    impossible = np.count_nonzero(np.isneginf(possible))
-    if masked and impossible:
-        raise ValueError(
-            "Each row of X must have a class that no score masks by -inf, got "
-            f"{impossible} of {len(Z)} rows without one. Mask a class in all scores or in none."
-        )
+    if masked:
+        possible: Bools = ~np.isneginf(Z).any(axis=1)  # NaN masks no class
+        impossible = len(Z) - np.count_nonzero(possible.any(axis=1))
+        if impossible:
+            raise ValueError(
+                "Each row of X must have a class that no score masks by -inf, got "
+                f"{impossible} of {len(Z)} rows without one. Mask a class in all scores or in none."
+            )
     empty = np.count_nonzero(missing.all(axis=1))
     if empty:
         warn(f"{empty} of {len(Z)} rows have no score: their probabilities are the base rates.")
