@@ -437,23 +437,6 @@ def test_a_class_that_a_split_lacks_in_an_ensemble():
     assert_allclose(c.predict_proba(X), np.mean(parts, axis=0))
 
 
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_splits_may_be_any_index_of_arrays(ensemble):
-    """Splits are masks, slices, lists or negative numbers, as in scikit-learn."""
-    every, parts = np.arange(240), [slice(0, 80), slice(80, 160), slice(160, 240)]
-    splits = [(np.delete(every, part), every[part]) for part in parts]
-    others = [
-        (~np.isin(every, splits[0][1]), parts[0]),
-        (pd.Series(splits[1][0]), splits[1][1].tolist()),
-        (splits[2][0].astype(np.uint8), splits[2][1] - 240),
-    ]
-    one, two = (
-        CalibratedClassifier(GaussianNB(), VectorScaling(), cv=cv, ensemble=ensemble).fit(X, y)
-        for cv in (others, splits)
-    )
-    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-
-
 SORTED = np.repeat([0, 1, 2], 80)
 
 
@@ -582,18 +565,6 @@ def test_weights_of_a_classifier_that_takes_none():
         c.fit(X, y, sample_weight=w)
     Z = LogitTransformer(KNeighborsClassifier(), cv=5).fit_transform(X, y)
     assert_allclose(c.calibrator_.coef_, PlattScaling().fit(Z, y, w).coef_)
-
-
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_weights_reach_classifier_and_calibrator(ensemble):
-    """Rows of weight zero, put into folds of their own, change nothing."""
-    w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    fold = np.arange(len(y)) % 4
-    kept = w > 0
-    c = CalibratedClassifier(GaussianNB(), PlattScaling(), ensemble=ensemble)
-    weighted = clone(c).set_params(cv=PredefinedSplit(fold)).fit(X, y, sample_weight=w)
-    rest = clone(c).set_params(cv=PredefinedSplit(fold[kept])).fit(X[kept], y[kept], w[kept])
-    assert_allclose(weighted.predict_proba(X), rest.predict_proba(X), rtol=1e-6)
 
 
 def test_the_only_group_of_a_test_set():

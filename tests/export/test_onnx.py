@@ -468,23 +468,6 @@ class TestErrors:
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y))
 
 
-def test_calibrators_of_tensors(monkeypatch):
-    """Their models equal the models of fits to arrays."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    from sklearn import config_context
-
-    Z, y = logits_of(3)
-    calibrator = skcalib.VectorScaling()
-    try:
-        with config_context(array_api_dispatch=True):
-            calibrator.fit(torch.tensor(Z), torch.tensor(y))
-    except RuntimeError:
-        pytest.skip("scikit-learn needs SCIPY_ARRAY_API=1 in the environment")
-    found = run(to_onnx(calibrator), Z.astype(np.float32))
-    expected = skcalib.VectorScaling().fit(Z, y).predict_proba(Z)
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
-
-
 def test_increasing_risks_are_refused_with_a_remedy():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(100, 2))

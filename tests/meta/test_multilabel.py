@@ -288,11 +288,3 @@ def test_increasing_probabilities_are_the_closest_ones_that_do_not_fall(dtype):
     assert P.dtype == dtype
     assert_allclose(increasing.transform(Z), logit(P), atol=2e-5)
     assert_allclose(increasing.predict_log_proba(Z), np.log(P), rtol=1e-5)
-
-
-def test_increasing_risks_have_less_error():
-    Z, Y = risks()
-    P = MultiLabelCalibrator(increasing=True).fit(Z, Y).predict_proba(Z)
-    with pytest.warns(UserWarning, match="increasing=True"):
-        raw = MultiLabelCalibrator().fit(Z, Y).predict_proba(Z)
-    assert np.mean((P - Y) ** 2) < np.mean((raw - Y) ** 2)
