@@ -51,6 +51,7 @@ from skcalib import (
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
+    MatrixScaling,
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
@@ -771,3 +772,14 @@ def test_min_proba_is_below_the_uniform_probability(kind, n_classes, min_proba):
     Z = np.eye(n_classes)[y]
     with pytest.raises(ValueError, match="min_proba"):
         kind(LogisticRegression(), min_proba=min_proba).fit(Z, y)
+
+
+@pytest.mark.slow
+def test_parameters_of_calibrator_and_classifier_are_searched_for():
+    classifier = CalibratedClassifier(LogisticRegression(), MatrixScaling(), cv=3)
+    grid = {"calibrator__alpha": [1e-3, 1.0, 1e3], "estimator__C": [1e-3, 1.0]}
+    found = GridSearchCV(classifier, grid, scoring="neg_log_loss", cv=3).fit(X, y)
+    assert found.cv_results_["mean_test_score"].shape == (6,)
+    assert np.ptp(found.cv_results_["mean_test_score"]) > 1e-3
+    assert found.best_estimator_.estimators_[-1].C == found.best_params_["estimator__C"]
+    assert found.best_estimator_.calibrator_.alpha == found.best_params_["calibrator__alpha"]

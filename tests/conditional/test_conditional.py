@@ -10,20 +10,10 @@ from scipy.special import expit, log_softmax, rel_entr
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import log_loss
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    RepeatedKFold,
-    ShuffleSplit,
-)
+from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 
-from skcalib import (
-    AutoCalibrator,
-    MatrixScaling,
-    TemperatureScaling,
-    VectorScaling,
-)
+from skcalib import AutoCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
 

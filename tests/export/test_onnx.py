@@ -323,10 +323,7 @@ class TestNumbers:
         tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
         np.testing.assert_allclose(found, calibrator.transform(X), rtol=tolerance)
 
-    @pytest.mark.parametrize(
-        "smoothing",
-        [1e-45, 0.3],
-    )
+    @pytest.mark.parametrize("smoothing", [1e-45, 0.3])
     @pytest.mark.parametrize("n_columns", [1, 3])
     def test_smoothing(self, smoothing, n_columns):
         Z, y = logits_of(n_columns)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.special import softmax
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -283,15 +282,6 @@ def test_tensors():
     np.testing.assert_array_equal(P.numpy(), expected)
 
 
-@no_score
-def test_float32_in_float32_out():
-    X, y = make_scores(200, 2, 3, gaps=0.1)
-    fusion = FusionCalibrator(2).fit(X, y)
-    P = fusion.predict_proba(X.astype(np.float32))
-    assert P.dtype == fusion.transform(X.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(P, fusion.predict_proba(X), atol=1e-5)
-
-
 def test_nullable_numbers_are_missing_scores():
     X, y = make_scores(200, 3, 2)
     odds = X[:, 1::2].copy()
@@ -417,15 +407,6 @@ def test_pipeline_of_classifiers():
     np.testing.assert_allclose(named.predict_proba(F), model.fit(F, y).predict_proba(F))
 
 
-def test_set_output_and_names():
-    X, y = make_scores(100, 2, 3)
-    fusion = FusionCalibrator(2).set_output(transform="pandas").fit(X, y)
-    frame = fusion.transform(X)
-    assert list(frame.columns) == ["logit_0", "logit_1", "logit_2"]
-    np.testing.assert_allclose(softmax(frame.to_numpy(), axis=1), fusion.predict_proba(X))
-    np.testing.assert_allclose(frame, fusion.predict_log_proba(X))
-
-
 def test_another_calibrator_and_its_search():
     X, y = make_scores(200, 2, 2)
     fusion = FusionCalibrator(2, calibrator=PlattScaling()).fit(X, y)
@@ -445,17 +426,12 @@ def test_checks_of_scikit_learn():
 
 @no_score
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_json(n_classes):
+def test_json_of_scores_with_gaps(n_classes):
     X, y = make_scores(200, 3, n_classes, gaps=0.2)
     fusion = FusionCalibrator(3).fit(X, y)
     read = from_json(to_json(fusion))
     np.testing.assert_array_equal(read.predict_proba(X), fusion.predict_proba(X))
     assert read.loss_report_ == fusion.loss_report_
-    odds = X[:, 1::n_classes]
-    two = FusionCalibrator(3).fit(odds, y > 0)
-    np.testing.assert_array_equal(
-        from_json(to_json(two)).predict_proba(odds), two.predict_proba(odds)
-    )
 
 
 # --------------------------------------------------------------------------------------

@@ -77,10 +77,7 @@ def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
 
 
 # Labels of dependent rows: thresholds of one uniform variable, or one label for all.
-DEPENDENT = {
-    "thresholds": np.array([0.2, 0.5, 0.9]),
-    "equal": np.array([0.6, 0.6, 0.6]),
-}
+DEPENDENT = {"thresholds": np.array([0.2, 0.5, 0.9]), "equal": np.array([0.6, 0.6, 0.6])}
 
 
 def mean_over_dependent_labels(p, groups, weights=None):
