@@ -31,13 +31,14 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
     """
     if groups is None:
         return rows
-    labels = check_groups(X, groups)
-    w = check_weights(sample_weight, len(labels))
-    return rows.in_memory().replace(groups=labels if w is None else labels[w > 0])
+    return rows.in_memory().replace(groups=check_groups(X, groups, sample_weight))
 
 
-def check_groups(X: Any, groups: Any) -> Array:
-    """Convert groups to an array (n,), or raise a ValueError unless each row of ``X`` has one."""
+def check_groups(X: Any, groups: Any, sample_weight: Any = None) -> Array:
+    """Convert groups (n,) to an array, or raise a ValueError unless each row of ``X`` has one.
+
+    Groups of rows with zero weight are left out.
+    """
     check_in_memory([X, groups])
     if np.ndim(groups) == 0:
         raise ValueError(
@@ -50,7 +51,8 @@ def check_groups(X: Any, groups: Any) -> Array:
             f"groups must have one entry per row, {X.shape[0]}, got {len(labels)}. Pass the groups "
             "of the same rows, in their order."
         )
-    return labels
+    w = check_weights(sample_weight, len(labels))
+    return labels if w is None else labels[w > 0]
 
 
 def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | None:
@@ -60,9 +62,7 @@ def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | No
     """
     if groups is None or isinstance(y_proba, Rows):  # checked rows have numbers already
         return groups
-    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
-    w = check_weights(sample_weight, len(labels))
-    labels = labels if w is None else labels[w > 0]
+    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups, sample_weight)
     numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
     n_groups = int(numbers.max()) + 1
     warn_of_few_groups(n_groups)
