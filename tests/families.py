@@ -8,6 +8,7 @@ of scikit-learn.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import isfunction, signature
@@ -28,12 +29,25 @@ import skcalib.conditional
 import skcalib.decision
 import skcalib.experimental
 import skcalib.metrics
-from skcalib._optimize.linear import log_features
-from skcalib._rows import Rows
-from skcalib._rows.arrays import both_columns
+from skcalib._warnings import (  # noqa: F401 - tests take classes of warnings from here
+    AbsentClassesWarning,
+    ColumnOrderWarning,
+    FewGroupsWarning,
+    FewRowsWarning,
+    MissingClassesWarning,
+    NoMinimumWarning,
+    NotConvergedWarning,
+    ProbabilitiesWarning,
+    ReversedOrderWarning,
+    SmallWeightsWarning,
+)
 from skcalib.base import BaseCalibrator
-from skcalib.scaling import TemperatureScaling
-from skcalib.scaling._linear import _LinearScaling
+from skcalib.scaling import (
+    DirichletCalibration,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 
 # --------------------------------------------------------------------------------------
 # Fast or failing estimators in place of slow ones.
@@ -196,14 +210,28 @@ def order_of(kind, names):
     return {"order": names} if kind is skcalib.OrdinalCalibration else {}
 
 
-def features_of(Z, y, w=None, scale=1.0):
-    """Rows of scaled logits as features of a linear map."""
-    return Rows(both_columns(scale * Z), y, w)
+class _Rows(BaseCalibrator):
+    """Calibrator that keeps the rows of its fit."""
+
+    def _fit(self, rows):
+        return {"rows_": rows}
 
 
-def log_probabilities_of(Z, y, w, scale):
-    """Rows of log-probabilities of scaled logits as features."""
-    return Rows(log_features(1.0, 0.0, scale * Z), y, w)
+def rows_of(Z, y, w=None):
+    """The rows that a calibrator is fitted to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _Rows().fit(Z, y, w).rows_
+
+
+def both_columns(Z):
+    """Logits of two classes from log-odds. Several columns stay as they are."""
+    return np.hstack([np.zeros_like(Z), Z]) if Z.shape[1] == 1 else Z
+
+
+def log_prior(alpha):
+    """Logarithm of the prior of a strength: log-normal, with a factor of 3 as deviation."""
+    return -((np.log(alpha) / np.log(3)) ** 2) / 2
 
 
 def mixed(P, c):
@@ -246,7 +274,8 @@ OTHERS = (
 COMPARED = [kind for kind in CALIBRATORS if kind not in OTHERS]
 
 # Calibrators that minimize the log loss over linear maps.
-JOINT = [kind for kind in CALIBRATORS if issubclass(kind, TemperatureScaling | _LinearScaling)]
+LINEAR = VectorScaling, MatrixScaling, DirichletCalibration
+JOINT = [kind for kind in CALIBRATORS if issubclass(kind, (TemperatureScaling, *LINEAR))]
 
 # Parameters that make fits harder, such as no regularization.
 HARDER = [
@@ -263,7 +292,7 @@ HARDER = [
 # Every calibrator with default parameters and with parameters that make the fit harder.
 FORMS = [
     *(kind() for kind in CALIBRATORS),
-    *(kind(alpha="loo") for kind in CALIBRATORS if issubclass(kind, _LinearScaling)),
+    *(kind(alpha="loo") for kind in CALIBRATORS if kind in LINEAR),
     *(kind(**p) for kind in CALIBRATORS for p in HARDER if p.keys() <= kind().get_params().keys()),
 ]
 

@@ -7,14 +7,13 @@ from inspect import signature
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from families import CALIBRATORS
+from families import CALIBRATORS, both_columns
 from hypothesis import HealthCheck, given, settings as plain_settings, strategies as st
 from scipy.special import softmax
 from sklearn.tree import DecisionTreeClassifier
 
 import skcalib
 from skcalib import metrics
-from skcalib._rows.arrays import both_columns
 from skcalib.monitor import CalibrationMonitor
 
 # Property tests of the whole package. Quick property tests are in the folders.

@@ -200,3 +200,37 @@ def test_lower_bounds_stand_in_the_readme_and_in_the_recipe():
         assert f"{name} {bound}" in readme
         assert f"{name} >={bound}" in recipe
     assert f"Python {project['requires-python'].removeprefix('>=')}" in readme
+
+
+# Tests of formulas, and what needs a private name otherwise. All other tests use public names.
+PRIVATE_NAMES_IN_TESTS = {
+    "conftest.py": "quick stand-ins of the default calibrators in comparisons",
+    "families.py": "classes of warnings, which tests take from there",
+    "cli/test_cli_compare.py": "faults during a comparison",
+    "cli/test_files.py": "functions that read files",
+    "optimize/test_leave_one_out.py": "the approximate leave-one-out loss",
+    "optimize/test_limits.py": "limits of searches",
+    "optimize/test_minimise.py": "the log loss of linear maps",
+    "optimize/test_mixture_weights.py": "weights of mixtures",
+    "scores/test_bins.py": "the rule of bins",
+    "scores/test_columns.py": "log-odds of one class against the others",
+    "scores/test_kernel.py": "smooth curves",
+    "test_html.py": "escaped texts in pages",
+}
+# Subjects whose tests still use private names.
+SUBJECTS_WITH_PRIVATE_NAMES = {
+    "clinical", "comparison", "compose", "conditional", "decision", "display", "experimental",
+    "export", "fusion", "judge", "meta", "monitor", "report", "selection",
+}  # fmt: skip
+
+
+def test_tests_use_public_names():
+    private = re.compile(r"\bskcalib(\.[a-z]\w*)*\._[a-z]|from skcalib[\w.]* import .*\b_[a-z]")
+    tests = ROOT / "tests"
+    found = {
+        path.relative_to(tests).as_posix()
+        for path in tests.rglob("*.py")
+        if private.search(path.read_text())
+    }
+    of_subjects = {name for name in found if name.split("/")[0] in SUBJECTS_WITH_PRIVATE_NAMES}
+    assert found - of_subjects == set(PRIVATE_NAMES_IN_TESTS)

@@ -11,6 +11,7 @@ from families import (
     ORDER_KEEPING,
     REPRESENTATIVES,
     WITHOUT_FOLDS,
+    ProbabilitiesWarning,
     fitted_state,
     of_case,
     order_of,
@@ -23,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skcalib import OrdinalCalibration, TemperatureScaling
-from skcalib._warnings import ProbabilitiesWarning
 from skcalib.datasets import make_logits
 from skcalib.experimental import NoisyLabelCalibration
 
@@ -288,7 +288,7 @@ def test_labels_of_any_type(kind, logits3):
             assert np.array_equal(calibrator.predict(X), names[k])
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 @few
 def test_integers_that_lack_a_class_are_column_numbers(kind, logits3):
     X, y = logits3
@@ -549,7 +549,7 @@ BAD_PARAMETERS = {
     "alpha": STRENGTH,
     "alpha_intercept": STRENGTH,
     "pseudo_rows": ([-0.1, np.nan, np.inf, True, "none"], "must be a finite number"),
-    "smoothing": ([-0.1, np.nan, np.inf, True, "none"], "must be ('auto'|a finite number)"),
+    "smoothing": ([1, -0.1, np.nan, np.inf, True, "none"], "must be ('auto'|a finite number)"),
     "shrinkage": ([-1, np.nan, "no"], "must be ('cv' or )?a finite number of at least 0"),
     "tol": ([0, np.inf, True], "must be a finite number above 0, got"),
     "forget": ([-0.1, 1, np.nan, "auto"], "must be a number of at least 0 and below 1"),

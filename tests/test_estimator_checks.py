@@ -60,8 +60,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 skips = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 # Most checks feed features, with more columns than labels; some of random integers between 0 and 1.
 features = pytest.mark.filterwarnings(
-    "ignore::skcalib._warnings.MissingClassesWarning",
-    "ignore::skcalib._warnings.ProbabilitiesWarning",
+    "ignore::families.MissingClassesWarning",
+    "ignore::families.ProbabilitiesWarning",
 )
 
 
@@ -144,17 +144,6 @@ def test_scores_outside_of_a_scale_are_expected(estimator):
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of labels that all rows have or lack
 @each([MultiLabelCalibrator()])
 def test_several_labels(estimator):
-    run(estimator, expected_failed_checks(estimator))
-
-
-@pytest.mark.slow
-@skips
-@features
-@each([CalibratedClassifier(SPARSE, cv=3)])
-def test_calibrated_classifier_by_default(estimator, monkeypatch):
-    """The default calibrator has few candidates here; test_calibrators_with_stand_ins has all."""
-    name = "skcalib.compose._calibrated_classifier.AutoCalibrator"
-    monkeypatch.setattr(name, families.AutoCalibrator)
     run(estimator, expected_failed_checks(estimator))
 
 

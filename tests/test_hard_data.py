@@ -5,13 +5,20 @@ from functools import cache
 
 import numpy as np
 import pytest
-from families import FORMS, JOINT, REPRESENTATIVES, EstimatorCalibration, of_case
+from families import (
+    FORMS,
+    JOINT,
+    REPRESENTATIVES,
+    AbsentClassesWarning,
+    ColumnOrderWarning,
+    EstimatorCalibration,
+    of_case,
+)
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling
-from skcalib._warnings import AbsentClassesWarning, ColumnOrderWarning
 from skcalib.datasets import make_logits
 
 pytestmark = pytest.mark.slow

@@ -64,6 +64,12 @@ def test_groups_of_any_type(call, form):
     call(groups=groups, **more)
 
 
+@pytest.mark.parametrize("call", calls("groups", "y_true"))
+def test_groups_of_another_length_are_refused(call):
+    with pytest.raises(ValueError, match="groups"):
+        call(groups=GROUPS[:-1])
+
+
 @pytest.mark.parametrize("call", calls("groups", skip=OTHERS))
 def test_few_groups_give_a_warning_once_at_the_line_of_the_user(call):
     groups, more = np.arange(N) // 10, {}

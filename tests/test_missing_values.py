@@ -84,7 +84,14 @@ RAGGED = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "path"), RAGGED)
 def test_rows_of_different_lengths_are_refused(name, path):
-    array = {"X": LOGITS, "y_proba": PROBABILITIES, "cost": 1 - np.eye(2)}[name].tolist()
-    array[1] = [*array[1], 0.0]
-    with pytest.raises(ValueError, match=r"same number of columns|two dimensions|inhomogeneous"):
-        REGISTRY[path](**{name: array})
+    """Rows of logits, such as candidates of a search engine, are to be padded."""
+    rows = {"X": LOGITS, "y_proba": PROBABILITIES, "cost": 1 - np.eye(2)}[name].tolist()
+    rows[1] = [*rows[1], 0.0]
+    for form in (rows, tuple(map(tuple, rows))):
+        with pytest.raises(ValueError, match=r"-inf|zeros|columns|dimensions|homogeneous"):
+            REGISTRY[path](**{name: form})
+    if path.endswith("Scaling.fit"):
+        arrays = list(map(np.array, rows))
+        for form in (rows, arrays, np.array(arrays, dtype=object)):
+            with pytest.raises(ValueError, match="-inf"):
+                REGISTRY[path](**{name: form})

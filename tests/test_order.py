@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from families import ColumnOrderWarning
 from public import Known, calls
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -14,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from test_events import numbers
 
 import skcalib
-from skcalib._warnings import ColumnOrderWarning
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.metrics import calibration_scorer, ranked_probability_score

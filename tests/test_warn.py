@@ -1,6 +1,5 @@
 """Warnings point at the line of the user's program, through all layers of other code."""
 
-import functools
 import pickle
 import warnings
 
@@ -24,7 +23,6 @@ from skcalib import (
     VectorScaling,
     compare_calibrators,
 )
-from skcalib._warnings import NoMinimumWarning, give, ignored, recorded, warn
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_scorer, expected_calibration_error
 
@@ -127,55 +125,24 @@ def test_warnings_point_at_the_users_line(site):
     assert {w.filename for w in caught} == {__file__}
 
 
-def test_warnings_point_at_skcalib_without_a_caller():
-    with pytest.warns(UserWarning, match="here") as caught:
-        warn("here")
-    assert caught[0].filename == __file__
-    # This is a program without a package, or the first line of a thread.
-    names = {"__package__": None, "warn": warn}
-    with pytest.warns(UserWarning, match="there") as caught:
-        exec(compile("warn('there')", "program.py", "exec"), names)
-    assert [w.filename for w in caught] == ["program.py"]
-
-
-def test_warnings_pass_through_decorators_and_cached_properties():
-    code = """class Lazy:
-        @functools.cached_property
-        @ignored(DeprecationWarning)
-        def value(self):
-            warn("here")
-    """
-    inside = {"__name__": "skcalib.lazy", "warn": warn, "ignored": ignored, "functools": functools}
-    exec(compile(code, "lazy.py", "exec"), inside)
-    with pytest.warns(UserWarning, match="here") as caught:
-        _ = inside["Lazy"]().value
-    assert [w.filename for w in caught] == [__file__]
-
-
 def test_scorers_are_quiet():
     """A fold that lacks a class is no reason to warn, for the estimator knows the classes."""
     calibrator = TemperatureScaling().fit(Z, y)
     assert calibration_scorer("neg_expected_calibration_error")(calibrator, Z[y < 2], y[y < 2]) < 0
 
 
-def test_recorded_warnings_are_given_once_with_the_names_of_their_fits():
-    found = []
-    for name, text in (("a", "1 row"), ("b", "2 rows"), ("b", "3 rows")):
-        with recorded(DeprecationWarning) as messages:
-            warn(text, NoMinimumWarning, "few")
-            warn(name)
-            warn("old", DeprecationWarning)
-        found.append((name, messages))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        give(found, lambda of_each: " and ".join(f"{n} {name}" for name, n in of_each.items()))
-    assert [str(w.message) for w in caught] == ["1 a and 2 b: 1 row", "1 a: a", "2 b: b"]
-    assert [w.category for w in caught] == [NoMinimumWarning, UserWarning, UserWarning]
-    assert caught[0].message.cause == "few"
-    assert {w.filename for w in caught} == {__file__}
+def test_warnings_point_at_programs_without_a_package():
+    """Such as the first line of a thread."""
+    names = {"__package__": None, "fit": TemperatureScaling().fit, "rows": (SEPARABLE, TWO)}
+    with pytest.warns(ConvergenceWarning) as caught:
+        exec(compile("fit(*rows)", "program.py", "exec"), names)
+    assert [w.filename for w in caught] == ["program.py"]
 
 
 def test_warnings_of_fits_can_be_pickled():
-    again = pickle.loads(pickle.dumps(NoMinimumWarning("The loss falls.", "separable")))
+    with pytest.warns(ConvergenceWarning) as caught:
+        sharp()
+    warning = caught[0].message
+    again = pickle.loads(pickle.dumps(warning))
     assert isinstance(again, ConvergenceWarning)
-    assert (str(again), again.cause) == ("The loss falls.", "separable")
+    assert (str(again), again.cause) == (str(warning), "separable")

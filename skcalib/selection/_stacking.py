@@ -58,9 +58,9 @@ def stack(
 
     Return the fitted attributes of :class:`AutoCalibrator`, and the folds. The uniform distribution
     is mixed into all candidates with a share ``smoothing``. The prior of the weights favors the
-    ``simple`` default candidates, or the first candidate. ``combine="best"`` selects a single candidate. With
-    ``screen`` the first fold decides whether classifiers are fitted on the other folds. Without
-    splits the first candidate has all the weight.
+    ``simple`` default candidates, or the first candidate. ``combine="best"`` selects a single
+    candidate. With ``screen`` the first fold decides whether classifiers are fitted on the other
+    folds. Without splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
     folds: list[Fold] = []

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import betaln, expit, logit, softmax
 
 from skcalib import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
-from skcalib._scores.bins import bin_index
 from skcalib.datasets import make_logits
 
 EVERY = [
@@ -67,7 +66,12 @@ def test_value_of_a_bin_is_the_share_of_hits(problem, strategy, smoothing):
             hits = w[inside] @ y[inside]
             expected = (hits + smoothing * middle) / (weight + smoothing)
             np.testing.assert_allclose(values[m], expected)
-    np.testing.assert_allclose(of_second(c, p), values[bin_index(p, edges)], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        of_second(c, p),
+        values[np.maximum(np.searchsorted(edges, p) - 1, 0)],
+        rtol=1e-12,
+        atol=1e-15,
+    )
 
 
 def test_probabilities_are_valid_if_one_row_has_nearly_all_weight():
@@ -87,14 +91,6 @@ def test_steps_cover_all_probabilities(problem):
             assert edges[-1] == 1
             assert len(values) == len(edges) - 1
     assert len(fit(HistogramBinning(), *problem).bin_values_[0]) == 15
-
-
-@pytest.mark.parametrize(("n", "low", "high"), [(100, 1, 20), (1000, 1, 100), (27000, 3, 300)])
-def test_published_range_of_bins(n, low, high, rng):
-    p = rng.uniform(size=n)
-    c = fit(BBQ(), p, rng.uniform(size=n) < p)
-    assert (c.n_bins_[0][0], c.n_bins_[0][-1]) == (low, high)
-    assert np.exp(c.log_weights_[0]).sum() == pytest.approx(1)
 
 
 # --------------------------------------------------------------------------------------
@@ -160,9 +156,9 @@ def test_several_classes_are_one_versus_rest_and_rows_are_normalised(calibrator)
     np.testing.assert_allclose(together, apart / apart.sum(axis=1, keepdims=True), atol=1e-6)
 
 
-@pytest.mark.parametrize(("n", "most"), [(5, 1), (7, 2), (40, 8), (1001, 101)])
+@pytest.mark.parametrize(("n", "most"), [(5, 1), (7, 2), (40, 8), (100, 20), (1000, 100)])
 def test_bbq_tries_as_many_bins_as_its_authors(n, most, rng):
-    """No more than one for five rows, begun ones included, and than ten cube roots."""
+    """At most one for five rows, begun ones included, and ten cube roots."""
     margin = np.sort(rng.normal(size=(n, 1)), axis=0)
     y = np.arange(n) % 2
     assert BBQ().fit(margin, y).n_bins_[0].max() == most

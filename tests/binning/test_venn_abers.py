@@ -1,14 +1,13 @@
 """Venn-Abers predictors: two refits per test row by brute force, intervals, pairs of classes."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 from scipy.special import logit
-from sklearn.base import clone
 
 from skcalib import VennAbersCalibration
-from skcalib._scores.columns import class_pairs, coupled
-from skcalib._scores.isotonic import merged
 from skcalib.datasets import make_logits
 
 
@@ -18,6 +17,22 @@ def refitted(scores, hits, weight, test, label):
     w = np.bincount(inverse, np.append(weight, 1.0))
     h = np.bincount(inverse, np.append(hits * weight, label))
     return isotonic_regression(h / w, weights=w).x[inverse[-1]]
+
+
+def merged(interval):
+    """The probability between both ends that minimizes the larger regret of the log loss."""
+    low, high = interval[..., 0], interval[..., 1]
+    return high / (1 - low + high)
+
+
+def coupled(interval, pairs):
+    """Probabilities of classes from the intervals of the second class of each pair."""
+    n_classes = 1 + pairs.max()
+    total = np.full((len(interval), n_classes), 2.0 - n_classes)
+    for (j, k), r in zip(pairs, merged(interval).T, strict=True):
+        total[:, k] += 1 / r
+        total[:, j] += 1 / (1 - r)
+    return 1 / total / (1 / total).sum(axis=1, keepdims=True)
 
 
 def intervals_of_second(calibrator, scores):
@@ -81,7 +96,7 @@ def test_probabilities_are_inside_the_interval(n_classes, dtype):
     interval = c.predict_interval(Z)
     assert interval.shape == (500, n_classes, 2)
     assert interval.dtype == dtype
-    P = merged(interval[..., 0], interval[..., 1], "log_loss").astype(float)
+    P = merged(interval).astype(float)
     P /= P.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(P, c.predict_proba(Z), rtol=1e-5)
     if n_classes == 2:
@@ -119,32 +134,26 @@ def test_intervals_of_masked_classes():
 # One-vs-one.
 
 
-def test_one_vs_one_is_a_predictor_of_each_pair():
-    Z, y = make_logits(400, 3, offset=[0, 1, 0], random_state=0)
+@pytest.mark.parametrize("n_classes", [3, 13])
+def test_one_vs_one_is_a_predictor_of_each_pair(n_classes):
+    Z, y = make_logits(130 * n_classes, n_classes, random_state=0)
     c = VennAbersCalibration(multi_class="ovo").fit(Z, y)
-    assert c.pairs_.tolist() == [[0, 1], [0, 2], [1, 2]]
-    interval, total = c.predict_interval(Z), np.full((400, 3), -1.0)
+    assert c.pairs_.tolist() == list(map(list, combinations(range(n_classes), 2)))
+    interval = c.predict_interval(Z)
     for i, (j, k) in enumerate(c.pairs_):
-        of_two = (y == j) | (y == k)
-        pair = VennAbersCalibration().fit(Z[of_two][:, [j, k]], (y == k)[of_two])
+        rows_of_pair = (y == j) | (y == k)
+        pair = VennAbersCalibration().fit(Z[rows_of_pair][:, [j, k]], (y == k)[rows_of_pair])
         np.testing.assert_allclose(interval[:, i], pair.predict_interval(Z[:, [j, k]])[:, 1])
-        P = pair.predict_proba(Z[:, [j, k]])
-        total[:, [j, k]] += 1 / P
-    expected = 1 / total
-    expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(c.predict_proba(Z), expected)
+    np.testing.assert_allclose(c.predict_proba(Z), coupled(interval, c.pairs_))
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
-def test_many_pairs_and_pairs_without_rows(monkeypatch):
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
+def test_pairs_without_rows_are_known_nothing_about():
     Z, y = make_logits(300, 4, random_state=0)
     rows = Z[y < 2], y[y < 2]
     c = VennAbersCalibration(multi_class="ovo", classes=range(4)).fit(*rows)
     np.testing.assert_array_equal(c.predict_interval(Z)[:, 5], [[0.0, 1.0]] * 300)
     assert c.predict_proba(Z)[:, 2:].max() < 0.5
-    monkeypatch.setattr("skcalib.binning._isotonic.PAIRS_AT_A_TIME", 4)
-    again = clone(c).fit(*rows)
-    assert list(map(list, again.bin_values_)) == list(map(list, c.bin_values_))
     two = VennAbersCalibration(multi_class="ovo").fit(Z[y < 2, :2], y[y < 2])
     assert two.pairs_.shape == (0, 2)
 
@@ -157,9 +166,8 @@ def test_a_masked_class_is_no_class_of_a_pair(gone):
     rows[:, gone] = -np.inf
     P, interval = c.predict_proba(rows), c.predict_interval(rows)
     some = (c.pairs_ != gone).all(axis=1)
-    r = merged(*c.predict_interval(Z[:20])[:, some].T, "log_loss")
-    expected = coupled(r.T, class_pairs(3), np.zeros((20, 3), bool))
-    np.testing.assert_allclose(P[:, rest], expected / expected.sum(axis=1, keepdims=True))
+    expected = coupled(c.predict_interval(Z[:20])[:, some], np.searchsorted(rest, c.pairs_[some]))
+    np.testing.assert_allclose(P[:, rest], expected)
     assert (P[:, gone] == 0).all()
     assert (interval[:, c.pairs_[:, 1] == gone] == 0).all()
     assert (interval[:, c.pairs_[:, 0] == gone] == 1).all()

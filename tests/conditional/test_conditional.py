@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, rel_entr
 from sklearn import config_context
 from sklearn.base import clone
@@ -29,9 +28,6 @@ from skcalib import (
     VectorScaling,
 )
 from skcalib.conditional import ConditionalCalibrator
-from skcalib.conditional._calibrator import _warn_of_features_alone
-from skcalib.conditional._columns import fitted_columns
-from skcalib.conditional._effects import effect_scores, fit_effects
 from skcalib.datasets import make_logits
 
 N, NEW = slice(800), slice(800, None)
@@ -63,37 +59,11 @@ def fitted(request):
         return of_few().fit(Z[N], y[N], features=F[N]), Z[NEW], y[NEW], F[NEW]
 
 
-def test_effects_minimise_their_objective():
-    """The objective of the module's docstring, for three classes, a masked one, and weights."""
-    rng = np.random.default_rng(0)
-    n, K, n_levels, strength = 300, 3, 5, 7.0
-    L = log_softmax(2 * rng.normal(size=(n, K)), axis=1)
-    L[0] = np.log(0.3), np.log(0.7), -np.inf
-    y, w = rng.integers(2, size=n), rng.exponential(size=n)
-    levels = rng.integers([2, n_levels + 1], size=(n, 2))
-
-    def objective(x):
-        effects = np.vstack([x.reshape(n_levels, 1 + K), np.zeros(1 + K)])
-        log_p = log_softmax(effect_scores(effects, L, levels), axis=1)
-        return strength / 2 * x @ x - w @ log_p[np.arange(n), y]
-
-    found = fit_effects(L, y, w, levels, n_levels, strength)
-    x = found[:-1].ravel()
-    best = minimize(objective, x, method="BFGS", options={"gtol": 1e-8})
-    np.testing.assert_allclose(x, best.x, atol=2e-2)
-    assert objective(x) <= best.fun + 1e-3
-    assert not found[-1].any()
-    # Scores by hand, for a row in the levels 1 and 3.
-    slope = 1 + found[1, 0] + found[3, 0]
-    want = slope * (L[5] - L[5].mean()) + found[1, 1:] + found[3, 1:]
-    np.testing.assert_allclose(effect_scores(found, L[5:6], np.array([[1, 3]]))[0], want)
-
-
 def test_features_lower_the_loss(fitted):
     c, Z, y, F = fitted
     rest = F.assign(subject="chess", length=np.nan)
     given, unknown = (log_loss(y, c.predict_proba(Z, features=f)) for f in (F, rest))
-    with pytest.warns(UserWarning, match="fitted with features, got none"):
+    with pytest.warns(UserWarning, match="got none"):
         without = log_loss(y, c.predict_proba(Z))
     assert given < 0.97 * without
     assert given < unknown < without + 0.05
@@ -124,7 +94,7 @@ def test_rows_of_unknown_categories_are_as_without_features():
     Z, y, F = rows()
     words = F["subject"].to_numpy()
     c = of_few().fit(Z[N], y[N], features=words[N])
-    with pytest.warns(UserWarning, match="fitted with features, got none"):
+    with pytest.warns(UserWarning, match="got none"):
         want = c.predict_proba(Z)
     words[:100] = ["chess", None] * 50
     P = c.predict_proba(Z, features=words)
@@ -155,12 +125,12 @@ def test_outputs_agree_and_do_not_depend_on_how_features_are_given(fitted):
 
 def test_without_features_it_is_the_default(fitted):
     c, Z, y, F = fitted
-    with pytest.warns(UserWarning, match="fitted with features, got none"):
+    with pytest.warns(UserWarning, match="got none"):
         P = c.predict_proba(Z)
     plain, auto = of_few().fit(Z, y), AutoCalibrator(c.calibrators).fit(Z, y)
     np.testing.assert_array_equal(plain.predict_proba(Z), auto.predict_proba(Z))
     assert (P != c.predict_proba(Z, features=F)).any()
-    with pytest.raises(ValueError, match="fitted without features, got features"):
+    with pytest.raises(ValueError, match="without features"):
         plain.predict_proba(Z, features=F)
 
 
@@ -197,38 +167,18 @@ def test_noise_does_no_harm_in_the_mean(n_classes):
     assert np.mean(harm) < 5e-4
 
 
-def test_features_that_are_better_than_the_logits_are_named():
+@pytest.mark.parametrize("signal", [0.0, 0.7])
+def test_features_that_are_better_than_the_logits_are_named(signal):
+    """Also if both together are better than either."""
     _, y, F = rows()
-    Z = np.random.default_rng(2).normal(size=(len(y), 3))
+    Z = np.random.default_rng(2).normal(size=(len(y), 3)) + signal * np.eye(3)[y]
     F["hint"] = y + 0.5 * np.random.default_rng(1).normal(size=len(y))
-    with pytest.warns(UserWarning, match="features alone predict .* fit the classifier"):
+    with pytest.warns(UserWarning, match="features alone"):
         c = of_few().fit(Z[N], y[N], features=F[N])
-    assert c.loss_report_["features alone"] < c.loss_report_["without features"]
-    with pytest.warns(UserWarning, match="features alone"):  # also where both have more
-        _warn_of_features_alone(without=0.5, with_features=0.4, alone=0.45)
-
-
-def test_levels():
-    """Categories in five rows or more; intervals of equal size; missing numbers; all others."""
-    words = np.array(["b"] * 6 + ["a"] * 5 + ["rare"] * 4 + [None] * 5, object)
-    numbers = np.array([*range(15), *[np.nan] * 5])
-    columns, F = fitted_columns(pd.DataFrame({"w": words, "x": numbers}), 20, None, "from_dtype")
-    assert columns.levels[0].tolist() == ["a", "b"]
-    assert F[:, 0].tolist() == [1] * 6 + [0] * 5 + [-1] * 9
-    deciles = np.quantile(range(15), np.arange(1, 10) / 10, method="lower")
-    np.testing.assert_array_equal(columns.levels[1], deciles)
-    levels = columns.level_rows(F)
-    assert columns.first.tolist() == [0, 2, 13]
-    assert levels[:, 0].tolist() == [1] * 6 + [0] * 5 + [13] * 9  # the last row is of no level
-    assert levels[0, 1] == 2
-    assert levels[14, 1] == 11
-    assert (levels[15:, 1] == 12).all()
-    new = columns.numbers([["a", 1e9], ["z", None]], 2)
-    assert columns.level_rows(new).tolist() == [[0, 11], [13, 12]]
-    weights = np.where(words == "rare", 2, 0.5)  # 3 of "b", 2.5 of "a", 8 of "rare"
-    assert fitted_columns(words, 20, weights, "from_dtype")[0].levels[0].tolist() == ["rare"]
-    with_missing = np.array([1, None, 2.5] * 5, object)
-    assert not fitted_columns(with_missing, 15, None, "from_dtype")[0].is_categorical.any()
+    names = "with features", "features alone", "without features"
+    both, alone, without = (c.loss_report_[name] for name in names)
+    assert alone < without
+    assert (both < 0.95 * alone) == (signal > 0)
 
 
 @pytest.mark.slow
@@ -257,25 +207,21 @@ def test_routing_and_clones():
     assert clone(last).get_params()["categorical_features"] == "from_dtype"
 
 
-IDS = pd.DataFrame({"id": [f"row {i}" for i in range(600)]})
-
-
 @pytest.mark.parametrize(
-    ("features", "message"),
+    ("features", "word"),
     [
-        (IDS, "600 categories in the 600 rows of column 'id'"),
-        (np.ones((599, 2)), "one row for each of the 600 rows of X, got 599"),
-        (np.ones((600, 2, 2)), r"array of shape \(600, 2, 2\)"),
-        (np.ones((600, 0)), "got no columns"),
-        (np.full(600, np.inf), "Numbers of column '0' .* got inf"),
+        (pd.DataFrame({"id": [f"row {i}" for i in range(600)]}), "600 categories .*'id'"),
+        (np.ones((600, 2, 2)), "shape"),
+        (np.ones((600, 0)), "no columns"),
+        (np.full(600, np.inf), "inf"),
         (pd.DataFrame([[1, 2]] * 600, columns=["a", "a"]), "distinct names"),
-        (np.array(["a", 1] * 300, object), "must have one type"),
+        (np.array(["a", 1] * 300, object), "one type"),
     ],
 )
-def test_bad_features(features, message):
+def test_bad_features(features, word):
     Z, y, _ = rows(600)
     c = of_few()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=word):
         c.fit(Z, y, features=features)
     assert not hasattr(c, "classes_")
 
@@ -283,36 +229,34 @@ def test_bad_features(features, message):
 @pytest.mark.parametrize("categorical", ["category", ["none"], [2], 1.0])
 def test_bad_categorical_features(categorical):
     Z, y, F = rows(600)
-    with pytest.raises(ValueError, match="categorical_features must be 'from_dtype' or a list"):
+    with pytest.raises(ValueError, match="categorical_features"):
         of_few(categorical_features=categorical).fit(Z, y, features=F)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "word"),
     [
-        (lambda F: F.rename(columns={"length": "size"}), r"\['subject', 'length'\], got .*'size'"),
-        (lambda F: F[["subject"]], "got .'subject'.. Pass these columns"),
-        (lambda F: F[:-1], "one row for each of the 1200 rows"),
-        (lambda F: F.assign(length="long"), "Column 'length' of features must hold numbers"),
-        (lambda F: F.assign(subject=3), "type as in fit"),
+        (lambda F: F.rename(columns={"length": "size"}), "'size'"),
+        (lambda F: F[["subject"]], "these columns"),
+        (lambda F: F[:-1], "1200 rows"),
+        (lambda F: F.assign(length="long"), "'length'"),
+        (lambda F: F.assign(subject=3), "type"),
     ],
 )
-def test_different_features_at_prediction_are_refused(fitted, change, message):
+def test_different_features_at_prediction_are_refused(fitted, change, word):
     c, Z, _, F = fitted
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=word):
         c.predict_proba(Z, features=change(F))
 
 
 @pytest.mark.slow
-def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
-    for module in ("conditional._calibrator", "_splits"):
-        monkeypatch.setattr(f"skcalib.{module}.MANY_ROWS", 1600)
-    monkeypatch.setattr("skcalib._splits.FEWER_ROWS", 800)
-    Z, y, F = rows(4000)
-    some = slice(2000)
+def test_many_rows_are_sampled_for_the_weights_and_all_fitted():
+    """From 50 000 rows on, the weights are those of half as many rows."""
+    Z, y, F = rows(54_000)
+    some, new = slice(50_000), slice(50_000, None)
     c = of_few().fit(Z[some], y[some], features=F[some])
-    part = of_few().fit(Z[N], y[N], features=F[N])
-    losses = [log_loss(y[2000:], c.predict_proba(Z[2000:], features=F[2000:])) for c in (c, part)]
+    part = of_few().fit(Z[:20_000], y[:20_000], features=F[:20_000])
+    losses = [log_loss(y[new], c.predict_proba(Z[new], features=F[new])) for c in (c, part)]
     assert losses[0] < losses[1] + 1e-3
     alone = VectorScaling(alpha=1.0).fit(Z[some], y[some])
     np.testing.assert_array_equal(c.calibrators_["VectorScaling"].coef_, alone.coef_)
@@ -321,30 +265,8 @@ def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
 def test_matrix_scaling_refuses_masked_classes():
     Z, y, F = rows(300)
     Z[0, (y[0] + 1) % 3] = -np.inf
-    with pytest.raises(ValueError, match="MatrixScaling mixes the logits"):
+    with pytest.raises(ValueError, match="MatrixScaling"):
         ConditionalCalibrator([MatrixScaling()]).fit(Z, y, features=F)
-
-
-@pytest.mark.parametrize(
-    "library", ["pandas", "pandas, missing", "pandas series", "polars", "pyarrow"]
-)
-def test_columns_of_a_categorical_type_hold_categories(library):
-    """Integer categories are categories; columns of integers are numbers."""
-    numbers = np.arange(60) % 3
-    column = pd.Series(numbers).where(numbers > 0 if "missing" in library else numbers >= 0)
-    column = column.astype("category")
-    frame = pd.DataFrame({"a": column, "n": numbers})
-    if library == "polars":
-        pl = pytest.importorskip("polars")
-        text = pl.Series(numbers.astype(str))
-        frame = pl.DataFrame({"a": text.cast(pl.Categorical), "n": numbers})
-    if library == "pyarrow":
-        frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
-    columns, F = fitted_columns(column if "series" in library else frame, 60, None, "from_dtype")
-    assert columns.is_categorical.tolist() == ([True] if "series" in library else [True, False])
-    n_levels = 2 if "missing" in library else 3
-    assert len(columns.levels[0]) == n_levels
-    assert set(F[:, 0]) == {*range(n_levels)} | ({-1} if "missing" in library else set())
 
 
 # --------------------------------------------------------------------------------------
@@ -393,8 +315,7 @@ def test_features_of_noise_do_not_harm_a_classifier_with_repeated_splits():
 def test_a_single_test_set_is_refused(n_splits):
     (Z, y, F), _ = overlapping()
     cv = [(np.arange(200), np.arange(200, 300))] * n_splits
-    message = "at least two test sets .*, got (1 split|2 equal splits)"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="two test sets"):
         ConditionalCalibrator([TemperatureScaling()], cv=cv).fit(Z, y, features=F)
 
 

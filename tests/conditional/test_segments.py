@@ -158,17 +158,15 @@ def test_scorer():
 
 
 @pytest.mark.parametrize(
-    ("message", "changed"),
+    ("changed", "word"),
     [
-        ("must have one row for each", {"features": SUBJECT[1:]}),
-        ("kind='multilabel'", {"kind": "multilabel"}),
-        ("n_resamples must be", {"n_resamples": 0}),
-        ("confidence_level must be", {"confidence_level": 1.0}),
-        ("categories in the 400 rows", {"features": np.arange(N).astype(str)}),
+        ({"kind": "multilabel"}, "multilabel"),
+        ({"features": np.arange(N).astype(str)}, "400 rows"),
+        ({"features": {"subject": SUBJECT}}, "pandas.DataFrame"),
     ],
 )
-def test_bad_input(message, changed):
-    with pytest.raises(ValueError, match=message):
+def test_bad_input(changed, word):
+    with pytest.raises(ValueError, match=word):
         multicalibration_error(Y, P, **({"features": F} | changed))
 
 
@@ -201,7 +199,7 @@ def test_integers_that_may_be_codes_are_named(codes):
     p = rng.beta(2, 3, size=len(hospital))
     y = rng.uniform(size=len(p)) < np.where(hospital == codes[7], np.sqrt(p), p)
     frame = pd.DataFrame({"hospital": hospital, "age": rng.normal(size=len(p))})
-    with pytest.warns(UserWarning, match="Column 'hospital' .* got 30 .* categorical_features"):
+    with pytest.warns(UserWarning, match="'hospital' .*categorical_features"):
         mixed = multicalibration_error(y, p, frame, n_resamples=99, random_state=0)
     assert "hospital in" in " ".join(mixed.segment)
     given = {"features": frame, "n_resamples": 99, "random_state": 0}
@@ -217,8 +215,3 @@ def test_integers_that_may_be_codes_are_named(codes):
 @pytest.mark.parametrize("n_values", [10, 51])
 def test_other_integers_are_numbers(n_values):
     multicalibration_error(Y, P, np.arange(N) % n_values, n_resamples=1)  # no warning
-
-
-def test_a_dict_of_columns_is_no_data_frame():
-    with pytest.raises(ValueError, match=r"got dict. Pass pandas.DataFrame"):
-        multicalibration_error(Y, P, {"subject": SUBJECT})

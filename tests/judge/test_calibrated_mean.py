@@ -113,42 +113,40 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
 
 
 @pytest.mark.parametrize(
-    ("args", "params", "message"),
+    ("args", "word"),
     [
-        ((["no", "yes"] * 2, S, MANY), {}, "0 and 1, or booleans, .*'no'.*y == label"),
-        ((S, Y, MANY), {}, "y and score_labelled are probably swapped"),
-        ((Y, MANY, S), {}, "4 labels in y, .*got 20 and 4.*not swapped"),
-        ((Y, S, S[:3]), {}, "the scores of all rows, .*got 4 and 3"),
-        ((Y, [0.1, np.nan, 0, 1], MANY), {}, "score_labelled must .* 1e.100 .*got 1 of 4 that"),
-        ((Y, S, [*MANY, np.inf, -np.inf]), {}, "score_all must .*got 2 of 22 .*middle of the"),
-        ((Y, ["a"] * 4, MANY), {}, "score_labelled must hold one number .*<U1"),
-        ((Y, np.ones((4, 2)), MANY), {}, r"got shape \(4, 2\) .*one column of"),
-        ((Y[:2], S[:2], MANY), {}, "At least 3 rows must be labelled, .*got 2. Label more"),
-        ((Y, S, MANY), {"sample_weight": [1, 1, 0, 0]}, "At least 3 .*got 2"),
-        ((Y, S, MANY), {"sample_weight": [0.25] * 4}, r"a weight of 2 .*got 1.* by len\(w\) / sum"),
-        ((Y, S, MANY), {"confidence_level": 95}, "confidence_level must be a number between"),
-        ((Y, S, MANY), {"by": FEW_GROUPS}, "got by only. Pass by_all as well"),
-        ((Y, S, MANY), {"by": GROUPS, "by_all": GROUPS}, "got 20 and 20 for 4 and 20 rows"),
-        (
-            (Y, S, MANY),
-            {"by": FEW_GROUPS, "by_all": FEW_GROUPS},
-            "got 4 and 4 for 4 and 20",
-        ),
-        (
-            (Y, S, MANY),
-            {"by": ["a", "a", "a", "c"], "by_all": GROUPS},
-            r"by must be among by_all, got others: \['c'\]",
-        ),
-        (
-            (Y, S, MANY),
-            {"by": FEW_GROUPS, "by_all": GROUPS},
-            "At least 3 rows must be labelled, .*got 1 in category 'b'",
-        ),
+        ((["no", "yes"] * 2, S, MANY), "y == label"),
+        ((S, Y, MANY), "swapped"),
+        ((Y, MANY, S), "20 and 4"),
+        ((Y, S, S[:3]), "4 and 3"),
+        ((Y, [0.1, np.nan, 0, 1], MANY), "score_labelled .*1 of 4"),
+        ((Y, S, [*MANY, np.inf, -np.inf]), "score_all .*2 of 22"),
+        ((Y, ["a"] * 4, MANY), "score_labelled"),
+        ((Y, np.ones((4, 2)), MANY), "one column"),
+        ((Y[:2], S[:2], MANY), "3 rows"),
     ],
 )
-def test_messages(args, params, message):
-    with pytest.raises(ValueError, match=f"(?s){message}"):
-        calibrated_mean(*args, **params)
+def test_wrong_labels_and_scores_are_named(args, word):
+    with pytest.raises(ValueError, match=f"(?s){word}"):
+        calibrated_mean(*args)
+
+
+@pytest.mark.parametrize(
+    ("params", "word"),
+    [
+        ({"sample_weight": [1, 1, 0, 0]}, "3 rows"),
+        ({"sample_weight": [0.25] * 4}, r"len\(w\)"),
+        ({"by": FEW_GROUPS}, "by_all"),
+        ({"by": GROUPS, "by_all": GROUPS}, "20 and 20"),
+        ({"by": FEW_GROUPS, "by_all": FEW_GROUPS}, "4 and 4"),
+        ({"by": ["a", "a", "a", "c"], "by_all": GROUPS}, "'c'"),
+        ({"by": FEW_GROUPS, "by_all": GROUPS}, "category 'b'"),
+    ],
+    ids=str,
+)
+def test_wrong_weights_and_categories_are_named(params, word):
+    with pytest.raises(ValueError, match=word):
+        calibrated_mean(Y, S, MANY, **params)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
@@ -163,7 +161,7 @@ def test_scores_of_all_precisions(dtype):
     for place, name in ((3, "score_labelled"), (30, "score_all")):
         wrong = scores.copy()
         wrong[place] = np.inf
-        with pytest.raises(ValueError, match=f"{name} must hold finite numbers"):
+        with pytest.raises(ValueError, match=name):
             calibrated_mean(y, wrong[:16], wrong)
 
 
@@ -180,9 +178,9 @@ def test_groups_and_categories_together():
     for name in ("left", "right"):
         assert found.by[name].estimate == pytest.approx(plain.by[name].estimate)
         assert found.by[name].n_effective < 0.6 * plain.by[name].n_effective
-    with pytest.raises(ValueError, match=r"groups must be among groups_all, got others: \[999\]"):
+    with pytest.raises(ValueError, match="999"):
         calibrated_mean(y[few], s[few], s, groups=np.full(300, 999), groups_all=groups)
-    with pytest.raises(ValueError, match=r"got groups only. Pass groups_all as well"):
+    with pytest.raises(ValueError, match="groups_all"):
         calibrated_mean(y[few], s[few], s, groups=groups[few])
 
 
@@ -276,42 +274,55 @@ def test_paired_difference_is_narrower_than_two_intervals_and_knows_groups(rng):
     grouped = calibrated_mean_difference(*args, groups=groups[few], groups_all=groups)
     assert grouped.estimate == found.estimate
     assert grouped.n_effective < found.n_effective
-    with pytest.raises(ValueError, match="Both systems must be judged on the same rows"):
+    with pytest.raises(ValueError, match="same rows"):
         calibrated_mean_difference(*args[:3], one[:100], s[:100], s)
 
 
+@pytest.mark.parametrize("n_differ", [0, 3])
+def test_differences_in_groups_of_equal_rows_count_each_group_once(rng, n_differ):
+    """Six equal rows are one row, for the differences that labels show and those that they hide."""
+    y, s = rng.integers(2, size=100), rng.normal(size=300)
+    other = np.where(np.arange(100) < n_differ, 1 - y, y)
+    rows = y, s[:100], s, other, s[:100], s
+    one = calibrated_mean_difference(*rows)
+    six, groups = (np.repeat(values, 6) for values in rows), np.repeat(np.arange(300), 6)
+    with pytest.warns(UserWarning, match=f"10 groups in which .* got {n_differ}"):
+        grouped = calibrated_mean_difference(*six, groups=groups[:600], groups_all=groups)
+    assert grouped.high - grouped.low == pytest.approx(one.high - one.low, rel=0.05)
+
+
 @pytest.mark.parametrize(
-    ("y", "bounds", "message"),
+    ("y", "bounds", "word"),
     [
-        ([1, 2, 3, 6], (1, 5), r"ratings within bounds=\(1, 5\), got .*6"),
-        ([1, 2, 3, np.nan], (1, 5), "y must hold|y contains|missing"),
-        (list("abcd"), (1, 5), "ratings within bounds"),
-        (Y, (5, 1), "bounds must be the smallest and the largest rating"),
-        (Y, (0, np.inf), "bounds must be the smallest and the largest rating"),
-        ([1, 2, 3, 4], None, "or bounds for the mean of ratings"),
+        ([1, 2, 3, 6], (1, 5), "got .*6"),
+        ([1, 2, 3, np.nan], (1, 5), "NaN"),
+        (list("abcd"), (1, 5), "bounds"),
+        (Y, (5, 1), "bounds"),
+        (Y, (0, np.inf), "bounds"),
+        ([1, 2, 3, 4], None, "bounds"),
     ],
 )
-def test_messages_of_ratings(y, bounds, message):
-    with pytest.raises(ValueError, match=message):
+def test_messages_of_ratings(y, bounds, word):
+    with pytest.raises(ValueError, match=word):
         calibrated_mean(y, S, MANY, bounds=bounds)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=word):
         calibrated_mean_difference(y, S, MANY, y, S, MANY, bounds=bounds)
 
 
 @pytest.mark.parametrize(
-    ("other", "bounds", "message"),
+    ("other", "bounds", "name"),
     [
-        ((["no", "yes"] * 2, S, MANY), None, "^other_y must hold 0 and 1, .*Pass other_y =="),
-        (([1, 2, 3, 6], S, MANY), (0, 5), r"^other_y must hold ratings within bounds"),
-        ((S, Y, MANY), None, r"^other_y and other_score_labelled are .* labels as other_y\.$"),
+        ((["no", "yes"] * 2, S, MANY), None, "other_y .*other_y =="),
+        (([1, 2, 3, 6], S, MANY), (0, 5), "other_y"),
+        ((S, Y, MANY), None, r"other_y and other_score_labelled .*other_y\.$"),
         (([0, None, 0, 1], S, MANY), None, "other_y"),
-        ((Y, [0.1, np.nan, 0, 1], MANY), None, "^other_score_labelled must hold finite"),
-        ((Y, S, np.append(MANY[1:], np.inf)), None, "^other_score_all must hold finite"),
-        ((Y, S, MANY.astype(str)), None, "^other_score_all must hold one number"),
+        ((Y, [0.1, np.nan, 0, 1], MANY), None, "other_score_labelled"),
+        ((Y, S, np.append(MANY[1:], np.inf)), None, "other_score_all"),
+        ((Y, S, MANY.astype(str)), None, "other_score_all"),
     ],
 )
-def test_messages_name_the_arguments_of_the_other_system(other, bounds, message):
-    with pytest.raises(ValueError, match=f"(?s){message}"):
+def test_messages_name_the_arguments_of_the_other_system(other, bounds, name):
+    with pytest.raises(ValueError, match=f"(?s)^(Input )?{name}"):
         calibrated_mean_difference(Y, S, MANY, *other, bounds=bounds)
 
 

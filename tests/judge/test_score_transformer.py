@@ -128,41 +128,32 @@ def test_in_a_pipeline():
     make_pipeline(clone(OPTIONS), TemperatureScaling()).fit(options, y).predict_proba(options)
 
 
+PERCENT, LEVELS, LOG = {"scale": (0, 100)}, {"scale": (1, 5)}, {"scale": "log-probability"}
+
+
 @pytest.mark.parametrize(
-    ("params", "X", "message"),
+    ("params", "X", "word"),
     [
-        ({"scale": (0, 100)}, [[50], [101]], "scores from 0 to 100, .*1 of 2 .*first 101.*scale"),
-        ({"scale": (1, 5)}, [[0], [3], [5]], "scores from 1 to 5, .*1 of 3 .*the first 0"),
-        (
-            {"scale": (0, 100)},
-            [[50], [np.nan]],
-            "none of them NaN or infinite, got 1 of 2.*Leave out rows",
-        ),
-        ({"scale": (0, 100)}, [[0.2], [0.9], [0.5]], "got step=1 and 3 scores .*step=0.01"),
-        (
-            {"scale": "log-probability"},
-            [[-1.0], [np.nan]],
-            "none of them NaN or infinite, got 1 of 2",
-        ),
-        (
-            {"scale": "log-probability"},
-            [[-1.0, 0.1]],
-            r"at most 0, NaN for options .*first 0.1.*scale='probability'",
-        ),
-        ({"scale": "probability"}, [[0.5], [1.1]], "scores from 0 to 1, .*1 of 2.*first 1.1"),
-        ({"scale": "probability"}, [[0.5], [np.nan]], "none of them NaN"),
-        ({"scale": "odds"}, [[0.5]], "'log-probability' or .*got scale='odds'"),
-        ({"scale": (5, 1)}, [[3]], r"got scale=\(5, 1\) and step=1.0"),
-        ({"scale": (1, 5), "step": 0}, [[3]], "step=0.*Pass.*step=0.01 for fractions"),
-        ({"scale": (1, 5), "step": 4.5}, [[3]], "at most high - low, .*step=4.5"),
-        ({"scale": (0, np.inf)}, [[3]], "ends of a scale"),
-        ({"scale": (0, 50, 100)}, [[3]], "ends of a scale"),
-        ({"scale": (0, 100)}, [1, 2, 3], "Expected 2D array"),
+        (PERCENT, [[50], [101]], "1 of 2 .*101.*scale"),
+        (LEVELS, [[0], [3], [5]], "1 of 3 .*0"),
+        (PERCENT, [[50], [np.nan]], "NaN .*1 of 2"),
+        (PERCENT, [[0.2], [0.9], [0.5]], "step=0.01"),
+        (LOG, [[-1.0], [np.nan]], "NaN"),
+        (LOG, [[-1.0, 0.1]], "scale='probability'"),
+        ({"scale": "probability"}, [[0.5], [1.1]], "1.1"),
+        ({"scale": "probability"}, [[0.5], [np.nan]], "NaN"),
+        ({"scale": "odds"}, [[0.5]], "scale='odds'"),
+        ({"scale": (5, 1)}, [[3]], r"scale=\(5, 1\)"),
+        (LEVELS | {"step": 0}, [[3]], "step=0.01"),
+        (LEVELS | {"step": 4.5}, [[3]], "step=4.5"),
+        ({"scale": (0, np.inf)}, [[3]], "scale"),
+        ({"scale": (0, 50, 100)}, [[3]], "scale"),
+        (PERCENT, [1, 2, 3], "2D"),
     ],
 )
-def test_messages(params, X, message):
+def test_messages(params, X, word):
     transformer = ScoreTransformer(**params)
-    with pytest.raises(ValueError, match=f"(?s){message}"):
+    with pytest.raises(ValueError, match=f"(?s){word}"):
         transformer.fit(X)
     assert "n_features_in_" not in vars(transformer)
 
@@ -174,7 +165,7 @@ def test_rounding_errors_at_the_ends_and_names_without_a_fit():
         np.testing.assert_array_equal(found, expected)
     stated = pd.DataFrame({"stated": [50, 60]})
     assert ScoreTransformer((0, 100)).transform(stated).shape == (2, 1)
-    with pytest.raises(ValueError, match=r"first 1\.000002"):
+    with pytest.raises(ValueError, match=r"1\.000002"):
         ScoreTransformer((0, 1), step=0.1).transform([[1.000002]])
 
 
@@ -201,5 +192,5 @@ def test_scores_as_text_are_refused(kind):
         transformer.transform,
         lambda X: FusionCalibrator(1).fit(X, [0, 1, 1]),
     ):
-        with pytest.raises(ValueError, match=r"X must hold numbers, got the text '0.2'"):
+        with pytest.raises(ValueError, match="text"):
             use(scores)

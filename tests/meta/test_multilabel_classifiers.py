@@ -125,7 +125,7 @@ def test_log_odds_of_constant_training_labels_are_clipped():
     lacking, having = RARE[:, :2], np.abs(RARE[:, :2] - [0, 1])
     for E, sign in ((lacking, 1), (having, -1)):
         t = LogitTransformer(OneVsRestClassifier(LINEAR), cv=5)
-        with pytest.warns(UserWarning, match="label 1, so that"):
+        with pytest.warns(UserWarning, match="label 1"):
             Z = t.fit_transform(X, E)
         assert_allclose(Z[:50, 1], sign * logit(1e-15), rtol=0.01)
         assert (sign * Z[50:, 1] > logit(1e-14)).all()
@@ -135,7 +135,7 @@ def test_log_odds_of_constant_training_labels_are_clipped():
 @pytest.mark.filterwarnings("ignore:No row has label")
 def test_rows_of_splits_without_a_label_do_not_count_for_it():
     """The classifier that is fitted without a label says nothing about the others."""
-    with pytest.warns(UserWarning, match="training rows of 1 of 5 splits .* label 1, so that"):
+    with pytest.warns(UserWarning, match="1 of 5 splits"):
         fitted = CalibratedClassifier(OneVsRestClassifier(LINEAR)).fit(X, RARE)
     shifted = fitted.calibrator_.calibrators_[1]
     assert shifted.coef_ == [1]
@@ -169,17 +169,15 @@ def test_search_over_calibrators():
 SEVERAL = CalibratedClassifier(NAIVE)
 OF_THREE = FrozenEstimator(clone(NAIVE).fit(X, Y[:, :3]))
 BAD = {
-    "one label per row": (CalibratedClassifier(LINEAR), Y, "one label .* OneVsRestClassifier"),
+    "one label per row": (CalibratedClassifier(LINEAR), Y, "OneVsRestClassifier"),
     "sparse": (LogitTransformer(LINEAR), sp.csr_array(Y), "one label per row"),
     "one hot": (CalibratedClassifier(LINEAR), np.eye(4)[Y.argmax(1)], r"y.argmax\(axis=1\)"),
-    "counts": (SEVERAL, 2 * Y, "zeros and ones only, got 2"),
-    "length": (SEVERAL, Y[:9], "inconsistent numbers of samples"),
-    "frozen to others": (CalibratedClassifier(OF_THREE), Y, r"each of the 4 labels, .* \(250, 3\)"),
-    "stratified": (
-        CalibratedClassifier(NAIVE, cv=StratifiedKFold(3)), Y, "Supported target types are.*binary"
-    ),
+    "counts": (SEVERAL, 2 * Y, "got 2"),
+    "length": (SEVERAL, Y[:9], "inconsistent"),
+    "frozen to others": (CalibratedClassifier(OF_THREE), Y, "4 labels"),
+    "stratified": (CalibratedClassifier(NAIVE, cv=StratifiedKFold(3)), Y, "multilabel"),
     "order of classes": (
-        CalibratedClassifier(NAIVE, PlattScaling(classes=[1, 0])), Y, r"\[0, 1\], got \[1, 0\]"
+        CalibratedClassifier(NAIVE, PlattScaling(classes=[1, 0])), Y, r"got \[1, 0\]"
     ),
 }  # fmt: skip
 
@@ -197,5 +195,5 @@ def test_bad_input(case):
 def test_outputs_of_several_classes_are_refused():
     y = np.column_stack([Y[:, 0], Y[:, 0] + Y[:, 1]])
     frozen = FrozenEstimator(MultiOutputClassifier(GaussianNB()).fit(X, y))
-    with pytest.raises(ValueError, match="indicator of a label, got one with classes 0, 1, 2"):
+    with pytest.raises(ValueError, match="0, 1, 2"):
         CalibratedClassifier(frozen).fit(X, Y[:, :2])

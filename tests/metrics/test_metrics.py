@@ -202,22 +202,6 @@ def test_kinds_match_binary_measures_of_their_scores_and_events(measure, rng):
     assert measure(y, P, **given) == pytest.approx(np.mean(each), abs=1e-12)
 
 
-@every
-@pytest.mark.parametrize("kind", KINDS)
-def test_single_precision(measure, kind, rng):
-    y, P = rng.integers(2, size=500), rng.dirichlet([1, 1], size=500)
-    single = measure(y, P.astype(np.float32), kind=kind)
-    assert single == pytest.approx(measure(y, P, kind=kind), abs=1e-3)
-
-
-def test_layout_and_type_of_labels_and_probabilities_do_not_matter():
-    y, p = np.array([0, 1, 1]), np.array([0.25, 0.5, 0.75])
-    expected = expected_calibration_error(y, p)
-    assert expected_calibration_error(y.repeat(2)[::2], p.repeat(2)[::2]) == expected
-    assert expected_calibration_error(y.tolist(), p.astype(np.float16)) == expected
-    assert expected_calibration_error(y.astype(str), p, pos_label="1") == expected
-
-
 def test_hand_table():
     """Confidences .9 .9 in one bin, .7 and .6 in two more; right, wrong, right, right."""
     P = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6]]
@@ -275,12 +259,6 @@ def test_three_columns_with_two_observed_classes():
         assert expected_calibration_error([0, 1], P) == pytest.approx((0.4 + 0.3) / 2)
 
 
-def test_labels_one_and_two():
-    """Labels 1 and 2 are neither column numbers nor truth values."""
-    p = np.array([0.1, 0.9, 0.8])
-    assert expected_calibration_error([1, 2, 2], p, kind="binary") == pytest.approx(0.4 / 3)
-
-
 def test_equal_mass_bins_with_ties():
     """Ties merge quantile bins and raise no error."""
     p = np.repeat([0.2, 0.8], 50)
@@ -320,47 +298,39 @@ def test_labels_without_weight_do_not_count():
 
 GOOD = {"y_true": [0, 1, 1], "y_proba": [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]}
 THREE = {"y_true": [0, 1, 2], "y_proba": np.full((3, 3), 1 / 3)}
+# Arguments, and a word or a number that the message must have.
 BAD = {
-    "no bins": ({"n_bins": 0}, "n_bins must be an integer of at least 1, got 0"),
-    "half a bin": ({"n_bins": 2.5}, "n_bins must be an integer of at least 1, got 2.5"),
-    "true bins": ({"n_bins": True}, "n_bins must be an integer of at least 1, got True"),
-    "strategy": ({"strategy": "equal"}, "strategy must be one of 'uniform', 'quantile', got 'eq"),
-    "kind": ({"kind": "top"}, "kind must be one of '.*', got 'top'"),
-    "binary of three": (THREE | {"kind": "binary"}, "kind='binary' is for two classes, got 3"),
-    "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "between 0 and 1, got 1.5 in row 1.*not logits"),
-    "below zero": ({"y_proba": [0.5, -0.5, 0.1]}, "between 0 and 1, got -0.5"),
-    "nan": ({"y_proba": [0.5, np.nan, 0.1]}, "got nan in row 1. Leave out rows"),
-    "rows above one": (
-        {"y_proba": [[0.5, 0.5], [0.5, 0.507], [0.9, 0.1]]},
-        "sum to one .*got 1 of 3 .* sum 1.007",
-    ),
-    "rows below zero": (
-        {"y_proba": [[0.5, 0.5], [-0.5, 1.5], [0.9, 0.1]]},
-        "between 0 and 1 that sum .* minimum -0.5, maximum 1.5",
-    ),
-    "rows of nan": ({"y_proba": [[0.5, 0.5], [np.nan, 0.6], [0.9, 0.1]]}, "minimum nan"),
-    "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "not logits"),
-    "scalar": ({"y_proba": 0.5}, "y_proba must be an array, .* got float without rows"),
-    "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"one column per class.*got shape \(3, 1\)"),
-    "swapped": (
-        {"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]},
-        "y_true and y_proba are probably swapped",
-    ),
+    "no bins": ({"n_bins": 0}, "n_bins"),
+    "half a bin": ({"n_bins": 2.5}, "n_bins"),
+    "true bins": ({"n_bins": True}, "n_bins"),
+    "strategy": ({"strategy": "equal"}, "'quantile'"),
+    "kind": ({"kind": "top"}, "kind"),
+    "binary of three": (THREE | {"kind": "binary"}, "two classes"),
+    "above one": ({"y_proba": [0.5, 1.5, 0.1]}, "1.5 in row 1"),
+    "below zero": ({"y_proba": [0.5, -0.5, 0.1]}, "-0.5"),
+    "nan": ({"y_proba": [0.5, np.nan, 0.1]}, "nan in row 1"),
+    "rows above one": ({"y_proba": [[0.5, 0.5], [0.5, 0.507], [0.9, 0.1]]}, "1.007"),
+    "rows below zero": ({"y_proba": [[0.5, 0.5], [-0.5, 1.5], [0.9, 0.1]]}, "-0.5"),
+    "rows of nan": ({"y_proba": [[0.5, 0.5], [np.nan, 0.6], [0.9, 0.1]]}, "nan"),
+    "logits": ({"y_proba": [[5, -5], [3, 1], [0.9, 0.1]]}, "logits"),
+    "scalar": ({"y_proba": 0.5}, "y_proba"),
+    "one column": ({"y_proba": [[0.5], [0.6], [0.1]]}, r"\(3, 1\)"),
+    "swapped": ({"y_true": [0.5, 0.2, 0.9], "y_proba": [0, 1, 1]}, "swapped"),
     "no rows": ({"y_true": [], "y_proba": np.ones((0, 2))}, "0 sample"),
     "three dimensions": ({"y_proba": np.ones((3, 2, 2))}, "dim"),
     "text": ({"y_proba": np.array(["0.5", "0.2", "x"])}, "x"),
     "rows of labels": ({"y_true": [[0, 1, 1]]}, "y_true"),
     "complex labels": ({"y_true": np.array([0, 1j, 1])}, "omplex"),
-    "lengths": ({"y_true": [0, 1]}, r"inconsistent numbers of samples: \[2, 3\]"),
-    "labels": ({"y_true": ["a", "b", "c"]}, "3 classes in y, got 2 columns.* 255"),
-    "unknown label": ({"labels": [0, 2]}, "only labels named in labels, got 1, which is not"),
-    "three labels": ({"labels": [0, 1, 2]}, "labels must be .* one for each column, got 3"),
-    "one label": ({"y_true": ["a", "a", "a"], "y_proba": [0.1, 0.2, 0.3]}, "1 classes in y"),
-    "pos_label": ({"pos_label": 7}, r"pos_label must be one of \[0, 1\], got 7"),
-    "negative weight": ({"sample_weight": [1, 1, -1]}, "must not be negative, got a weight of -1"),
-    "no weight": ({"sample_weight": [0, 0, 0]}, "must not be all zero"),
-    "few weights": ({"sample_weight": [1, 1]}, r"one entry per row, shape \(3,\), got shape"),
-}  # fmt: skip
+    "lengths": ({"y_true": [0, 1]}, r"\[2, 3\]"),
+    "labels": ({"y_true": ["a", "b", "c"]}, "3 classes"),
+    "unknown label": ({"labels": [0, 2]}, "labels"),
+    "three labels": ({"labels": [0, 1, 2]}, "labels"),
+    "one label": ({"y_true": ["a", "a", "a"], "y_proba": [0.1, 0.2, 0.3]}, "classes"),
+    "pos_label": ({"pos_label": 7}, "pos_label"),
+    "negative weight": ({"sample_weight": [1, 1, -1]}, "negative"),
+    "no weight": ({"sample_weight": [0, 0, 0]}, "zero"),
+    "few weights": ({"sample_weight": [1, 1]}, r"\(3,\)"),
+}
 
 
 def compared_with_itself(**given):

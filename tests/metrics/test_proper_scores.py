@@ -5,13 +5,17 @@ import numpy as np
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
+from public import Known
 from scipy.special import softmax
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import TemperatureSweepDisplay, VectorScaling, calibration_report, compare_calibrators
 from skcalib.datasets import make_logits
-from skcalib.metrics import ScoreDecompositionDisplay, score_decomposition
-from skcalib.metrics._proper_scores import brier_scores, log_losses
+from skcalib.metrics import (
+    ScoreDecompositionDisplay,
+    calibration_scorer,
+    score_decomposition,
+)
 
 SKLEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
@@ -32,6 +36,13 @@ def of_scikit_learn(y, P, w):
     return log_loss(y, P, sample_weight=w, labels=labels), brier
 
 
+def scores_of(y, P, w):
+    """Log loss and Brier score, as scorers have them."""
+    model = Known(range(P.shape[1])).fit(P, y)
+    names = "neg_log_loss", "neg_brier_score"
+    return [-calibration_scorer(name)(model, P, y, sample_weight=w) for name in names]
+
+
 def rows_of(n_classes, dtype=np.float64, *, weighted=True):
     Z, y = make_logits(300, n_classes, temperature=3.0, random_state=0)
     Z = Z.astype(dtype)
@@ -48,7 +59,7 @@ def test_rows_match_scikit_learn(n_classes, dtype, weighted):
     Z, y, w = rows_of(n_classes, dtype, weighted=weighted)
     P = softmax(Z, axis=1)
     assert P.dtype == dtype
-    found = [np.average(score(P, y), weights=w) for score in (log_losses, brier_scores)]
+    found = scores_of(y, P, w)
     P = P.astype(np.float64)  # else scikit-learn's loss of a row is at most 15.9
     P /= P.sum(axis=1, keepdims=True)
     assert_allclose(found, of_scikit_learn(y, P, w), rtol=1e-6)
@@ -59,10 +70,11 @@ def test_rows_match_scikit_learn(n_classes, dtype, weighted):
 
 def test_scores_of_float32_are_in_double_precision():
     P = np.array([[0.1, 0.9], [1.0, 0.0]], dtype=np.float32)
-    y = np.array([1, 1])
-    assert_allclose(log_losses(P, y), -np.log([np.float64(P[0, 1]), np.finfo(np.float64).eps]))
-    assert_allclose(brier_scores(P, y), [(1 - np.float64(P[0, 1])) ** 2 / 2 + 0.01 / 2, 1], 1e-7)
-    assert log_losses(P, y).dtype == brier_scores(P, y).dtype == np.float64
+    losses = -np.log([np.float64(P[0, 1]), np.finfo(np.float64).eps])
+    squares = [(1 - np.float64(P[0, 1])) ** 2 / 2 + 0.01 / 2, 1]
+    for w in ([1, 0], [0, 1]):
+        expected = [np.average(values, weights=w) for values in (losses, squares)]
+        assert_allclose(scores_of(np.array([1, 1]), P, w), expected, 1e-7)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from families import GAPS, benchmark
 from scipy.stats import binom
 from sklearn.metrics import brier_score_loss, log_loss
-from test_estimates import KINDS, sample
+from test_estimates import DEBIASED, KINDS, sample
 
 from skcalib import ReliabilityDisplay
 from skcalib.clinical import integrated_calibration_index, net_benefit
@@ -23,12 +23,11 @@ from skcalib.metrics import (
     reliability_curve,
     smooth_calibration_error,
 )
-from skcalib.metrics._calibration_error import FORMULAS
 from skcalib.monitor import CalibrationMonitor
 
 SLOW = pytest.mark.slow
 # Plain errors, and debiased ones at the end.
-BINNED = [*FORMULAS]
+BINNED = [measure.__name__ for measure in (*GAPS, *DEBIASED)]
 
 
 # --------------------------------------------------------------------------------------
@@ -52,7 +51,7 @@ STRUCTURES = [
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_tests_keep_their_level(simulation, structure):
     structure = simulation.Structure(**structure)
@@ -139,7 +138,7 @@ def test_errors_of_both_of_two_classes_are_one():
     assert one.low > 0
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
 def test_limits_are_within_the_range_of_errors(measure):
     """Upper limits are at most the error with an accuracy of 0 or 1 in each bin."""
@@ -151,7 +150,7 @@ def test_limits_are_within_the_range_of_errors(measure):
             assert 0 <= interval.low <= interval.high <= 1
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.filterwarnings("ignore:Intervals of binned errors")
 def test_gaps_that_cancel_between_neighbours():
     """No pooled gap is left, and the errors of single bins make the interval."""

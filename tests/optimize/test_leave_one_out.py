@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from families import features_of
+from families import log_prior, rows_of
 from scipy.special import logsumexp
 
 from skcalib._optimize.linear import LinearLoss
@@ -13,7 +13,6 @@ from skcalib._optimize.strength import (
     WholeHessian,
     choose_strength,
     diagonal_score_change,
-    log_prior,
     optimism,
     score_change,
 )
@@ -33,7 +32,7 @@ def problem(n, K, *, weights=False, **params):
 
 def objective_of(map_, Z, y, w, alpha):
     N = len(y) if w is None else w.sum()
-    return LinearLoss(map_, features_of(Z, y, w), Regularization.rule(Z.shape[1], N, alpha))
+    return LinearLoss(map_, rows_of(Z, y, w), Regularization.rule(Z.shape[1], N, alpha))
 
 
 def losses_of(map_, theta, Z, y):

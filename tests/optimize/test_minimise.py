@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from families import features_of
+from families import rows_of
 from scipy.optimize import approx_fprime, minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 from skcalib import VectorScaling
 from skcalib._optimize.linear import LinearLoss, loss_gradient
 from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
 from skcalib._optimize.minimize import preconditioned_lbfgs
-from skcalib._optimize.temperature import scale_derivatives
 from skcalib.datasets import make_logits
 
 K = 4
@@ -44,7 +43,7 @@ def test_derivatives_match_the_literal_objective(map_, rows, rng):
     np.testing.assert_allclose(gradient, numeric, atol=1e-5)
     strengths = Regularization(diagonal=0.3, off_diagonal=0.2, intercept=0.1)
     identity, ridge = map_.identity(K), map_.ridge(strengths, K)
-    value, gradient = LinearLoss(map_, features_of(*rows), strengths).value_gradient(theta)
+    value, gradient = LinearLoss(map_, rows_of(*rows), strengths).value_gradient(theta)
     assert value == pytest.approx(literal(map_, theta, *rows, ridge, identity))
     numeric = approx_fprime(theta, lambda t: literal(map_, t, *rows, ridge, identity), 1e-6)
     np.testing.assert_allclose(gradient, numeric, atol=1e-5)
@@ -88,13 +87,13 @@ def test_steps_are_bounded_if_the_loss_is_nearly_linear(map_):
     y = np.arange(60) % 3
     Z = np.eye(3)[y]
     y[:12] = (y[:12] + 1) % 3
-    losses = [LinearLoss(map_, features_of(c * Z, y)).minimize(1e-6, 100) for c in (1, 25)]
+    losses = [LinearLoss(map_, rows_of(c * Z, y)).minimize(1e-6, 100) for c in (1, 25)]
     assert [found.success for found in losses] == [True, True]
     assert losses[1].fun == pytest.approx(losses[0].fun, rel=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_few_rows_of_most_classes_converge_fast():
     """The loss is nearly linear, with kinks: steps must not be cut to a tenth again and again."""
     rng = np.random.default_rng(1)
@@ -122,36 +121,9 @@ def test_search_ends_if_all_rows_are_right(weight, rng):
     """Without a ridge it could only go on for ever."""
     Z = rng.normal(size=(30, 3))
     y, w = Z.argmax(axis=1), rng.integers(0, 3, size=30).astype(float)
-    loss = LinearLoss(MatrixMap(), features_of(Z, y, None if weight is None else weight * w))
+    loss = LinearLoss(MatrixMap(), rows_of(Z, y, None if weight is None else weight * w))
     found = loss.minimize(1e-12, 1000)
     assert loss.has_no_errors(found.x)
     assert 0 < found.fun < np.log(2) / (30 if weight is None else w.sum())
     assert not found.success
     assert found.nit < 50
-
-
-def test_ties_are_errors(rng):
-    Z = rng.normal(size=(30, 3))
-    y = Z.argmax(axis=1)
-    loss = LinearLoss(MatrixMap(), features_of(Z, y))
-    assert loss.has_no_errors(loss.identity)
-    assert not loss.has_no_errors(0 * loss.identity)
-
-
-# --------------------------------------------------------------------------------------
-# One parameter.
-
-
-def test_the_derivatives_match_the_loss(rows):
-    """Derivatives with respect to the logarithm of the scale, times the total weight."""
-    Z, y, w = rows
-
-    def slope(b):
-        P = softmax(b * Z, axis=1)
-        return np.average(((P - np.eye(K)[y]) * Z).sum(axis=1), weights=w)
-
-    found = scale_derivatives(0.7, Z, y, w) / (len(y) if w is None else w.sum())
-    second = (slope(0.7 + 1e-4) - slope(0.7 - 1e-4)) / 2e-4
-    third = (slope(0.7 + 1e-3) - 2 * slope(0.7) + slope(0.7 - 1e-3)) / 1e-6
-    wanted = [0.7 * slope(0.7), 0.7**2 * second, 0.7**3 * third]
-    np.testing.assert_allclose(found, wanted, rtol=1e-4)

@@ -1,6 +1,7 @@
 """Dask: the same answers from chunks of rows, lazily, and only sums on the way."""
 
 from functools import cache, partial
+from inspect import signature
 
 import dask
 import dask.array as da
@@ -9,7 +10,10 @@ import families
 import numpy as np
 import pandas as pd
 import pytest
+from families import rows_of
+from numpy.testing import assert_allclose
 from sklearn.base import clone
+from test_kinds_of_arrays import numbers_in
 
 import skcalib
 from skcalib import (
@@ -22,8 +26,6 @@ from skcalib import (
     VennAbersCalibration,
     metrics,
 )
-from skcalib._input.rows import check_rows, checked_rows
-from skcalib._rows import dask as _dask
 from skcalib.datasets import make_logits
 from skcalib.experimental import TopLabelCalibration
 
@@ -150,13 +152,26 @@ def test_a_later_fit_does_not_change_lazy_outputs():
 
 
 def test_the_accuracy_matches_rows_in_memory():
-    Z, y = make_logits(300, 3, random_state=0)
-    X, labels, w = chunked(Z, y, np.linspace(0, 1, 300), chunk=100)
-    calibrator = skcalib.TemperatureScaling().fit(X, labels)
+    Z, y, w = problem(3, n=300, weighted=True)
+    X, labels, weights = chunked(Z, y, w, chunk=100)
+    calibrator = TemperatureScaling().fit(X, labels)
     assert calibrator.score(X, labels) == calibrator.score(Z, y) == (Z.argmax(axis=1) == y).mean()
-    assert calibrator.score(X, labels, w) == calibrator.score(Z, y, np.linspace(0, 1, 300))
+    assert calibrator.score(X, labels, weights) == calibrator.score(Z, y, w)
     frame = dd.from_pandas(pd.DataFrame(Z).assign(y=y), npartitions=3)
     assert calibrator.score(frame[[0, 1, 2]], frame["y"]) == calibrator.score(Z, y)
+
+
+@pytest.mark.slow
+def test_parquet_files_read_by_columns(tmp_path):
+    """Dask reads the labels of several files in one part, and the logits in others."""
+    frame, _, names = frames()
+    for k in range(4):
+        frame[100 * k : 100 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
+    lazy = dd.read_parquet(tmp_path)
+    assert len(lazy["y"].to_delayed()) < lazy.npartitions
+    far = PlattScaling().fit(lazy[names], lazy["y"], lazy["w"])
+    here = PlattScaling().fit(frame[names], frame["y"], frame["w"])
+    assert_allclose(far.coef_, here.coef_, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -203,22 +218,6 @@ def test_nullable_columns(of_logits, of_labels):
     assert error == pytest.approx(expected)
 
 
-@pytest.mark.slow
-def test_parquet_files_read_by_columns(tmp_path):
-    """Dask would put them together: for the labels others than for the logits."""
-    frame, _, names = frames()
-    for k in range(4):
-        frame[100 * k : 100 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
-    lazy = dd.read_parquet(tmp_path)
-    assert len(lazy["y"].to_delayed()) < lazy.npartitions
-    far = PlattScaling().fit(lazy[names], lazy["y"], lazy["w"])
-    here = PlattScaling().fit(frame[names], frame["y"], frame["w"])
-    np.testing.assert_allclose(far.coef_, here.coef_, rtol=1e-9)
-    error = metrics.expected_calibration_error(lazy["y"], far.predict_proba(lazy[names]))
-    expected = metrics.expected_calibration_error(frame["y"], here.predict_proba(frame[names]))
-    assert error == pytest.approx(expected)
-
-
 # --------------------------------------------------------------------------------------
 # Chunks of rows of any length: none, one, known beforehand or not.
 
@@ -259,105 +258,72 @@ MEASURES = [
     for name in metrics.__all__
     if name.endswith("_error") and not name.startswith("averaged")
 ]
+PARTS = partial(metrics.score_decomposition, score="ranked_probability_score")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda m: m.__name__)
-def test_measures(measure, kind):
-    Z, y, w = problem(2 if kind == "binary" else 4, weighted=True)
-    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
-    smooth = measure is metrics.smooth_calibration_error
-    for options in [{}] if smooth else [{}, {"n_bins": 80}, {"strategy": "quantile"}]:
-        here = measure(y, P, kind=kind, sample_weight=w, **options)
-        Y, Q, W = chunked(y, P, w)
-        assert measure(Y, Q, kind=kind, sample_weight=W, **options) == pytest.approx(here)
-
-
-@pytest.mark.parametrize("kind", ["top-label", "classwise", "binary"])
-def test_curves_and_parts_of_scores(kind):
-    Z, y, w = problem(2, weighted=True)
-    P = TemperatureScaling().fit(Z, y).predict_proba(Z)[:, 1]
-    Y, Q, W = chunked(y, P, w)
-    for function in (metrics.reliability_curve, metrics.score_decomposition):
-        here = function(y, P, kind=kind, sample_weight=w)
-        far = function(Y, Q, kind=kind, sample_weight=W)
-        for name, value in vars(here).items():
-            if name == "kind":
-                assert far.kind == kind
-            elif value is not None:
-                np.testing.assert_allclose(getattr(far, name), value, rtol=1e-9)
-
-
-def test_parts_of_the_ranked_probability_score():
-    Z, y, w = problem(4, weighted=True)
-    P = TemperatureScaling().fit(Z, y).predict_proba(Z)
-    parts = partial(metrics.score_decomposition, score="ranked_probability_score")
-    Y, Q, W = chunked(y, P, w)
-    far, here = parts(Y, Q, sample_weight=W), parts(y, P, sample_weight=w)
-    for name in ("score", "miscalibration", "discrimination", "uncertainty"):
-        assert getattr(far, name) == pytest.approx(getattr(here, name), rel=1e-9)
-
-
-# --------------------------------------------------------------------------------------
-# Fits to a random sample, of what needs ranks or folds.
-
-
-def few_rows_are_gathered(monkeypatch, most=1000, rare=20):
-    monkeypatch.setattr(_dask, "MOST_SAMPLED_ROWS", most)
-    monkeypatch.setattr(_dask, "RARE_ROWS", rare)
-
-
-def gathered(Z, y, w=None):
-    rows, found = checked_rows(check_rows, X=Z, y=y, sample_weight=w)
-    return rows.relabel(np.array, classes=found.labels).in_memory()
-
-
-def test_samples_keep_rare_classes_and_class_shares(monkeypatch):
-    few_rows_are_gathered(monkeypatch)
-    Z, y, w = problem(3, weighted=True)
-    y[y == 2] = 1
-    y[::200] = 2  # 15 events
-    sample = gathered(*chunked(Z, y, w + 1))
-    assert 900 < sample.n_rows < 1100
-    assert np.count_nonzero(sample.y == 2) == 15
-    of_classes = (np.bincount(labels, v) for labels, v in ((sample.y, sample.w), (y, w + 1)))
-    np.testing.assert_allclose(*of_classes, rtol=0.15)
-    again = gathered(*chunked(Z, y, w + 1))
-    np.testing.assert_array_equal(sample.X, again.X)
-
-
-def test_a_sample_without_rare_classes_has_the_weights_of_its_rows(monkeypatch):
-    few_rows_are_gathered(monkeypatch)
-    Z, y, w = problem(3, weighted=True)
-    assert gathered(*chunked(Z, y)).w is None
-    assert set(gathered(*chunked(Z, y, w)).w) == {1, 2, 3}
-
-
-def test_samples_are_bounded_if_all_classes_are_rare(monkeypatch):
-    few_rows_are_gathered(monkeypatch, most=300, rare=10**6)
-    assert gathered(*chunked(*problem(3)[:2])).n_rows < 400
+def forms_of(measure):
+    """Arguments of the measure: kinds of probabilities, bins and strategies."""
+    if measure is PARTS:
+        return [{}]
+    forms = [{"kind": kind} for kind in ("top-label", "classwise", "binary")]
+    if "n_bins" in signature(measure).parameters:
+        forms += [{"kind": "classwise", "n_bins": 80}, {"strategy": "quantile"}]
+    return forms
 
 
 @pytest.mark.parametrize(
-    "form",
-    [HistogramBinning(strategy="quantile"), IsotonicCalibration(), VennAbersCalibration(), BBQ()],
-    ids=repr,
+    "measure", [*MEASURES, metrics.reliability_curve, metrics.score_decomposition, PARTS]
 )
-def test_fits_to_a_sample_are_near_fits_to_all_rows(form, monkeypatch):
-    few_rows_are_gathered(monkeypatch)
-    Z, y, w = problem(2, weighted=True)
-    here, far = clone(form).fit(Z, y, w), clone(form).fit(*chunked(Z, y, w))
-    off = far.predict_proba(Z) - here.predict_proba(Z)
-    assert 0 < np.abs(off).mean() < 0.06
+def test_measures_of_chunks_equal_measures_in_memory(measure):
+    for form in forms_of(measure):
+        Z, y, w = problem(2 if form.get("kind") == "binary" else 4, weighted=True)
+        P = TemperatureScaling().fit(Z, y).predict_proba(Z)
+        Y, Q, W = chunked(y, P, w)
+        far, here = (
+            measure(*rows[:2], sample_weight=rows[2], **form) for rows in ((Y, Q, W), (y, P, w))
+        )
+        assert_allclose(numbers_in(far), numbers_in(here), rtol=1e-6, err_msg=str(form))
 
 
-@pytest.mark.parametrize("kind", [families.AutoCalibrator, TopLabelCalibration])
-def test_nested_calibrators_are_fitted_to_a_sample(kind, monkeypatch):
-    few_rows_are_gathered(monkeypatch)
-    Z, y, _ = problem(3)
-    here, far = kind().fit(Z, y), kind().fit(*chunked(Z, y))
-    assert np.abs(far.predict_proba(Z) - here.predict_proba(Z)).mean() < 0.03
+# --------------------------------------------------------------------------------------
+# Fits that need ranks or folds take a random sample of a million rows.
+
+
+@cache
+def many():
+    """Logits, labels and weights of 1.2 million rows. The last class has 300 of them."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=1_200_000)
+    y[::4000] = 2
+    Z = rng.normal(size=(len(y), 3)).astype(np.float32)
+    Z[np.arange(len(y)), y] += 1
+    return Z, y, rng.integers(1, 4, len(y)).astype(float)
+
+
+def test_samples_keep_rare_classes_and_the_shares_of_the_classes():
+    Z, y, w = many()
+    sample, again = (rows_of(*chunked(Z, y, w, chunk=300_000)).in_memory() for _ in range(2))
+    assert 990_000 < sample.n_rows < 1_010_000
+    assert np.count_nonzero(sample.y == 2) == 300
+    of_classes = (np.bincount(labels, v) for labels, v in ((sample.y, sample.w), (y, w)))
+    assert_allclose(*of_classes, rtol=0.01)
+    np.testing.assert_array_equal(sample.X, again.X)
+
+
+def test_a_sample_without_rare_classes_has_the_weights_of_its_rows():
+    Z, y, w = many()
+    two = Z[:, :2], np.minimum(y, 1)
+    assert rows_of(*chunked(*two, chunk=300_000)).in_memory().w is None
+    assert set(rows_of(*chunked(*two, w, chunk=300_000)).in_memory().w) == {1, 2, 3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [IsotonicCalibration(), TopLabelCalibration()], ids=repr)
+def test_fits_to_a_sample_are_near_fits_to_all_rows(form):
+    Z, y, w = many()
+    here, far = clone(form).fit(Z, y, w), clone(form).fit(*chunked(Z, y, w, chunk=300_000))
+    off = far.predict_proba(Z[:9000]) - here.predict_proba(Z[:9000])
+    assert 0 < np.abs(off).mean() < 0.01
 
 
 # --------------------------------------------------------------------------------------
@@ -383,39 +349,26 @@ def bad_fits():
     _, lazy, names = frames()
     rows = lazy.assign(i=lazy.index)
     like = {"dtype": X.dtype, "meta": np.empty((0, 3))}
+    later, fewer = rows[names][rows["i"] >= 100], rows["y"][rows["i"] < 300]
+    far = lazy[names].mask(lazy["z0"] > 3)
     return {
-        "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, r"chunks along.*rechunk\(\{1"),
-        "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, r"same chunks.*Y?\.rechunk"),
-        "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "got 5 and 1 chunks"),
-        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"In X\.blocks\[\d\]: .*inconsistent"),
-        "no rows beside labels": (
-            rows[names][rows["i"] >= 100],
-            rows["y"],
-            None,
-            r"^In X\.partitions\[0\]: Found array with 0 sample",
-        ),
-        "labels without rows": (
-            rows[names],
-            rows["y"][rows["i"] < 300],
-            rows["w"],
-            r"^In X\.partitions\[3\]: y and X must have the same rows, .* \[0, 100\]",
-        ),
-        "labels in memory": (X, y, None, "got y of type ndarray"),
-        "logits in memory": (Z, Y, None, "got X of type ndarray"),
-        "weights in memory": (X, Y, np.ones(N), "got sample_weight of type ndarray"),
-        "a delayed object": (X, dask.delayed([1]), None, "y must be a Dask array, series"),
-        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"^In X\.blocks\[[23]\]: .*NaN"),
-        "NaN in a frame": (
-            lazy[names].mask(lazy["z0"] > 3),
-            lazy["y"],
-            None,
-            r"^In X\.partitions\[\d\]: .*NaN",
-        ),
-        "one dimension": (X[:, 0], Y, None, "one column for each of the 3 classes"),
-        "no rows": (X[:0], Y[:0], None, "X must hold rows"),
+        "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, "rechunk"),
+        "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, "rechunk"),
+        "other unknown chunks": (X[Y < 5], Y[:CHUNK], None, "5 and 1 chunks"),
+        "rows that do not match": (X[Y < 2], Y[Y < 3], None, r"X\.blocks\[\d\]"),
+        "no rows beside labels": (later, rows["y"], None, r"X\.partitions\[0\]"),
+        "labels without rows": (rows[names], fewer, rows["w"], r"X\.partitions\[3\]"),
+        "labels in memory": (X, y, None, "y of type ndarray"),
+        "logits in memory": (Z, Y, None, "X of type ndarray"),
+        "weights in memory": (X, Y, np.ones(N), "sample_weight of type ndarray"),
+        "a delayed object": (X, dask.delayed([1]), None, "Dask array"),
+        "NaN": (X.map_blocks(spoiled, **like), Y, None, r"X\.blocks\[[23]\]: .*NaN"),
+        "NaN in a frame": (far, lazy["y"], None, r"X\.partitions\[\d\]: .*NaN"),
+        "one dimension": (X[:, 0], Y, None, "3 classes"),
+        "no rows": (X[:0], Y[:0], None, "rows"),
         "one class": (X, Y * 0, None, "two classes"),
         "continuous": (X, Y + 0.5, None, "continuous"),
-        "negative weights": (X, Y, -Y, r"In X\.blocks\[\d\].*negative"),
+        "negative weights": (X, Y, -Y, r"X\.blocks\[\d\].*negative"),
         "no weights": (X, Y, 0 * Y, "all zero"),
         "weights of two dimensions": (X, Y, X, "one entry per row"),
     }
@@ -434,7 +387,7 @@ def test_bad_input_is_refused_in_a_sentence(kind):
 def test_a_chunk_that_cannot_be_made_is_reported():
     _, _, X, Y = three()
     X = X.map_blocks(damaged, dtype=X.dtype, meta=np.empty((0, 3)))
-    with pytest.raises(RuntimeError, match="could not compute a chunk of rows: OSError: file is"):
+    with pytest.raises(RuntimeError, match="file is damaged"):
         TemperatureScaling().fit(X, Y)
 
 
@@ -442,24 +395,24 @@ def test_bad_rows_of_a_prediction_are_named():
     Z, y, X, _ = three()
     calibrator = TemperatureScaling().fit(Z, y)
     lazy = calibrator.predict_proba(X.map_blocks(spoiled, dtype=X.dtype, meta=np.empty((0, 3))))
-    with pytest.raises(ValueError, match=r"^In X\.blocks\[[23]\]: .*NaN"):
+    with pytest.raises(ValueError, match=r"X\.blocks\[[23]\]: .*NaN"):
         lazy.compute()
     frame, lazy, names = frames()
     calibrator.fit(lazy[names], lazy["y"])
-    with pytest.raises(ValueError, match=r"^In X\.partitions\[\d\]: .*NaN"):
+    with pytest.raises(ValueError, match=r"X\.partitions\[\d\]: .*NaN"):
         calibrator.predict(lazy[names].mask(lazy["z0"] > 3)).compute()
     frame = frame[names].astype("Float64")
     frame.loc[150, "z1"] = pd.NA
-    with pytest.raises(ValueError, match=r"^In X\.partitions\[1\]: .*NaN"):
+    with pytest.raises(ValueError, match=r"X\.partitions\[1\]: .*NaN"):
         calibrator.predict_proba(dd.from_pandas(frame, npartitions=4)).compute()
 
 
 def test_bad_shapes_of_a_prediction_are_refused_at_once():
     Z, y, X, _ = three()
     calibrator = TemperatureScaling().fit(Z, y)
-    with pytest.raises(ValueError, match=r"2 features, but .* expecting 3"):
+    with pytest.raises(ValueError, match="2 features"):
         calibrator.predict_proba(X[:, :2])
-    with pytest.raises(ValueError, match="chunks along its columns"):
+    with pytest.raises(ValueError, match="chunks"):
         calibrator.predict_proba(X.rechunk((CHUNK, 2)))
     with pytest.raises(ValueError, match="two dimensions"):
         calibrator.predict_proba(X[X[:, 0] > 0][:, 0])  # of unknown length
@@ -479,27 +432,27 @@ def test_functions_that_need_rows_in_memory_refuse_dask():
         skcalib.ReliabilityDisplay.from_predictions,
         skcalib.ConfidenceDisplay.from_predictions,
     ):
-        with pytest.raises(ValueError, match="All rows must be in memory"):
+        with pytest.raises(ValueError, match="in memory"):
             function(Y, Q)
     for function in (skcalib.calibration_report, skcalib.TemperatureSweepDisplay.from_estimator):
         for labels in (y, Y):
-            with pytest.raises(ValueError, match="All rows must be in memory"):
+            with pytest.raises(ValueError, match="in memory"):
                 function(calibrator, X, labels)
     skcalib.ReliabilityDisplay(metrics.reliability_curve(Y, Q)).plot()
 
 
 def test_bad_probabilities_are_named():
     _, y, X, Y = three()
-    with pytest.raises(ValueError, match=r"^In y_proba\.blocks\[\d\]: y_proba must hold"):
+    with pytest.raises(ValueError, match=r"y_proba\.blocks\[\d\]"):
         metrics.expected_calibration_error(Y, X)
-    with pytest.raises(ValueError, match="got y_true of type ndarray"):
+    with pytest.raises(ValueError, match="y_true of type ndarray"):
         metrics.expected_calibration_error(y, X)
 
 
 def test_probabilities_in_dask_chunks_warn():
     Z, y, _, Y = three()
     P = TemperatureScaling().fit(Z, y).predict_proba(Z)
-    with pytest.warns(UserWarning, match="probably holds probabilities"):
+    with pytest.warns(UserWarning, match="probabilities"):
         TemperatureScaling().fit(*chunked(P), Y)
     P[-1] = [3, -1, 2]  # no probabilities: one row in the last chunk says so
     TemperatureScaling().fit(*chunked(P), Y)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from families import mixed, mixed_log_probabilities
+from families import log_prior, mixed, mixed_log_probabilities
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import DirichletCalibration, MatrixScaling, TemperatureScaling
-from skcalib._optimize.strength import log_prior
 from skcalib.datasets import make_logits
 
 K = 3

@@ -8,8 +8,6 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import EnsembleTemperatureScaling
-from skcalib._optimize import mixture
-from skcalib._warnings import NotConvergedWarning
 from skcalib.datasets import make_logits
 
 LOSSES = ["log_loss", "brier"]
@@ -116,7 +114,7 @@ def test_members_without_weight_are_left_out(weights, n_columns):
 
 
 @both
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize("smoothing", [0.0, "auto"])
 def test_rows_without_a_best_temperature(loss, smoothing):
     """Separable, no better than chance, and constant logits."""
@@ -133,9 +131,3 @@ def test_rows_without_a_best_temperature(loss, smoothing):
         assert c.weights_.sum() == pytest.approx(1)
         if message == "chance":  # nothing is better than the uniform distribution
             assert_allclose(c.predict_proba(X), 1 / 3, atol=1e-5)
-
-
-def test_weights_that_do_not_converge_warn(monkeypatch):
-    monkeypatch.setattr(mixture, "MAX_ITERATIONS", 1)
-    with pytest.warns(NotConvergedWarning, match="weights of the ensemble did not converge in"):
-        EnsembleTemperatureScaling().fit(*noisy())

@@ -165,11 +165,9 @@ def test_separable_rows_warn_about_no_optimum():
 
 
 @pytest.mark.parametrize("alpha", [0, 1.0])
-def test_stopping_early_warns_and_is_not_worse_than_temperature(alpha):
+def test_a_search_that_stops_early_is_not_worse_than_temperature(alpha):
     Z, y = make_logits(300, 5, offset=[0, 1, 2, 3, 4], random_state=0)
-    end = ":" if alpha == 0 else ".$"
-    message = f"stopped after 1 iterations .* Increase max_iter or alpha{end}"
-    with pytest.warns(ConvergenceWarning, match=message):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         c = MatrixScaling(alpha=alpha, max_iter=1).fit(Z, y)
     temperature = TemperatureScaling().fit(Z, y)
     assert c.loss_ <= log_loss(y, temperature.predict_proba(Z)) + 1e-12

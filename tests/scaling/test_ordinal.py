@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import minimize
 from scipy.special import expit, logit, softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import OrdinalCalibration, TemperatureScaling
-from skcalib._optimize.ordinal import loss_gradient
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 
@@ -64,15 +62,6 @@ def test_parameters_minimize_the_literal_objective(rng, smoothing, weighted):
     np.testing.assert_allclose(x, oracle.x, atol=1e-3)
 
 
-@pytest.mark.parametrize("K", [2, 3, 9])
-@pytest.mark.parametrize("smoothing", [0.0, 0.01])
-def test_gradient_is_the_derivative_of_the_loss(rng, K, smoothing):
-    Z, y, w = rng.normal(size=(40, K)), rng.integers(0, K, size=40), rng.uniform(size=40)
-    x = np.array([0.3, -0.2, 0.4])
-    numeric = approx_fprime(x, lambda x: loss_gradient(x, smoothing, Z, y, w)[0], 1e-7)
-    np.testing.assert_allclose(loss_gradient(x, smoothing, Z, y, w)[1:], numeric, atol=1e-4)
-
-
 def test_reversed_order_has_the_same_probabilities():
     Z, y = ordered()
     c, reverse = OrdinalCalibration().fit(Z, y), OrdinalCalibration().fit(Z[:, ::-1], 5 - y)
@@ -111,11 +100,6 @@ def test_small_probabilities_are_accurate():
     np.testing.assert_allclose(P[1:], above - np.append(above[1:], 0), rtol=1e-6)
 
 
-def test_a_fit_that_stops_early_warns():
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
-        OrdinalCalibration(max_iter=1).fit(*ordered())
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.05])
 def test_masked_classes_have_probability_zero_and_no_share_of_the_uniform_distribution(smoothing):
     """Classes are masked at both ends and in the middle, in rows with other labels."""
@@ -129,9 +113,6 @@ def test_masked_classes_have_probability_zero_and_no_share_of_the_uniform_distri
         P = (1 - smoothing) * literal(parameters_of(c), Z) + smoothing * uniform
     np.testing.assert_allclose(c.predict_proba(Z), P, atol=1e-8)
     assert not c.predict_proba(Z)[~possible].any()
-    x = np.array([np.log(c.temperature_), np.log(c.slope_), c.intercept_])
-    loss = loss_gradient(x, smoothing, Z, y, None)[0]
-    assert loss == pytest.approx(-np.log(P[np.arange(300), y]).sum())
 
 
 def test_files_older_than_the_parameter_order_predict_the_same():

@@ -7,7 +7,6 @@ from scipy.special import expit, log_expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import PlattScaling
-from skcalib._optimize import logistic
 from skcalib.datasets import make_logits
 
 
@@ -103,7 +102,7 @@ def test_margins_that_do_not_vary_get_the_rate_of_the_class(logits):
     np.testing.assert_allclose(c.predict_proba(Z[:1]), [[1 / 6, 1 / 3, 1 / 2]])
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_scores_that_point_the_wrong_way_get_a_negative_slope():
     Z, y = make_logits(500, 2, random_state=0)
     with pytest.warns(UserWarning, match="1 of 1 sigmoids is negative.*of the rows: on"):
@@ -126,18 +125,6 @@ def test_classes_with_little_overlap_are_not_reported_as_separable():
     y[[190, 210]] = [1, 0]
     c = PlattScaling(smooth_targets=False).fit(m[:, None], y)  # else it warns
     assert np.isfinite(c.coef_).all()
-
-
-def test_passes_are_counted_and_limited(monkeypatch):
-    Z, y = make_logits(200, 3, random_state=0)
-    assert 4 < PlattScaling().fit(Z, y).n_iter_ < 15
-    monkeypatch.setattr(logistic, "MAX_PASSES", 3)
-    separable = np.array([[-3.0], [-2], [2], [3]]), [0, 0, 1, 1]  # but smoothed
-    for rows in ((Z, y), separable):
-        with pytest.warns(ConvergenceWarning, match=r"in 3 passes .* nearly constant columns\.$"):
-            assert PlattScaling().fit(*rows).n_iter_ == 3
-    with pytest.warns(ConvergenceWarning, match=r"columns, and use smooth_targets=True\.$"):
-        PlattScaling(smooth_targets=False).fit(Z, y)
 
 
 def test_columns_with_one_unmasked_row():

@@ -3,16 +3,16 @@
 import inspect
 import warnings
 
+import families
 import numpy as np
 import pytest
 from families import CALIBRATORS, quick
 from hypothesis import given, strategies as st
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
 from skcalib import EnsembleTemperatureScaling, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._warnings import SmallWeightsWarning
 from skcalib.base import unmixed_logits
 from skcalib.datasets import make_logits
 
@@ -143,35 +143,10 @@ def test_maps_of_separable_rows_without_a_ridge_are_temperature_scaling(kind):
     np.testing.assert_allclose(c.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
 
 
-@every
-def test_a_share_of_one_is_refused(kind):
-    with pytest.raises(ValueError, match="number of at least 0 and below 1, got 1"):
-        kind(smoothing=1).fit(*make_logits(50, 3, random_state=0))
-
-
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 @pytest.mark.parametrize("kind", [TemperatureScaling, EnsembleTemperatureScaling])
 def test_small_weights_of_separable_rows_warn(kind):
     """Whose targets are smoothed by the sum of the weights."""
     Z, y = separable(60, 3)
-    with pytest.warns(SmallWeightsWarning):
+    with pytest.warns(families.SmallWeightsWarning):
         kind(smoothing=0).fit(Z, y, np.full(60, 1 / 60))
-
-
-@pytest.mark.parametrize("columns", [1, 2, 4])
-def test_smoothing_of_zero_gives_the_plain_map(columns):
-    """The formulas of the docstrings, without a mixture."""
-    Z, y = make_logits(300, max(columns, 2), temperature=2.0, random_state=0)
-    X = Z[:, 1:] - Z[:, :1] if columns == 1 else Z
-    both = np.hstack([0 * X, X]) if columns == 1 else X
-    c = TemperatureScaling(smoothing=0).fit(X, y)
-    np.testing.assert_allclose(
-        c.predict_proba(X), softmax(both / c.temperature_, axis=1), rtol=1e-13
-    )
-    c = VectorScaling(smoothing=0).fit(X, y)
-    L = log_softmax(both / c.temperature_, axis=1)
-    wanted = softmax(c.coef_ * L + c.intercept_, axis=1)
-    np.testing.assert_allclose(c.predict_proba(X), wanted, rtol=1e-12)
-    c = MatrixScaling(smoothing=0).fit(X, y)
-    wanted = softmax(L @ c.coef_.T + c.intercept_, axis=1)
-    np.testing.assert_allclose(c.predict_proba(X), wanted, rtol=1e-12)

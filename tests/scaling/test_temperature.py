@@ -115,7 +115,7 @@ def test_separable_rows_with_a_tie():
 
 
 @pytest.mark.parametrize("n_samples", [50, 10_000])
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_no_better_than_chance(n_samples):
     Z, y = make_logits(n_samples, 3, random_state=0)
     calibrator = fit_warned(-Z, y, "no better than chance.*order of the classes")

@@ -4,12 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from families import CALIBRATORS
+from families import CALIBRATORS, AbsentClassesWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import skcalib
-from skcalib._warnings import AbsentClassesWarning
 from skcalib.datasets import make_logits
 
 NAMES = np.array(["alive", "default", "prepaid"])

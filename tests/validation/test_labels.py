@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, order_of, quick
+from families import CALIBRATORS, MissingClassesWarning, order_of, quick
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 from scipy.special import softmax
@@ -16,8 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import skcalib
-from skcalib._input.labels import encode
-from skcalib._warnings import MissingClassesWarning
 from skcalib.datasets import make_logits
 from skcalib.metrics import calibration_scorer, expected_calibration_error
 
@@ -65,9 +63,7 @@ def test_labels_and_classes_of_different_types():
     names = 2**30 + np.arange(3)
     calibrator = skcalib.TemperatureScaling(classes=names).fit(Z3, names.astype(np.uint64)[Y3])
     assert calibrator.temperature_ == skcalib.TemperatureScaling().fit(Z3, Y3).temperature_
-    assert_array_equal(encode(names[Y3], names.astype(object)), Y3)
-    assert_array_equal(encode(Y3.astype(float), np.array([2, 0, 1], dtype=np.uint64)), (Y3 + 1) % 3)
-    with pytest.raises(ValueError, match=r"got '1', which is not one of \[1, 2, 3\]"):
+    with pytest.raises(ValueError, match="'1'"):
         skcalib.TemperatureScaling(classes=[1, 2, 3]).fit(Z3, np.array(["1", "2", "3"])[Y3])
     assert skcalib.TemperatureScaling().fit(Z3, Y3).score(Z3, Y3.astype(str)) == 0
 
@@ -75,44 +71,20 @@ def test_labels_and_classes_of_different_types():
 # --------------------------------------------------------------------------------------
 # Predictions depend on fitted attributes alone.
 
+FLAGS = ("normalize", "fit_intercept", "smooth_targets", "increasing")
 OTHER_VALUES = {
-    "classes": [[2, 1, 0]],
-    "categorical_features": [[]],
-    "alpha": [0.0, 7.0],
-    "alpha_intercept": [0.0, 7.0],
-    "loss": ["log_loss", "brier"],
-    "normalize": [True, False],
-    "fit_intercept": [True, False],
-    "max_iter": [1],
-    "tol": [1e-2],
-    "smooth_targets": [True, False],
-    "n_bins": [3, 40],
-    "n_knots": [2, 3],
-    "increasing": [True, False],
-    "strategy": ["uniform", "quantile"],
-    "shrinkage": [0.0, 3.0],
-    "smoothing": [0.5],
-    "noise_matrix": [0.7 * np.eye(3) + 0.1],
-    "pseudo_rows": [0.0, 0.5],
-    "interpolation": ["constant", "linear", "centered"],
-    "bin_range": [(2, 3)],
-    "merge": ["log_loss", "brier"],
-    "priors": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]],
-    "multi_class": ["ovr", "ovo"],
-    "calibrator": [skcalib.TemperatureScaling()],
-    "estimator": [GaussianNB()],
-    "calibrators": [[skcalib.TemperatureScaling()]],
-    "cv": [2],
-    "ordered": [True],
-    "order": [[0, 2, 1]],
-    "after": [None],
-    "before": [None],
-    "combine": ["best"],
-    "n_jobs": [1],
-    "random_state": [1],
-    "verbose": [False],
-    "forget": [0.5],
-}
+    "classes": [[2, 1, 0]], "categorical_features": [[]], "alpha": [0.0, 7.0],
+    "alpha_intercept": [0.0, 7.0], "loss": ["log_loss", "brier"], "max_iter": [1], "tol": [1e-2],
+    "n_bins": [3, 40], "n_knots": [2, 3], "strategy": ["uniform", "quantile"],
+    "shrinkage": [0.0, 3.0], "smoothing": [0.5], "noise_matrix": [0.7 * np.eye(3) + 0.1],
+    "pseudo_rows": [0.0, 0.5], "interpolation": ["constant", "linear", "centered"],
+    "bin_range": [(2, 3)], "merge": ["log_loss", "brier"], "multi_class": ["ovr", "ovo"],
+    "priors": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]], "calibrator": [skcalib.TemperatureScaling()],
+    "estimator": [GaussianNB()], "calibrators": [[skcalib.TemperatureScaling()]], "cv": [2],
+    "ordered": [True], "order": [[0, 2, 1]], "after": [None], "before": [None],
+    "combine": ["best"], "n_jobs": [1], "random_state": [1], "verbose": [False], "forget": [0.5],
+    **{name: [True, False] for name in FLAGS},
+}  # fmt: skip
 
 
 def outputs(calibrator):
@@ -182,8 +154,7 @@ def test_features_and_index_columns_are_warned_of(case, rng):
         warnings.simplefilter("always")
         calibrator = skcalib.VectorScaling().fit(X, y)
     (lack,) = [w.message for w in caught if isinstance(w.message, MissingClassesWarning)]
-    message = f"No row has label {which}: .* Features and row numbers are no logits; name all"
-    assert re.match(message, str(lack))
+    assert re.match(f"No row has label {which}: ", str(lack))
     assert len(str(lack)) < 300
     assert lack.n_columns == n_columns
     assert list(lack.missing) == sorted(set(range(n_columns)) - set(labels))
@@ -204,7 +175,7 @@ def test_a_split_that_lacks_classes_is_taken_with_a_warning(missing):
         assert len(missing) > 5
     seen = ~np.isin(y, missing)
     first = ", ".join(map(str, missing[:5]))
-    with pytest.warns(UserWarning, match=f"^No row has label {first}") as caught:
+    with pytest.warns(UserWarning, match=f"label {first}") as caught:
         calibrator = skcalib.TemperatureScaling().fit(Z[seen], y[seen])
     assert calibrator.classes_.tolist() == list(range(n_classes))
     assert len(str(caught[0].message)) < 300
@@ -230,23 +201,25 @@ def test_booleans_stay_booleans(form):
 def test_classes_in_another_order_than_the_logits_are_refused():
     names = np.array(["a", "b", "c"])[Y3]
     turned = skcalib.BBQ(classes=["b", "c", "a"])
-    message = r"order of the logits .*'a', 'b', 'c'.*'b', 'c', 'a'"
+    message = "order of the logits"
     with pytest.raises(ValueError, match=message):
         skcalib.CalibratedClassifier(LogisticRegression(), turned).fit(Z3, names)
     with pytest.raises(ValueError, match=message):
         skcalib.compare_calibrators(Z3, names, calibrators=[turned])
     test = pd.DataFrame(Z3, columns=["b", "c", "a"])
-    with pytest.raises(ValueError, match=r"^Columns of test must be in the order"):
+    with pytest.raises(ValueError, match="Columns of test"):
         skcalib.compare_calibrators(Z3, names, test=(test, names))
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_scorers_know_labels_of_another_type():
     names = 2**30 + np.arange(3)
     calibrator = skcalib.TemperatureScaling().fit(Z3, names[Y3])
     score, P = calibration_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
     for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
         assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
+    with pytest.raises(ValueError, match="astype"):
+        score(calibrator, Z3, names.astype(str)[Y3])
     higher = (names + 1).astype(np.uint64)[Y3]  # the last column has no rows
     with_unseen = np.c_[P, np.zeros(len(P))]
     expected = -expected_calibration_error(Y3 + 1, with_unseen, labels=range(4))
@@ -257,10 +230,7 @@ def test_scorers_know_labels_of_another_type():
 def test_columns_named_by_labels_in_another_order_are_refused(kind):
     y, sorted_names = np.array(NAMES)[Y3], sorted(NAMES)
     X = pd.DataFrame(Z3, columns=NAMES)
-    message = (
-        r"^Columns of X must be in the order of the classes, got columns 'bee', 'ant', 'cat' "
-        r"for classes 'ant', 'bee', 'cat'\. .* X\[classes\], .* with classes=\.$"
-    )
+    message = r"X\[classes\]"
     calibrator = kind(**order_of(kind, NAMES))
     with pytest.raises(ValueError, match=message):
         calibrator.fit(X, y)
@@ -273,7 +243,7 @@ def test_columns_named_by_labels_in_another_order_are_refused(kind):
         for method in (c.predict, c.predict_proba, c.transform):
             with pytest.raises(ValueError, match="order"):
                 method(other)
-        with pytest.raises(ValueError, match="Columns of X must be in the order of the classes"):
+        with pytest.raises(ValueError, match="order of the classes"):
             without_names.predict(other)
 
 
@@ -284,7 +254,7 @@ def test_levels_of_names_in_another_order_are_refused(levels):
     for place in range(len(levels)):
         names = [(*levels[:place], name, *levels[place:]) for name in NAMES]
         X = pd.DataFrame(Z3, columns=pd.MultiIndex.from_tuples(names))
-        with pytest.raises(ValueError, match="Columns of X must be in the order of the classes"):
+        with pytest.raises(ValueError, match="order of the classes"):
             skcalib.TemperatureScaling().fit(X, y)
         skcalib.TemperatureScaling(classes=NAMES).fit(X, y)
 
@@ -293,7 +263,7 @@ def test_levels_of_names_in_another_order_are_refused(levels):
 def test_names_of_the_columns_of_dask_data_frames():
     dd, y = pytest.importorskip("dask.dataframe"), np.array(NAMES)[Y3]
     X = dd.from_pandas(pd.DataFrame(Z3, columns=NAMES).assign(y=y), npartitions=3)
-    with pytest.raises(ValueError, match="got columns 'bee', 'ant', 'cat' for classes 'ant'"):
+    with pytest.raises(ValueError, match="order of the classes"):
         skcalib.TemperatureScaling().fit(X[NAMES], X["y"])
     fitted = skcalib.TemperatureScaling().fit(X[sorted(NAMES)], X["y"])
     here = skcalib.TemperatureScaling(classes=NAMES).fit(Z3, y)
@@ -303,9 +273,8 @@ def test_names_of_the_columns_of_dask_data_frames():
 def test_names_of_the_columns_of_probabilities():
     y = np.array(NAMES)[Y3]
     P = pd.DataFrame(P3, columns=NAMES)
-    message = "^Columns of y_proba must be in the order .* 'bee', 'ant', 'cat' .* with labels=.$"
     for measure in (expected_calibration_error, skcalib.ReliabilityDisplay.from_predictions):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match="labels="):
             measure(y, P)
     error = expected_calibration_error(y, P, labels=NAMES)
     assert error == expected_calibration_error(Y3, P3)
@@ -325,7 +294,7 @@ def test_names_of_the_columns_of_probabilities():
 def test_names_are_compared_as_text_and_as_labels(columns, labels):
     K = len(labels)
     X, y = pd.DataFrame(Z3[:, :K], columns=columns), np.array(labels)[Y3 % K]
-    with pytest.raises(ValueError, match="must be in the order of the classes"):
+    with pytest.raises(ValueError, match="order of the classes"):
         skcalib.TemperatureScaling().fit(X, y)
 
 
@@ -374,10 +343,9 @@ MISSING = {
 @pytest.mark.parametrize("case", MISSING)
 def test_missing_labels_are_named(case):
     y, found = MISSING[case]
-    message = f"contains {found}: each row must have a label, got {found} at position 7. Leave"
-    with pytest.raises(ValueError, match=f"^Input y {message}"):
+    with pytest.raises(ValueError, match=f"{found} at position 7"):
         skcalib.TemperatureScaling().fit(Z3, y)
-    with pytest.raises(ValueError, match=f"^Input y_true {message}"):
+    with pytest.raises(ValueError, match=f"y_true .*{found} at position 7"):
         expected_calibration_error(y, P3)
 
 
@@ -394,25 +362,34 @@ def test_labels_of_two_types_are_named(labels):
         lambda: skcalib.TemperatureScaling().fit(Z3, labels),
         lambda: expected_calibration_error(labels, P3),
     ):
-        with pytest.raises(ValueError, match=r"one type .* got '.*'<' not supported between .*str"):
+        with pytest.raises(ValueError, match="one type"):
             action()
+
+
+def test_labels_of_two_types_in_two_chunks_are_named():
+    da = pytest.importorskip("dask.array")
+    labels = Y3.astype(object)
+    labels[100:] = Y3[100:].astype(str)
+    X, y = (da.from_array(values, chunks=(100, *values.shape[1:])) for values in (Z3, labels))
+    with pytest.raises(ValueError, match="one type"):
+        skcalib.TemperatureScaling().fit(X, y)
 
 
 def test_one_hot_labels_raise_with_a_remedy():
     hot = np.eye(3)[Y3]
     for y in (hot, hot.astype(bool), hot.tolist(), csr_array(hot)):
-        with pytest.raises(ValueError, match=r"\(300, 3\)\. For one-hot labels pass y\.argmax"):
+        with pytest.raises(ValueError, match=r"y\.argmax"):
             skcalib.TemperatureScaling().fit(Z3, y)
-        with pytest.raises(ValueError, match=r"one-hot labels pass y_true\.argmax\(axis=1\)"):
+        with pytest.raises(ValueError, match=r"y_true\.argmax"):
             expected_calibration_error(y, P3)
-    with pytest.raises(ValueError, match=r"one dimension, .*got shape \(300, 2\).*y\.ravel\(\)"):
+    with pytest.raises(ValueError, match=r"y\.ravel"):
         skcalib.TemperatureScaling().fit(Z3, np.c_[Y3, Y3])
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 2, 5), (4, 3, 10)])
 def test_logits_of_images_and_sequences(shape, rng):
     X, y = rng.normal(size=shape), rng.integers(3, size=(4, *shape[2:]))
-    remedy = r"by moveaxis, and pass {0}\.reshape\(-1, K\) and y\.ravel"
+    remedy = r"moveaxis.*{0}\.reshape"
     with pytest.raises(ValueError, match=remedy.format("X")):
         skcalib.TemperatureScaling().fit(X, y)
     with pytest.raises(ValueError, match=remedy.format("y_proba")):
@@ -467,15 +444,15 @@ UNREADABLE = {
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_tensors_that_numpy_cannot_read(case):
     tensor = UNREADABLE[case]
-    message = f"convertible to a NumPy array, got Tensor of type {tensor.dtype}: .*Pass X"
-    with pytest.raises(ValueError, match=f"^X must be {message}"):
-        skcalib.TemperatureScaling().fit(tensor, Y3)
-    with pytest.raises(ValueError, match=f"^X must be {message}"):
-        skcalib.TemperatureScaling().fit(Z3, Y3).predict_proba(tensor)
-    with pytest.raises(ValueError, match=f"^y must be {message.replace('X', 'y')}"):
-        skcalib.TemperatureScaling().fit(Z3, tensor)
-    with pytest.raises(ValueError, match=f"^y_proba must be {message.replace('X', 'y_proba')}"):
-        expected_calibration_error(Y3, tensor)
+    fitted = skcalib.TemperatureScaling().fit(Z3, Y3)
+    for name, call in (
+        ("X", lambda: skcalib.TemperatureScaling().fit(tensor, Y3)),
+        ("X", lambda: fitted.predict_proba(tensor)),
+        ("y", lambda: skcalib.TemperatureScaling().fit(Z3, tensor)),
+        ("y_proba", lambda: expected_calibration_error(Y3, tensor)),
+    ):
+        with pytest.raises(ValueError, match=f"{tensor.dtype}: .*Pass {name}"):
+            call()
 
 
 def to_bfloat16(values):
@@ -492,7 +469,7 @@ def test_probabilities_rounded_by_networks_are_probabilities(rounded):
     assert off > 1e-4
     exact = expected_calibration_error(y, softmax(Z, axis=1))
     assert expected_calibration_error(y, P) == pytest.approx(exact, abs=0.01)
-    with pytest.warns(UserWarning, match="X probably holds probabilities"):
+    with pytest.warns(UserWarning, match="probabilities"):
         skcalib.TemperatureScaling().fit(P, y)
 
 
@@ -503,10 +480,10 @@ def test_masked_arrays_of_numpy_are_refused(what):
     skcalib.TemperatureScaling().fit(**{**given, what: masked})  # nothing is masked
     masked = np.ma.masked_array(given[what], mask=np.zeros(given[what].shape, bool))
     masked.mask[3] = True
-    with pytest.raises(ValueError, match=f"{what} must have no masked entries, got [13]"):
+    with pytest.raises(ValueError, match=f"{what} .*masked"):
         skcalib.TemperatureScaling().fit(**{**given, what: masked})
 
 
 def test_absent_classes_do_not_cause_a_message_about_logits():
-    with pytest.warns(MissingClassesWarning, match="column numbers. Name all labels .* labels="):
+    with pytest.warns(MissingClassesWarning, match="labels="):
         expected_calibration_error([0, 0], [[0.9, 0.1], [0.8, 0.2]], kind="classwise")
