@@ -9,8 +9,12 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
-from skcalib._input.measures import Scored
+from skcalib._input.arrays import on_host
+from skcalib._input.labels import shown
+from skcalib._input.measures import OF_EACH, Scored
+from skcalib._input.parameters import check_integer
 from skcalib._output.curves import bootstrap_band
+from skcalib._output.drawing import new_figure
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.isotonic import isotonic_blocks
