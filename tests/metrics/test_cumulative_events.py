@@ -101,7 +101,7 @@ def test_panels_of_cumulative_events_are_in_the_order_of_the_classes():
 def test_labels_of_cumulative_events_are_not_drawn(function):
     y, P, _ = drawn(2)
     arguments = (y, P, P[:, :1]) if function is multicalibration_error else (y, P)
-    with pytest.raises(ValueError, match=r"draws labels .* got kind='cumulative'. Take each event"):
+    with pytest.raises(ValueError, match="cumulative"):
         function(*arguments, kind="cumulative")
 
 

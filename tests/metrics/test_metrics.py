@@ -158,7 +158,7 @@ def test_bins_by_their_edges_or_the_cube_root_of_the_rows(measure, rng):
 @pytest.mark.parametrize("edges", [[0, 0.5], [0.1, 1], [0, 0.5, 0.5, 1], [[0, 1]], [0], [0, 2, 1]])
 def test_edges_that_do_not_increase_from_zero_to_one(edges):
     for function in (expected_calibration_error, reliability_curve, calibration_test):
-        with pytest.raises(ValueError, match=r"Edges in n_bins must increase from 0 to 1, .* got"):
+        with pytest.raises(ValueError, match="n_bins"):
             function([0, 1], [0.2, 0.7], n_bins=edges)
 
 

@@ -417,5 +417,5 @@ def test_models_are_compared_by_a_measure_without_bias():
     found = calibration_difference(y, P, P[::-1], n_resamples=9, random_state=0)
     measure = debiased_root_mean_squared_calibration_error
     assert found.estimate == pytest.approx(measure(y, P[::-1]) - measure(y, P))
-    with pytest.raises(ValueError, match=r"of the same shape, got \(300,\) and \(300, 2\)"):
+    with pytest.raises(ValueError, match=r"\(300, 2\)"):
         calibration_difference(y == 1, P[:, 1], np.c_[1 - P[:, 1], P[:, 1]])
