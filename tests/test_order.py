@@ -3,26 +3,19 @@
 import io
 import json
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from families import ColumnOrderWarning
-from public import Known, calls
+from public import Known, calls, numbers, pl
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from test_events import numbers
 
 import skcalib
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.metrics import calibration_scorer, ranked_probability_score
-
-try:
-    import polars as pl
-except ImportError:  # an optional library
-    pl = None
 
 # In the order of the classes, and in the order of the columns: draw, loss, win.
 ORDER = ["loss", "draw", "win"]
@@ -39,12 +32,6 @@ TEXT = np.array(ORDER)[CODES]
 CATEGORIES = pd.Series(pd.Categorical(TEXT, ORDER, ordered=True))
 
 MEASURES = calls("y_true", "y_proba", "order")
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
 
 
 def of_order(call):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
-from tables import NAMES, frame
+from tables import NAMES
 
 import skcalib
 from skcalib import TemperatureScaling
@@ -88,25 +88,6 @@ def test_probabilities_and_test_files(folder, run):
     assert "warning" not in err
     calibrator = from_json((folder / "c.json").read_text())
     assert calibrator.classes_.tolist() == ["no", "yes"]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask by pandas
-def test_rows_of_large_parquet_files_are_stated(folder, run, monkeypatch):
-    pytest.importorskip("dask.dataframe")
-    monkeypatch.setattr("skcalib._cli.reading.MAX_FILE_ROWS", 150)
-    (folder / "parts").mkdir()
-    table = frame(*make_logits(400, 3, random_state=0))
-    for k in range(2):
-        table.iloc[k::2].to_parquet(f"parts/{k}.parquet", index=False)
-    out, _ = run("--logits parts --label-column label")
-    first = out.splitlines()[0]
-    assert "of 400 rows of parts, drawn at random" in first
-    n_rows = int(first.split("(")[1].split()[0])
-    counts = [int(word) for word in first.replace(",", "").split() if word.isdigit()]
-    assert counts[0] + counts[1] == n_rows
-    page = (folder / "skcalib-report.html").read_text(encoding="utf-8")
-    assert "of 400 rows of parts, drawn at random" in page
 
 
 # Options, and words that the sentence must have.
