@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -195,11 +195,6 @@ def if_in_memory(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, 
 
 def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
     """Return column names, or column numbers, and a list of columns (n,)."""
-    if isinstance(features, Mapping):
-        raise ValueError(
-            f"features must be a data frame or an array, got {type(features).__name__}. Pass "
-            "pandas.DataFrame(features)."
-        )
     if names := distinct_names(features, "features"):
         values = [np.asarray(features[name]) for name in names]
     else:
@@ -211,9 +206,10 @@ def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
             array = np.asarray(as_numpy(features, "features"))
         array = array[:, None] if array.ndim == 1 else array
         if array.ndim != 2:
+            got = f"an array of shape {array.shape}" if array.ndim else type(features).__name__
             raise ValueError(
-                "features must have a row for each row of X and a column for each feature, got an "
-                f"array of shape {array.shape}. Pass a data frame, or an array in two dimensions."
+                "features must have a row for each row of X and a column for each feature, got "
+                f"{got}. Pass pandas.DataFrame(features), or an array in two dimensions."
             )
         values = list(array.T)
         names = [*range(len(values))]

@@ -1,4 +1,4 @@
-"""Classes per column, and evidence that columns and classes differ in order.
+"""Classes per column, and names of columns.
 
 Wrong columns are the most harmful mistake, and no shape reveals them: names of columns, ordered
 categories, text with numbers, and the rows themselves are checked.
@@ -6,24 +6,19 @@ categories, text with numbers, and the rows themselves are checked.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
 
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Array, ArrayLike, Floats, Indices
-from skcalib._warnings import (
-    AbsentClassesWarning,
-    MissingClassesWarning,
-    warn,
-)
+from skcalib._warnings import AbsentClassesWarning, MissingClassesWarning, warn
 
 from .arrays import column_names
-from .column_order import (
-    without_shared_ends,
-)
 from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
+from .logits import check_total_weight
 
 # Absent classes are reported if their uncalibrated probabilities sum to this number.
 MIN_EXPECTED = 5.0
@@ -77,10 +72,15 @@ def resolve_classes(
     """
     name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
     columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
-    if not len(present):
-        raise ValueError("sample_weight must not be all zero, got no row of positive weight.")
+    check_total_weight(len(present))
     if classes is not None:
-        resolved = _check_classes(exact(classes, name), present, n_classes, columns, name)
+        resolved = distinct(classes, name, n_classes, f" and {columns}")
+        unknown = not_among(present, resolved)
+        if len(unknown):
+            raise ValueError(
+                f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not "
+                f"one of [{shown(resolved)}]."
+            )
     elif categories is not None and len(categories) == n_classes:
         resolved = categories
     elif len(present) == n_classes:
@@ -111,11 +111,28 @@ def resolve_classes(
     return resolved
 
 
+def distinct(values: Any, name: str, n_labels: int | None = None, columns: str = "") -> Labels:
+    """Convert labels that the user named to an array, or raise a ValueError unless they differ.
+
+    With ``n_labels`` there is a label for each column, and ``columns`` is text for the message.
+    Else labels are named from the lowest to the highest.
+    """
+    labels = exact(values, name)
+    size = labels.size if n_labels is None else n_labels
+    if labels.shape != (size,) or len(set(labels.tolist())) < size:
+        which = "one for each column" if columns else "from the lowest to the highest"
+        raise ValueError(
+            f"{name} must be a list of distinct labels, {which}, got {labels.size} labels"
+            f"{columns}: [{shown(labels.ravel())}]."
+        )
+    return labels
+
+
 def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
     """Warn of classes without rows if uncalibrated probabilities predict 5 rows or more."""
-    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
-    if not len(absent):
+    if len(present) == len(rows.classes):
         return
+    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
 
     def sums(Z: Floats, y: Any, w: Floats | None) -> Floats:  # noqa: ARG001
         P = arrays.softmax(Z)[:, absent].astype(np.float64)
@@ -134,41 +151,6 @@ def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
             AbsentClassesWarning,
             "absent classes",
         )
-
-
-def event_index(classes: Labels, pos_label: Any, *, named: bool) -> int:
-    """Return the index of the event, the class to which one column of probabilities belongs.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    pos_label : label or None
-        The label for the probabilities, if the user named it.
-    named : bool
-        Whether the label order is a fact: there is one column per label, the user named the labels,
-        or they are ordered categories.
-
-    Returns
-    -------
-    int
-        The index of ``pos_label``, or 1: the second label, which is the larger of two numbers.
-
-    Raises
-    ------
-    ValueError
-        If ``pos_label`` is no label. If the event is not named and the labels are text:
-        alphabetical order does not tell which label is the event.
-    """
-    if pos_label is not None:
-        return position(pos_label, classes)
-    if not named and is_text(classes):
-        raise ValueError(
-            f"pos_label is not specified: y_true holds the text labels [{shown(classes)}] and "
-            "y_proba one column, the probabilities of one of them. Pass this label as pos_label=, "
-            "or both labels as labels= with this label as the second, or one column per class."
-        )
-    return 1
 
 
 def position(pos_label: Any, classes: Labels) -> int:
@@ -210,12 +192,7 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
                 "as order=, or y as ordered categories."
             )
         return np.argsort(classes)
-    ordered = exact(order, "order")
-    if ordered.ndim > 1 or len(set(ordered.tolist())) < len(ordered):
-        raise ValueError(
-            "order must be a list of distinct labels, from the lowest to the highest, got "
-            f"[{shown(ordered.ravel())}]."
-        )
+    ordered = distinct(order, "order")
     lacking = not_among(classes, ordered)
     if len(lacking):
         raise ValueError(
@@ -225,79 +202,51 @@ def columns_in_order(classes: Labels, order: ArrayLike | None) -> Indices:
     return encode(ordered[encode(ordered, classes) >= 0], classes)
 
 
-def _check_classes(
-    classes: Labels, present: Labels, n_classes: int, columns: str, name: str
-) -> Labels:
-    """Return the classes that the user named, or raise a ValueError unless they match the columns.
-
-    ``present`` are the distinct labels. ``columns`` and ``name`` are words for messages.
-    """
-    if classes.shape != (n_classes,) or len(set(classes.tolist())) < n_classes:
-        raise ValueError(
-            f"{name} must be a list of distinct labels, one for each column, got {classes.size} "
-            f"labels and {columns}: [{shown(classes.ravel())}]."
-        )
-    unknown = not_among(present, classes)
-    if len(unknown):
-        raise ValueError(
-            f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not one "
-            f"of [{shown(classes)}]."
-        )
-    return classes
-
-
-def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
+def check_column_names(
+    X: Any, classes: Labels, name: str = "X", *, param: str = "classes", owner: str = ""
+) -> None:
     """Raise a ValueError if a data frame's columns are named by the labels in another order.
 
     Names may share a prefix and a suffix, as "logit_a" and "logit_b", or the first levels of a
-    MultiIndex. Names without labels are ignored, and so are default names 0, 1, 2, ...
+    MultiIndex. Names without labels are ignored, and so are default names 0, 1, 2, ... The labels
+    are column names if the data frame ``owner`` has them.
     """
-    names = [
-        "_".join(map(_as_name, name)) if isinstance(name, tuple) else name
-        for name in column_names(X)
-    ]
-    if len(names) != len(classes) or not all(isinstance(n, str | Real) for n in names):
+    columns = column_names(X)
+    are_names = all(isinstance(column, str | Real | tuple) for column in columns)
+    if len(columns) != len(classes) or columns == [*range(len(columns))] or not are_names:
         return
-    numbered = all(isinstance(n, Integral) for n in names) and names == list(range(len(names)))
-    first = None if numbered else _first_moved(names, classes.tolist())
-    if first is None:
+    names, labels = list(map(_as_name, columns)), list(map(_as_name, classes.tolist()))
+    if set(names) != set(labels):
+        names, labels = without_shared_ends(names), without_shared_ends(labels)
+    pairs = enumerate(zip(names, labels, strict=True))
+    first = next((k for k, (column, label) in pairs if column != label), None)
+    if first is None or set(names) != set(labels):
         return
+    order, remedy = "classes", f"{name}[classes], or name the labels in their order with {param}="
+    got = f"columns {shown(columns[first:])} for classes {shown(classes[first:])}"
+    if first:
+        got += f" from column {first} on"
+    if owner:
+        order, remedy = f"columns of {owner}", f"{name}[{owner}.columns]"
+        got = f"{shown(columns)} and {shown(classes)}"
     raise ValueError(
-        f"Columns of {name} must be in the order of the classes, got columns "
-        f"{shown(names[first:])} for classes {shown(classes[first:])}"
-        f"{f' from column {first} on' if first else ''}. Reorder the columns, as in "
-        f"{name}[classes], or name the labels in their order with {param}=."
+        f"Columns of {name} must be in the order of the {order}, got {got}. Reorder the columns, "
+        f"as in {remedy}."
     )
 
 
-def check_label_order(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
-    """Raise a ValueError if two data frames have the same columns in another order.
-
-    Prefixes and suffixes may differ between the data frames, as in "a" and "logit_a".
-    """
-    names_X, names_y = column_names(X), column_names(y)
-    same_number = len(names_X) == len(names_y) > 0
-    if same_number and _first_moved(names_X, names_y) is not None:
-        raise ValueError(
-            f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
-            f"{shown(names_X)} and {shown(names_y)}. Reorder them, as in "
-            f"{name_X}[{name_y}.columns]."
-        )
-
-
-def _first_moved(names: list[Any], labels: list[Any]) -> int | None:
-    """Return the index of the first moved name if names are labels in another order, else None."""
-    names, labels = list(map(_as_name, names)), list(map(_as_name, labels))
-    if set(names) != set(labels):
-        names, labels = without_shared_ends(names), without_shared_ends(labels)
-    if names == labels or set(names) != set(labels):
-        return None
-    pairs = enumerate(zip(names, labels, strict=True))
-    return next(k for k, (name, label) in pairs if name != label)
+def without_shared_ends(names: list[str]) -> list[str]:
+    """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
+    start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
+    names = [name[start:] for name in names]
+    end = len(commonprefix([name[::-1] for name in names]))  # noqa: RUF071
+    return [name[: len(name) - end] for name in names]
 
 
 def _as_name(label: Any) -> str:
-    """Write a label as text, and a whole float without its decimal point."""
+    """Write a label as text, a whole float without its decimal point, and levels in one text."""
+    if isinstance(label, tuple):
+        return "_".join(map(_as_name, label))
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 

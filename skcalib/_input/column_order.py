@@ -6,7 +6,6 @@ Wrong columns are the most harmful mistake, and no shape reveals them.
 from __future__ import annotations
 
 import re
-from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,6 @@ MIN_BELOW, MIN_ABOVE = 2.0, 4.0
 
 # How far below chance all rows must agree if no columns are suspect, in standard deviations.
 MIN_BELOW_IN_ALL = 5.0
-
-
-def without_shared_ends(names: list[str]) -> list[str]:
-    """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
-    start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
-    names = [name[start:] for name in names]
-    end = len(commonprefix([name[::-1] for name in names]))  # noqa: RUF071
-    return [name[: len(name) - end] for name in names]
 
 
 def natural_order(names: list[str]) -> list[str]:

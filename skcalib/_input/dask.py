@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,6 @@ from skcalib._typing import Array
 from .arrays import is_dask
 
 
-class _Report(NamedTuple):
-    """Result of checking a chunk, sent to the client."""
-
-    statistics: Any  #: None for a chunk without rows
-    n_rows: int
-    empty: Rows | None  #: no rows, with the dtypes and the columns
-
-
 def checked_chunks(
     check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
 ) -> tuple[DaskRows, Any]:
@@ -35,8 +27,9 @@ def checked_chunks(
     Parameters
     ----------
     check : callable
-        Function from one block per input to arrays with equal lengths, and statistics that are
-        added. It raises ValueError or TypeError if blocks are invalid.
+        Function from one block per input to arrays with equal lengths, and statistics that can be
+        added, with the number ``n_rows`` of rows. It raises ValueError or TypeError if blocks are
+        invalid.
     **inputs : Dask array, series or data frame, or None
         By the names of the user's arguments. Messages number the chunks of the first input.
 
@@ -52,7 +45,7 @@ def checked_chunks(
     ValueError
         If a chunk is invalid, which the message names, or chunks do not match.
     """
-    columns = {name: _tasks_of(name, x) for name, x in inputs.items() if x is not None}
+    columns = {name: _chunks_of(name, x) for name, x in inputs.items() if x is not None}
     first, *others = columns
     for name in others:
         if len(columns[name]) != len(columns[first]):
@@ -67,39 +60,36 @@ def checked_chunks(
     chunks = persisted(
         calls(check_chunk, ((f"In {first}.{part}[{k}]: ", *chunk) for k, chunk in blocks))
     )
-    reports = compute([chunk[0] for chunk in chunks])  # the arrays stay on the workers
-    if all(report.statistics is None for report in reports):
+    reports = compute([chunk[:2] for chunk in chunks])  # the rows stay on the workers
+    pairs = [(report, chunk[2]) for report, chunk in zip(reports, chunks, strict=True) if report[1]]
+    if not pairs:
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
-    statistics = reduce(
-        add, (report.statistics for report in reports if report.statistics is not None)
-    )
-    filled = [(c[1], r) for c, r in zip(chunks, reports, strict=True) if r.n_rows]
-    empty = (filled[0][1] if filled else reports[0]).empty
-    n_rows = sum(report.n_rows for _, report in filled)
-    rows = DaskRows(persisted([chunk for chunk, _ in filled]), n_rows, empty.X, empty.y, empty.w)
+    statistics, empty = reduce(add, (report[0] for report, _ in pairs)), pairs[0][0][1]
+    filled = persisted([rows for report, rows in pairs if report[0].n_rows])
+    rows = DaskRows(filled, statistics.n_rows, empty.X, empty.y, empty.w)
     rows.weight = statistics.weight
     return rows, statistics
 
 
 def _checked(
     check: Callable[..., Any], inputs: list[str], names: list[str], where: str, *blocks: Any
-) -> tuple[_Report, Rows | None]:
-    """Check a chunk, and return a report and its rows.
+) -> tuple[Any, Rows, Rows] | tuple[None, None, None]:
+    """Check a chunk, and return statistics, no rows with its dtypes and columns, and its rows.
 
     ``names`` are the inputs that are not None; ``where`` names the chunk in messages.
     """
     if not any(map(len, blocks)):  # as after filtering a data frame
-        return _Report(None, 0, None), None
+        return None, None, None
     arrays_by_name = dict(zip(names, blocks, strict=True))
     try:
         arrays, statistics = check(*(arrays_by_name.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from error
     rows = Rows(*arrays)  # without rows that have zero weight
-    return _Report(statistics, rows.n_rows, rows.take(slice(0))), rows
+    return statistics, rows.take(slice(0)), rows
 
 
-def _tasks_of(name: str, x: Any) -> list[Any]:
+def _chunks_of(name: str, x: Any) -> list[Any]:
     """Return one task per chunk of rows, or raise a ValueError for other objects."""
     if not is_dask(x):
         raise ValueError(

@@ -20,6 +20,9 @@ FEW_GROUPS = 20
 # Fewer groups with an event do not show how much rare events vary.
 FEW_EVENTS = 10
 
+# Fewer groups with wrong predictions do not show how much losses vary.
+FEW_WRONG = 7
+
 
 def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
     """Add groups (n,), unless they are None, to the rows of ``X`` with positive weight.
@@ -28,13 +31,14 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
     """
     if groups is None:
         return rows
-    labels = check_groups(X, groups)
-    w = check_weights(sample_weight, len(labels))
-    return rows.in_memory().replace(groups=labels if w is None else labels[w > 0])
+    return rows.in_memory().replace(groups=check_groups(X, groups, sample_weight))
 
 
-def check_groups(X: Any, groups: Any) -> Array:
-    """Convert groups to an array (n,), or raise a ValueError unless each row of ``X`` has one."""
+def check_groups(X: Any, groups: Any, sample_weight: Any = None) -> Array:
+    """Convert groups (n,) to an array, or raise a ValueError unless each row of ``X`` has one.
+
+    Groups of rows with zero weight are left out.
+    """
     check_in_memory([X, groups])
     if np.ndim(groups) == 0:
         raise ValueError(
@@ -47,7 +51,8 @@ def check_groups(X: Any, groups: Any) -> Array:
             f"groups must have one entry per row, {X.shape[0]}, got {len(labels)}. Pass the groups "
             "of the same rows, in their order."
         )
-    return labels
+    w = check_weights(sample_weight, len(labels))
+    return labels if w is None else labels[w > 0]
 
 
 def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | None:
@@ -57,9 +62,7 @@ def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | No
     """
     if groups is None or isinstance(y_proba, Rows):  # checked rows have numbers already
         return groups
-    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups)
-    w = check_weights(sample_weight, len(labels))
-    labels = labels if w is None else labels[w > 0]
+    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups, sample_weight)
     numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
     n_groups = int(numbers.max()) + 1
     warn_of_few_groups(n_groups)
@@ -76,12 +79,24 @@ def warn_of_few_groups(n_groups: int) -> None:
         )
 
 
-def warn_of_few_events(n_groups: int, n_all: int) -> None:
-    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary."""
-    if n_groups < FEW_EVENTS and n_all >= FEW_GROUPS:  # fewer groups have their own warning
+def warn_of_few_events(n_groups: int, n_all: int, n_wrong: float = np.inf) -> None:
+    """Warn if too few of all groups have the rarer outcome to estimate how much groups vary.
+
+    For losses, ``n_wrong`` is the effective number of groups with wrong predictions.
+    """
+    if n_all < FEW_GROUPS:  # fewer groups have their own warning
+        return
+    if n_groups < FEW_EVENTS:
         warn(
             f"Intervals need {FEW_EVENTS} independent groups or rows with the event and as many "
             f"without it, got {n_groups}: the interval may be too narrow. Collect more events.",
+            FewGroupsWarning,
+        )
+    elif n_wrong < FEW_WRONG:
+        warn(
+            f"Intervals of losses need {FEW_WRONG} groups with wrong predictions, got about "
+            f"{n_wrong:.0f}, as a few groups with most of them count as few: the interval may be "
+            "too narrow. Collect rows of more groups.",
             FewGroupsWarning,
         )
 

@@ -216,12 +216,6 @@ def warn_of_probabilities(n_columns: int, method: str = "fit") -> None:
     )
 
 
-def warn_of_new_probabilities(X: Floats) -> None:
-    """Warn if two or more rows to predict seem to be probabilities or percentages."""
-    if seem_probabilities(X, fit=False):
-        warn_of_probabilities(X.shape[1], "predictions")
-
-
 # --------------------------------------------------------------------------------------
 # Weights.
 

@@ -16,20 +16,18 @@ from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind
 from .arrays import as_array, check_in_memory
 from .classes import (
     check_column_names,
-    check_label_order,
     columns_in_order,
-    event_index,
     position,
     resolve_classes,
 )
 from .column_order import check_column_order
 from .labels import (
     SEVERAL_LABELS,
-    Labels,
     as_columns,
     as_indicator,
     encode,
     exact,
+    is_text,
     label_names,
     shown,
 )
@@ -182,33 +180,35 @@ def check_measure(
         check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
     n_columns = rows.n_columns if rows.X.ndim == 2 else 1
-    if rows.X.ndim == 1 and labels is None:
+    is_single = rows.X.ndim == 1
+    if is_single and labels is None and order is not None:
         labels = order  # the second of two ordered classes is the event
-    if rows.X.ndim == 1 and labels is None:
-        labels = _two_labels(statistics.labels, pos_label)
+    elif is_single and labels is None and statistics.labels.tolist() == [pos_label]:
+        # All rows have the event, and its complement has no name.
+        is_name = isinstance(pos_label, str)
+        other = f"not {pos_label}" if is_name else type(pos_label)(not pos_label)
+        labels = [other, pos_label]
     classes = resolve_classes(
         statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
     )
-    is_fact = labels is not None or statistics.categories is not None or rows.X.ndim == 2
-    if event_index(classes, pos_label, named=is_fact) == 0 and rows.X.ndim == 1:
-        if keep_classes:
-            rows = rows.map(lambda P, y, w: 1 - P)
-        else:
-            classes = classes[::-1]
+    is_named = labels is not None or statistics.categories is not None
+    if pos_label is None and is_single and not is_named and is_text(classes):
+        raise ValueError(  # alphabetical order does not tell which label is the event
+            f"pos_label is not specified: y_true holds the text labels [{shown(classes)}] and "
+            "y_proba one column, the probabilities of one of them. Pass this label as pos_label=, "
+            "or both labels as labels= with this label as the second, or one column per class."
+        )
+    event = 1 if pos_label is None else position(pos_label, classes)
+    if is_single and event == 0 and keep_classes:
+        rows = rows.map(lambda P, y, w: 1 - P)
+    elif is_single and event == 0:
+        classes = classes[::-1]
     as_indices = partial(encode, classes=classes)
     order = statistics.categories if order is None else order
     rows = rows.relabel(as_indices, classes=classes, order=order)
     named = labels is not None or pos_label is not None
     check_column_order(rows, named=named, name="y_proba", param="labels")
     return rows
-
-
-def _two_labels(present: Labels, pos_label: Any) -> list[Any] | None:
-    """Return two labels if all rows have the event, whose complement then has no name."""
-    if len(present) != 1 or np.ndim(pos_label) or present.tolist() != [pos_label]:
-        return None
-    is_text = isinstance(pos_label, str)
-    return [f"not {pos_label}" if is_text else type(pos_label)(not pos_label), pos_label]
 
 
 def check_probability_rows(y_proba: Any) -> Rows:
@@ -234,15 +234,16 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
             f"{E.shape} and {P.shape}."
         )
     check_probabilities(P.ravel())
-    check_label_order(y_proba, y_true, "y_proba", "y_true")
-    names = label_names(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
+    owner = "y_true" if hasattr(y_true, "columns") and labels is None else ""
+    names = label_names(y_true if owner else y_proba, P.shape[1])
     if labels is not None:
-        names = np.asarray(exact(labels, "labels"))
+        names = exact(labels, "labels")
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
             raise ValueError(
                 f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
             )
-    check_column_names(y_proba, names, "y_proba", param="labels")
+        check_column_names(y_true, names, "y_true", param="labels")
+    check_column_names(y_proba, names, "y_proba", param="labels", owner=owner)
     E, P, w = with_weight_only(E, P, w)
     return Rows(P, E, w, classes=names)
 

@@ -44,7 +44,6 @@ from .logits import (
     check_weights,
     refuse_masked,
     seem_probabilities,
-    warn_of_new_probabilities,
     warn_of_probabilities,
     warn_of_small_weights,
     with_nan,
@@ -149,7 +148,12 @@ def check_new_logits(
     X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
     is_array = isinstance(X, np.ndarray)
     if not is_array and is_tensor(X):
-        Z = _tensor_for(calibrator, X, on_device=on_device)
+        if not X.shape[0]:
+            check_array(np.empty(tuple(X.shape)))  # raises scikit-learn's error for arrays
+        validate_data(calibrator, X, reset=False, skip_check_array=True)
+        if not on_device:
+            check_needs_no_gradients(X, "X")
+        Z = X if on_device else on_host(X)
     else:
         if not is_array:
             check_column_names(X, calibrator.classes_)
@@ -157,20 +161,9 @@ def check_new_logits(
     n_rows = Z.shape[0]
     if n_rows and check_finite(Z):
         refuse_masked(calibrator)
-    if n_rows > 1:
-        warn_of_new_probabilities(Z)
+    if n_rows > 1 and seem_probabilities(Z, fit=False):
+        warn_of_probabilities(Z.shape[1], "predictions")
     return Z, np.asarray if is_array else partial(as_kind_of, x=X)
-
-
-def _tensor_for(calibrator: Any, X: Any, *, on_device: bool) -> Any:
-    """Check a tensor of logits (n, K), and return it on its device, or an array on the host."""
-    if 0 in X.shape:
-        check_array(np.empty(tuple(X.shape)))  # raises scikit-learn's error for arrays
-    validate_data(calibrator, X, reset=False, skip_check_array=True)
-    if on_device:
-        return X
-    check_needs_no_gradients(X, "X")
-    return on_host(X)
 
 
 def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
@@ -211,6 +204,8 @@ def check_not_swapped(**labels_and_scores: Any) -> None:
     Fractions are no labels, and scores without fractions are probably labels.
     """
     (y_name, y), (name, x) = labels_and_scores.items()
+    if isinstance(y, np.ndarray) and y.dtype.kind != "f":
+        return
     if _has_fractions(y, y_name) and not _has_fractions(x, name):
         raise ValueError(
             f"{y_name} and {name} are probably swapped: {y_name} holds fractions, which are "
@@ -230,7 +225,7 @@ def _has_fractions(x: Any, name: str) -> bool:
 
 def check_labels_are_not_masked(rows: Rows) -> None:
     """Raise a ValueError if a label's class is masked in its row."""
-    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(arrays.label_scores(Z, y)))))
+    n = int(rows.sum(lambda Z, y, w: np.count_nonzero(np.isneginf(Z[np.arange(len(y)), y]))))
     if n:
         raise ValueError(
             f"The logit of the label of a row must be finite, got {n} of {rows.n_rows} rows in "
@@ -309,26 +304,17 @@ def check_rows(
         n_rows=len(labels),
         like_probabilities=like_probabilities,
         masked=masked,
-        categories=ordered_categories(y),
+        categories=None if isinstance(y, np.ndarray) else ordered_categories(y),
     )
     return (X, labels, w), statistics
 
 
 def _check_without_labels(
     estimator: Any, X: Any, sample_weight: Any
-) -> tuple[tuple[Floats, None, Floats | None], RowStatistics]:
-    """Check logits and weights for a fitted estimator; return rows and statistics."""
+) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
+    """Check logits and weights for a fitted estimator; all rows get the label 0."""
     Z = logits_for(estimator, X, least_rows=1)
-    masked = check_finite(Z)
-    w = check_weights(sample_weight, len(Z), part=True)
-    statistics = RowStatistics(
-        labels=np.zeros(0, np.intp),
-        weight=float(len(Z) if w is None else w.sum()),
-        n_rows=len(Z),
-        like_probabilities=seem_probabilities(Z),
-        masked=masked,
-    )
-    return (Z, None, w), statistics
+    return check_rows(Z, np.zeros(len(Z), np.intp), sample_weight)
 
 
 def checked_rows(
@@ -341,7 +327,7 @@ def checked_rows(
     """
     if any(map(is_dask, inputs.values())):
         return checked_chunks(check, **inputs)
-    checked, statistics = check(*map(on_host, inputs.values()))
+    checked, statistics = check(*inputs.values())
     rows = Rows(*checked)
     rows.weight = statistics.weight
     return rows, statistics

@@ -306,11 +306,6 @@ def mixed_probabilities(Z: Floats, smoothing: float) -> Floats:
     return P
 
 
-def label_scores(S: Array, y: Array) -> Array:
-    """Return the entries (m,) of ``S`` (m, K) in the columns ``y`` (m,)."""
-    return S[np.arange(len(S)), y]
-
-
 def weighted_sum(values: Array, w: Array | None = None) -> Any:
     """Sum values (m,) or (m, d) over rows with weights ``w`` (m,), in double precision."""
     return values.sum(axis=0, dtype=np.float64) if w is None else w @ values

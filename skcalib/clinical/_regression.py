@@ -239,7 +239,7 @@ def _jackknife_interval(
     fewest = min(np.count_nonzero(n_events > 0), np.count_nonzero(n_events < sizes))
     warn_of_few_events(int(fewest), len(sizes))
     # A few groups that change the estimate most count as few groups.
-    freedom = degrees_of_freedom(np.abs(steps)) if variance > 0 else 1.0
+    freedom = degrees_of_freedom(np.abs(steps))
     reach = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance))
     return IntervalEstimate(estimate, estimate - reach, estimate + reach, level)
 
@@ -356,11 +356,11 @@ def integrated_calibration_index(
         def of_draw(y: Bools, p: Floats, sample_weight: Floats | None = None) -> float:
             return _distance(p, y, sample_weight, quantile)
 
-        risks = Rows(
-            rows.score, rows.event.astype(np.intp), rows.weight, classes=np.array([False, True])
-        )
+        events, classes = rows.event.astype(np.intp), np.array([False, True])
+        risks: Any = Rows(rows.score, events, rows.weight, classes=classes)
+        no_labels: Any = None  # checked rows have labels
         interval: IntervalEstimate = calibration_error_interval(
-            None, risks, measure=of_draw, groups=group_numbers(groups, y_proba, sample_weight),
+            no_labels, risks, measure=of_draw, groups=group_numbers(groups, y_proba, sample_weight),
             confidence_level=confidence_level, n_resamples=n_resamples, random_state=random_state,
         )  # fmt: skip
         return interval

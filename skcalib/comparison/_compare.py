@@ -47,6 +47,7 @@ from skcalib._typing import Array, ArrayLike, Kind, Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
+from skcalib.metrics._groups import degrees_of_freedom
 from skcalib.metrics._named_scorers import Measures
 from skcalib.scaling import Uncalibrated
 from skcalib.selection import AutoCalibrator
@@ -421,7 +422,8 @@ def _part_numbers(test: Sample, arguments: Any, classes: Array) -> Any:
     """Return the part that each row is in, for the jackknife, or None without a jackknife.
 
     20 parts consist of rows, or of groups. ``arguments`` is the tuple that the user passed as test.
-    Warn if few rows or groups have the second of two classes, or are right, or are not.
+    Warn if few rows or groups have the second of two classes, or are right, or are not, and if few
+    groups have wrong predictions.
     """
     if is_dask(test.Z) or test.Z.size > MAX_LOGITS:
         return None
@@ -431,8 +433,11 @@ def _part_numbers(test: Sample, arguments: Any, classes: Array) -> Any:
     n_units = int(units.max()) + 1
     if n_units == 1:
         return None
-    event = test.y == (classes[1] if len(classes) == 2 else classes[largest_columns(test.Z)])
-    warn_of_few_events(min(len(np.unique(units[hit])) for hit in (event, ~event)), n_units)
+    right = test.y == classes[largest_columns(test.Z)]
+    event = test.y == classes[1] if len(classes) == 2 else right
+    fewest = min(len(np.unique(units[hit])) for hit in (event, ~event))
+    n_wrong = 1 + degrees_of_freedom(np.bincount(units, ~right) / np.bincount(units))
+    warn_of_few_events(fewest, n_units, np.inf if numbers is None else n_wrong)
     return (np.random.RandomState(0).permutation(n_units) % min(n_units, N_PARTS))[units]
 
 

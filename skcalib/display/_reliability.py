@@ -529,6 +529,7 @@ random_state, color, line_kw
             ece = f"ECE {briefly(panel.expected_calibration_error)}"
             rows = "" if panel.rows is None else f"{int(panel.rows.event.sum()):,} rows, "
             drawing.draw_title(panel_ax, f"{panel.name}\n{rows}{ece}")
+            panel_ax.title.set_fontsize("medium")
             is_lowest, is_first = k + axes.shape[1] >= n, k % axes.shape[1] == 0
             if not is_lowest:
                 panel_ax.set_xlabel("")

@@ -14,7 +14,7 @@ from skcalib._input.arrays import as_kind_of, column_names
 from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import in_groups
 from skcalib._input.labels import warn_of_groups
-from skcalib._input.logits import warn_of_new_probabilities, warn_of_small_weights
+from skcalib._input.logits import seem_probabilities, warn_of_probabilities, warn_of_small_weights
 from skcalib._input.parameters import check_integer
 from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
 from skcalib._rows import Rows, map_blocks
@@ -313,8 +313,8 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
         present = present[~np.isnan(present[:, 0])]
-        if len(present) > n_scores:
-            warn_of_new_probabilities(present)
+        if len(present) > n_scores and seem_probabilities(present, fit=False):
+            warn_of_probabilities(present.shape[1], "predictions")
         scores = Z if len(Z) else np.zeros((1, Z.shape[1]), Z.dtype)  # for the dtype of no rows
         L = map_blocks(partial(_fused, self), scores)
         fused = Uncalibrated()  # nothing is left to calibrate

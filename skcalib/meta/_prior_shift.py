@@ -385,9 +385,9 @@ def _check_priors(priors: Any, present: Bools) -> Floats:
     absent = np.flatnonzero((values > 0) & ~present)
     if len(absent):
         raise ValueError(
-            "priors must be 0 for classes without rows in y, whose logits are not calibrated, "
-            f"got positive priors at positions [{shown(absent)}]. Set them to 0, or calibrate with "
-            "rows of these classes."
+            "priors must be 0 for classes without rows in y, since their logits are not "
+            f"calibrated, got positive priors at positions [{shown(absent)}]. Set them to 0, or "
+            "calibrate with rows of these classes."
         )
     normalized: Floats = values / values.sum(dtype=np.float64)
     return normalized

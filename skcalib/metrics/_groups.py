@@ -25,6 +25,8 @@ def degrees_of_freedom(sizes: Floats) -> float:
     size. A few large groups count as few groups (Carter, Schnepel, Steigerwald, Review of
     Economics and Statistics 99, 2017).
     """
+    if not sizes.any():
+        return 1.0
     squares = (sizes / sizes.max()) ** 2
     return max(float(squares.sum() ** 2 / (squares @ squares)) - 1, 1.0)
 

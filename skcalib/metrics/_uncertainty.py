@@ -201,7 +201,9 @@ def calibration_error_interval(
     -----
     UserWarning
         If there are fewer than 20 groups, if fewer than 10 groups, or rows for a mean, have the
-        rarer outcome of any column, or if there are more than two bins for each group or row.
+        rarer outcome of any column, or if there are more than two bins for each group or row. For
+        a mean also if fewer than 7 groups have wrong predictions, where a few groups with most of
+        them count as few.
 
     References
     ----------
@@ -236,7 +238,7 @@ def calibration_error_interval(
 def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
     """Return the number of the part that each row is in: a row, a group, or several of these."""
     units, n_units = problem.clusters, int(problem.clusters.max()) + 1
-    warn_of_rare_outcomes(problem)
+    warn_of_rare_outcomes(problem, of_losses=True)
     return units if n_units <= most else (random.permutation(n_units) % most)[units]
 
 
@@ -252,15 +254,22 @@ def warn_of_few_units(measured: Measured) -> None:
             warn_of_many_bins(n_bins, n_units)
 
 
-def warn_of_rare_outcomes(problem: Problem) -> None:
-    """Warn if few groups, or rows without groups, have the rarer outcome of any column."""
+def warn_of_rare_outcomes(problem: Problem, *, of_losses: bool = False) -> None:
+    """Warn if few groups, or rows without groups, have the rarer outcome of any column.
+
+    Losses of groups also need groups with wrong predictions.
+    """
     columns = columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label)
-    units, is_rare = problem.clusters, np.zeros(problem.rows.n_rows, np.bool_)
+    units, (is_rare, is_wrong) = problem.clusters, np.zeros((2, problem.rows.n_rows), np.bool_)
     for column in columns.scored():
         event = column.event
         with_event, without = (len(np.unique(units[hit])) for hit in (event, ~event))
         is_rare |= event if with_event <= without else ~event
-    warn_of_few_events(len(np.unique(units[is_rare])), int(units.max()) + 1)
+        is_wrong |= event != (column.score > 0.5) if columns.kind != "top-label" else ~event
+    n_wrong = np.inf
+    if of_losses and problem.groups is not None:
+        n_wrong = 1 + degrees_of_freedom(np.bincount(units, is_wrong) / np.bincount(units))
+    warn_of_few_events(len(np.unique(units[is_rare])), int(units.max()) + 1, n_wrong)
 
 
 def jackknifed(

@@ -270,7 +270,7 @@ def test_metadata_survive_a_round_trip():
     ids=["text", "number as key", "NaN", "object", "list"],
 )
 def test_metadata_must_be_plain_json(wrong):
-    with pytest.raises(TypeError, match="metadata must"):
+    with pytest.raises(TypeError, match="metadata"):
         to_json(TemperatureScaling().fit(Z, Y), metadata=wrong)
 
 
@@ -301,28 +301,28 @@ def test_the_remedy_for_a_pipeline_works():
     with pytest.raises(TypeError, match=r"as in pipeline\[2:\]\.$"):
         to_json(pipeline)
     to_json(pipeline[2:])
-    with pytest.raises(TypeError, match=r"'logittransformer' of the pipeline. Fit a calibrator to"):
+    with pytest.raises(TypeError, match="'logittransformer'"):
         to_json(pipeline[:2])
     whole = make_pipeline(StandardScaler(), CLASSIFIER).fit(Z, Y)
-    with pytest.raises(TypeError, match="got CalibratedClassifier in step 'calibratedclassifier'"):
+    with pytest.raises(TypeError, match="'calibratedclassifier'"):
         to_json(whole)
 
 
 def test_calibrators_with_other_parts_are_refused():
-    trees = r"made of maps and bins, got a \w+Classifier for .*estimator.* skops.*joblib.*without"
+    trees = "Classifier .*skops"
     for wrong, words in [
-        (LogisticRegression().fit(Z, Y), "to_json takes a fitted calibrator"),
-        (CLASSIFIER.fit(Z, Y), "as a whole by skops.*pass its calibrator_ alone"),
+        (LogisticRegression().fit(Z, Y), "fitted calibrator"),
+        (CLASSIFIER.fit(Z, Y), "skops.*calibrator_"),
         (make_pipeline(StandardScaler(), TemperatureScaling()), "standardscaler"),
         (EstimatorCalibration().fit(Z, Y), trees),
         (TREES.fit(Z, Y), trees),
         (AutoCalibrator([TREES], cv=2).fit(Z, Y), trees),
-        (TopLabelCalibration(LogisticRegression()).fit(Z, Y), "for calibrator.calibrator"),
+        (TopLabelCalibration(LogisticRegression()).fit(Z, Y), "calibrator.calibrator"),
         (TemperatureScaling(smoothing=1e-3).fit(Z, Y).set_params(smoothing=1j), "1j"),
-        (with_classes(1j), "ndarray for calibrator.classes_"),
-        (TemperatureScaling, "got the class TemperatureScaling"),
-        (AutoCalibrator(FEW, cv=KFold(2)).fit(Z, Y), "KFold for calibrator.cv"),
-        (MINE().fit(Z, Y), "got TemperatureScaling.. of type TemperatureScaling"),
+        (with_classes(1j), "calibrator.classes_"),
+        (TemperatureScaling, "class TemperatureScaling"),
+        (AutoCalibrator(FEW, cv=KFold(2)).fit(Z, Y), "KFold .*calibrator.cv"),
+        (MINE().fit(Z, Y), "type TemperatureScaling"),
     ]:
         with of_case(words), pytest.raises(TypeError, match=words):
             to_json(wrong)
@@ -359,25 +359,26 @@ def says(text, words):
 
 FITTED = ("calibrator", "fitted")
 HEAD = '{"format": "skcalib calibrator", "version": 2, "skcalib": "0.1.0", "calibrator": '
+OTHER_CLASS = "a calibrator of this skcalib"
 WRONG = {
-    "": "must be JSON",
-    "calibrator.json": "not the name of a file",
-    "3": "must be an object with the format",
-    "[]": "must be an object with the format",
-    '{"format": "skcalib calibrator", "version": 3, "skcalib": "9.9"}': "version 2.*got.*3.*9.9",
-    '{"format": "skcalib calibrator", "version": 2, "skcalib": "0.1"}': "hold a calibrator",
-    '{"format": "skcalib calibrator", "version": true, "skcalib": "9.9"}': "versions of the format",
+    "": "JSON",
+    "calibrator.json": "file",
+    "3": "object",
+    "[]": "object",
+    '{"format": "skcalib calibrator", "version": 3, "skcalib": "9.9"}': "version 2.*3.*9.9",
+    '{"format": "skcalib calibrator", "version": 2, "skcalib": "0.1"}': "calibrator",
+    '{"format": "skcalib calibrator", "version": true, "skcalib": "9.9"}': "version",
     HEAD + "{}}": "predicts",
-    HEAD + "[]}": "got TypeError: from_json takes a fitted calibrator",
-    HEAD + '{"class": "os.system", "parameters": {}}}': "a calibrator of this skcalib",
-    HEAD + '{"class": ["TemperatureScaling"], "parameters": {}}}': "a calibrator of this skcalib",
-    HEAD + '{"class": "BaseCalibrator", "parameters": {}}}': "a calibrator of this skcalib",
-    HEAD + '{"class": "RandomForestClassifier", "parameters": {}}}': "a calibrator of this skcalib",
+    HEAD + "[]}": "fitted calibrator",
+    HEAD + '{"class": "os.system", "parameters": {}}}': OTHER_CLASS,
+    HEAD + '{"class": ["TemperatureScaling"], "parameters": {}}}': OTHER_CLASS,
+    HEAD + '{"class": "BaseCalibrator", "parameters": {}}}': OTHER_CLASS,
+    HEAD + '{"class": "RandomForestClassifier", "parameters": {}}}': OTHER_CLASS,
     HEAD + '{"class": "TemperatureScaling", "parameters": {}}}': "NotFittedError",
-    HEAD + '{"class": "TemperatureScaling", "parameters": {"some": 1}}}': "argument 'some'",
+    HEAD + '{"class": "TemperatureScaling", "parameters": {"some": 1}}}': "'some'",
     HEAD + '{"class": "Pipeline", "parameters": {"steps": []}}}': "predicts",
-    HEAD + '{"class": "TemperatureScaling", "parameters": {}, "n": NaN}}': "must be JSON",
-    HEAD + "[" * 100_000: "must be JSON.*too deep",
+    HEAD + '{"class": "TemperatureScaling", "parameters": {}, "n": NaN}}': "JSON",
+    HEAD + "[" * 100_000: "JSON.*deep",
     HEAD + "[" * 900 + "]" * 900 + "}": "predicts",
 }
 
@@ -389,7 +390,7 @@ def test_from_json_refuses_other_text(text, words):
 
 @pytest.mark.parametrize("text", [b"{}", None, {}, 3])
 def test_from_json_refuses_objects_that_are_not_text(text):
-    with pytest.raises(TypeError, match="from_json takes text"):
+    with pytest.raises(TypeError, match="text"):
         from_json(text)
 
 
@@ -448,7 +449,7 @@ def test_integers_stand_for_floats(texts):
 
 def test_another_version_warns_once(texts):
     text = texts["AutoCalibrator"].replace(skcalib.__version__, "0.0.1", 1)
-    words = "AutoCalibrator from version 0.0.1"
+    words = "0.0.1"
     with pytest.warns(InconsistentVersionWarning, match=words) as caught:
         from_json(text)
     assert len(caught) == 1

@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skcalib
-from skcalib.binning._histogram import _PerClass
 from skcalib.export import to_onnx
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -31,7 +30,14 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 
 # Calibrators with steps. In a small share of rows, a score may fall on the other side of an edge,
 # because the runtime rounds the exponential function differently.
-WITH_STEPS = _PerClass | skcalib.experimental.EstimatorCalibration | skcalib.AutoCalibrator
+WITH_STEPS = (
+    skcalib.HistogramBinning
+    | skcalib.IsotonicCalibration
+    | skcalib.VennAbersCalibration
+    | skcalib.BBQ
+    | skcalib.experimental.EstimatorCalibration
+    | skcalib.AutoCalibrator
+)
 SHARE = 1e-3
 
 # Parameters that make the default calibrators fast.
@@ -187,7 +193,7 @@ def test_labels_without_an_onnx_type_are_refused_as_output():
     Z, y = logits_of(3)
     calibrator = skcalib.PlattScaling().fit(Z, np.array([1, 2, 2**63], np.uint64)[y])
     run(to_onnx(calibrator), Z.astype(np.float32))
-    with pytest.raises(ValueError, match="Leave out 'label'"):
+    with pytest.raises(ValueError, match="'label'"):
         to_onnx(calibrator, outputs="label")
 
 
@@ -282,7 +288,7 @@ def test_rows_that_calibrators_refuse(calibrator, dtype):
     model = to_onnx(clone(calibrator).fit(Z, y), dtype=dtype)
     P = run(model, X)["probabilities"]
     np.testing.assert_allclose(P[-2:], run(model, X[-2:])["probabilities"], rtol=1e-5)
-    if not isinstance(calibrator, WITH_STEPS | skcalib.VennAbersCalibration):
+    if not isinstance(calibrator, WITH_STEPS):
         for case, row in zip(cases, P, strict=False):
             assert np.isnan(row).all(), (case, row)
 
@@ -357,9 +363,9 @@ class TestWhatIsWritten:
         assert metadata["data"] == "rows of 2026"
         assert metadata["n_labels"] == "300"
         assert "skcalib.classes" in metadata
-        with pytest.raises(ValueError, match="must not use names that begin with 'skcalib"):
+        with pytest.raises(ValueError, match="begin with"):
             to_onnx(calibrator, metadata={"skcalib.classes": "[]"})
-        with pytest.raises(TypeError, match="metadata must be a dict"):
+        with pytest.raises(TypeError, match="metadata"):
             to_onnx(calibrator, metadata="rows of 2026")
 
 
@@ -424,13 +430,11 @@ class TestErrors:
         for wrong, error, words in [
             (skcalib.PlattScaling(), NotFittedError, "PlattScaling"),
             (make_pipeline(skcalib.PlattScaling()), NotFittedError, "PlattScaling"),
-            (skcalib.PlattScaling, TypeError, "takes a fitted calibrator"),
-            (LogisticRegression(), TypeError, "takes a fitted calibrator"),
-            (None, TypeError, "takes a fitted calibrator"),
-            (classifier, TypeError, r"got CalibratedClassifier\. .* see register_skl2onnx"),
-            (given, ValueError, "take logits only, got a calibrator that was fitted with features"),
-            (search, TypeError, "Pass its best_estimator_"),
-            (chain, TypeError, r"got StandardScaler in step 'standardscaler' .*pipeline\[2:\]"),
+            *((w, TypeError, "fitted") for w in (skcalib.PlattScaling, LogisticRegression(), None)),
+            (classifier, TypeError, "register_skl2onnx"),
+            (given, ValueError, "features"),
+            (search, TypeError, "best_estimator_"),
+            (chain, TypeError, r"pipeline\[2:\]"),
             (make_pipeline("passthrough"), ValueError, "at least one calibrator"),
         ]:
             with pytest.raises(error, match=words):
@@ -438,29 +442,29 @@ class TestErrors:
 
     def test_classes_that_replace_public_methods(self):
         for calibrator in (Other(), skcalib.experimental.TopLabelCalibration(Other())):
-            with pytest.raises(TypeError, match="inherit its public methods, got Other"):
+            with pytest.raises(TypeError, match="Other"):
                 to_onnx(calibrator.fit(self.Z, self.Y))
 
     def test_operations_without_an_onnx_equivalent_are_refused(self):
-        with pytest.raises(AttributeError, match="it has no operation 'sort'"):
+        with pytest.raises(AttributeError, match="'sort'"):
             to_onnx(Sorted().fit(self.Z, self.Y))
         for calibrator in (Branching(), Converting()):
-            with pytest.raises(TypeError, match="A graph that is built has no numbers"):
+            with pytest.raises(TypeError, match="no numbers"):
                 to_onnx(calibrator.fit(self.Z, self.Y))
 
     @pytest.mark.parametrize("dtype", ["float16", "double precision", int, None, 3, np.array([1])])
     def test_dtype(self, dtype):
-        with pytest.raises(ValueError, match="dtype must be one of 'float32', 'float64'"):
+        with pytest.raises(ValueError, match="dtype"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y), dtype=dtype)
 
     @pytest.mark.parametrize("outputs", [(), None, "proba", ("label", "label"), [["label"]], 3])
     def test_outputs(self, outputs):
-        with pytest.raises(ValueError, match="outputs must be among 'probabilities', 'label'"):
+        with pytest.raises(ValueError, match="outputs"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y), outputs=outputs)
 
     def test_without_onnx(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "onnx", None)
-        with pytest.raises(ImportError, match=r"pip install 'skcalib\[onnx\]'"):
+        with pytest.raises(ImportError, match="pip install"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y))
 
 

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 import skcalib
 from skcalib.export import to_onnx
-from skcalib.export._graph import as_log_odds
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 pytest.importorskip("onnx", reason="onnx is not installed")
@@ -42,10 +41,12 @@ def test_two_classes_are_exact(calibrator, dtype, rng):
     for n_columns in (1, 2):
         Z, y = logits_of(n_columns, 1000, dtype)
         calibrator.fit(Z, y)
-        edges = as_log_odds(calibrator.bin_edges_[0], np.dtype(dtype))
-        edges = edges[np.isfinite(edges)]
-        beside = [np.nextafter(edges, dtype(far)) for far in (-np.inf, np.inf)]
-        m = np.concatenate([edges, *beside, [0, -1e3, 1e3, -1e30, 1e30], rng.normal(size=500)])
+        edges = logit(calibrator.bin_edges_[0][1:-1]).astype(dtype)
+        beside = [edges]
+        for far in (-np.inf, np.inf):
+            one = np.nextafter(edges, dtype(far))
+            beside += [one, np.nextafter(one, dtype(far))]
+        m = np.concatenate([*beside, [0, -1e3, 1e3, -1e30, 1e30], rng.normal(size=500)])
         M = m.astype(dtype)[:, None]
         X = np.concatenate([Z, M if n_columns == 1 else np.hstack([0 * M, M])])
         assert difference(calibrator, X).max() < TOLERANCE[dtype]

@@ -204,7 +204,7 @@ def test_integers():
     model = CalibratedClassifier(classifier, PlattScaling(), cv=2).fit(X, y)
     P = run(converted(model, X), X)["probabilities"]
     np.testing.assert_allclose(P, model.predict_proba(X), atol=1e-5)
-    with pytest.raises(TypeError, match="Pipeline cannot be converted to ONNX by skl2onnx"):
+    with pytest.raises(TypeError, match="Pipeline"):
         converted(model, X.astype(np.int32))
 
 
@@ -279,7 +279,7 @@ def test_versions_of_operators():
         made = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}, target_opset=target)
         P = run(made, X)["probabilities"]
         np.testing.assert_allclose(P, model.predict_proba(X), atol=1e-6)
-    with pytest.raises(RuntimeError, match=r"of versions .* got target_opset=.*15"):
+    with pytest.raises(RuntimeError, match="target_opset"):
         skl2onnx.to_onnx(model, X[:1], target_opset=15)
 
 
@@ -304,24 +304,24 @@ class TestErrors:
 
     def test_not_fitted(self):
         for model in (CalibratedClassifier(GaussianNB()), PlattScaling()):
-            with pytest.raises(NotFittedError, match="is not fitted yet"):
+            with pytest.raises(NotFittedError, match="not fitted"):
                 converted(model, self.X)
 
     def test_calibrators_of_other_libraries_are_refused(self):
         model = CalibratedClassifier(GaussianNB(), LogisticRegression(), cv=2)
-        with pytest.raises(TypeError, match="skl2onnx takes a fitted calibrator"):
+        with pytest.raises(TypeError, match="fitted calibrator"):
             converted(model.fit(self.X, self.Y), self.X)
 
     def test_several_labels(self):
         Y = np.column_stack([self.Y, 1 - self.Y])
         classifier = RandomForestClassifier(5, random_state=0)
         model = CalibratedClassifier(classifier, cv=2).fit(self.X, Y)
-        with pytest.raises(TypeError, match="got a CalibratedClassifier of several labels"):
+        with pytest.raises(TypeError, match="several labels"):
             converted(model, self.X)
 
     def test_margins_missing_in_skl2onnx_are_refused(self):
         model = CalibratedClassifier(QuadraticDiscriminantAnalysis(), PlattScaling(), cv=2)
-        with pytest.raises(TypeError, match="Use another classifier, or another response_method"):
+        with pytest.raises(TypeError, match="response_method"):
             converted(model.fit(self.X, self.Y), self.X)
         model.set_params(response_method="predict_proba")
         check_agreement(model.fit(self.X, self.Y), self.X)
@@ -330,7 +330,7 @@ class TestErrors:
         model = CalibratedClassifier(
             LinearDiscriminantAnalysis(), PlattScaling(), cv=2, response_method="predict_proba"
         )
-        with pytest.raises(TypeError, match="probabilities of LinearDiscriminantAnalysis wrongly"):
+        with pytest.raises(TypeError, match="LinearDiscriminantAnalysis"):
             converted(model.fit(self.X, self.Y), self.X)
 
     def test_converters_that_ignore_raw_scores(self):
@@ -352,14 +352,14 @@ class TestErrors:
         shapes = calculate_linear_classifier_output_shapes
         skl2onnx.update_registered_converter(Margins, "Margins", shapes, convert, options=options)
         model = CalibratedClassifier(Margins(), PlattScaling(), cv=2).fit(self.X, self.Y)
-        with pytest.raises(TypeError, match=r"of Margins ignores the option raw_scores.*proba"):
+        with pytest.raises(TypeError, match="raw_scores"):
             converted(model, self.X)
 
     def test_without_skl2onnx(self, monkeypatch):
         Z, y = make_logits(100, 3, random_state=0)
         calibrator = EstimatorCalibration(GaussianNB()).fit(Z, y)
         monkeypatch.setitem(sys.modules, "skl2onnx", None)
-        with pytest.raises(ImportError, match="GaussianNB is converted to ONNX by skl2onnx"):
+        with pytest.raises(ImportError, match="GaussianNB"):
             to_onnx(calibrator)
-        with pytest.raises(ImportError, match="register_skl2onnx needs skl2onnx"):
+        with pytest.raises(ImportError, match="skl2onnx"):
             register_skl2onnx()

@@ -278,6 +278,19 @@ def test_paired_difference_is_narrower_than_two_intervals_and_knows_groups(rng):
         calibrated_mean_difference(*args[:3], one[:100], s[:100], s)
 
 
+@pytest.mark.parametrize("n_differ", [0, 3])
+def test_differences_in_groups_of_equal_rows_count_each_group_once(rng, n_differ):
+    """Six equal rows are one row, for the differences that labels show and those that they hide."""
+    y, s = rng.integers(2, size=100), rng.normal(size=300)
+    other = np.where(np.arange(100) < n_differ, 1 - y, y)
+    rows = y, s[:100], s, other, s[:100], s
+    one = calibrated_mean_difference(*rows)
+    six, groups = (np.repeat(values, 6) for values in rows), np.repeat(np.arange(300), 6)
+    with pytest.warns(UserWarning, match=f"10 groups in which .* got {n_differ}"):
+        grouped = calibrated_mean_difference(*six, groups=groups[:600], groups_all=groups)
+    assert grouped.high - grouped.low == pytest.approx(one.high - one.low, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("y", "bounds", "word"),
     [

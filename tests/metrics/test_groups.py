@@ -1,5 +1,6 @@
 """Intervals and tests of rows that belong to groups, such as the visits of a patient."""
 
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -237,6 +238,18 @@ def test_slopes_of_few_groups_with_an_event_warn():
     y[:] = np.arange(600) % 100 == 0
     with pytest.warns(UserWarning, match="10 .*groups"):
         calibration_slope(y, p, groups=np.arange(600) // 3)
+
+
+@pytest.mark.parametrize(("n_wrong", "warns"), [(2, True), (7, False)])
+def test_losses_warn_if_a_few_groups_have_most_of_the_wrong_predictions(n_wrong, warns):
+    """Events are frequent. A few groups are wrong, and one row of some other groups."""
+    groups, event = np.repeat(np.arange(24), 6), np.arange(144) % 2 == 0
+    wrong = (groups < n_wrong) | ((groups < 14) & (np.arange(144) % 6 == 0))
+    p = np.where(event != wrong, 0.9, 0.1)
+    message = "7 groups with wrong .* got about 3"
+    with pytest.warns(UserWarning, match=message) if warns else nullcontext():
+        calibration_error_interval(event, p, measure=log_loss, groups=groups)
+    calibration_error_interval(event, p, groups=groups, n_resamples=9)  # an error, no loss
 
 
 # --------------------------------------------------------------------------------------

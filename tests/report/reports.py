@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.special import expit
 from sklearn.pipeline import make_pipeline
 
 import skcalib
@@ -19,6 +20,18 @@ HOSTILE = [
     "x" * 100,
     "</style><img src=http://evil.example/x onerror=window.broken=1>",
 ]
+
+
+def cohort(n=600, seed=0):
+    """Outcomes and risks with ties, which are too extreme."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-1, 1, n)
+    return (rng.uniform(size=n) < expit(z)).astype(int), expit(1.8 * z).round(2).clip(0.01, 0.99)
+
+
+def validated(y, p, **params):
+    """Report of a fixed model in a figure that pyplot does not hold."""
+    return skcalib.validation_report(y, p, figure=Figure((5, 7)), random_state=0, **params)
 
 
 def plain():

@@ -4,15 +4,21 @@ import numpy as np
 import pytest
 import sklearn.metrics
 from numpy.testing import assert_allclose
-from reports import few_rows, masked, plain, report_of, two_classes
+from reports import cohort, few_rows, masked, plain, report_of, two_classes
 from scipy.special import softmax
 from scipy.stats import binomtest
+from sklearn.metrics import roc_auc_score
 
 from skcalib import PlattScaling, calibration_report, clinical, metrics
-from skcalib._rows.arrays import both_columns
 from skcalib.datasets import make_logits
 from skcalib.metrics._groups import skewed_interval
-from skcalib.report._numbers import mean_estimate, mean_interval, proportion_interval
+from skcalib.report._numbers import (
+    c_statistic,
+    mean_estimate,
+    mean_interval,
+    observed_over_expected,
+    proportion_interval,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +32,8 @@ ERRORS = {
 def evaluated(case):
     """Labels, probabilities before and after, and keyword arguments of measures."""
     calibrator, Z, y, params = case()
-    logits = both_columns(np.asarray(Z, dtype=np.float64))
+    logits = np.asarray(Z, dtype=np.float64)
+    logits = np.hstack([0 * logits, logits]) if logits.shape[1] == 1 else logits
     before, after = softmax(logits, axis=1), np.asarray(calibrator.predict_proba(Z))
     weight, n_bins = params.get("sample_weight"), params.get("n_bins", 15)
     labels = calibrator.classes_
@@ -200,3 +207,31 @@ def test_many_rows_have_no_slow_intervals():
     assert np.isnan([after.low, after.high, difference.low]).all()
     assert 0 <= after.estimate < 0.1
     assert not np.isnan(report.measures_["ECE"].after.low)
+
+
+def figures_of(y, p, groups):
+    """Figures without the page, and without the figures that take long."""
+    hit, w = y.astype(float), np.ones(len(y))
+    return {
+        "observed over expected": observed_over_expected(p, hit, w, groups),
+        "c-statistic": c_statistic(p, hit, w, groups),
+        "prevalence": proportion_interval(hit, w, groups),
+    }
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_intervals_of_a_risk_have_their_coverage(size):
+    truth_y, truth_p = cohort(200_000, seed=9)
+    truth = {
+        "observed over expected": truth_y.mean() / truth_p.mean(),
+        "c-statistic": roc_auc_score(truth_y, truth_p),
+        "prevalence": truth_y.mean(),
+    }
+    covered = dict.fromkeys(truth, 0)
+    for seed in range(200):
+        y, p = cohort(150, seed=100 + seed)
+        groups = np.repeat(np.arange(150), size) if size > 1 else None
+        risk = figures_of(np.repeat(y, size), np.repeat(p, size), groups)
+        for name, value in truth.items():
+            covered[name] += risk[name].low <= value <= risk[name].high
+    assert all(182 <= count <= 199 for count in covered.values()), covered

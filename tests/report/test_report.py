@@ -12,7 +12,6 @@ from reports import few_rows, plain, report_of
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from skcalib import (
     BBQ,
@@ -63,9 +62,7 @@ def test_a_classifier_of_features_is_refused(n_features):
     classifier = classifier.fit(X, y)
     Z = LogitTransformer(classifier.estimator_).fit(X, y).transform(X)
     for rows in (X, Z):
-        with pytest.raises(
-            ValueError, match=f"fitted to {n_features} features. Pass .*calibrator_"
-        ):
+        with pytest.raises(ValueError, match=f"{n_features} features.*calibrator_"):
             calibration_report(classifier, rows, y)
 
 
@@ -74,30 +71,21 @@ def test_a_classifier_of_logits_is_a_calibrator(logits3):
     assert repr(report) == "<CalibrationReport of Mine on 400 rows>"
 
 
-@pytest.mark.parametrize("thing", [TemperatureScaling, StandardScaler(), "temperature"], ids=repr)
-def test_an_object_that_is_no_calibrator_is_refused(logits3, thing):
-    with pytest.raises(ValueError, match="calibrator must be an estimator with fit and predict_pr"):
-        calibration_report(thing, *logits3)
-
-
 def test_bad_input(logits3):
     Z, y = logits3
     calibrator, figure = TemperatureScaling().fit(Z, y), Figure()
     with pytest.raises(NotFittedError):
         calibration_report(TemperatureScaling(), Z, y)
-    for params, message in (
+    for params, word in (
         ({"X": np.full_like(Z, np.nan)}, "NaN"),
-        ({"sample_weight": -np.ones(len(y))}, "sample_weight"),
-        ({"n_bins": 0}, "n_bins"),
-        ({"kind": "classwise"}, "kind must be one of"),
-        ({"y": y + 1}, "only labels named in labels"),
+        ({"kind": "classwise"}, "kind"),
+        ({"y": y + 1}, "got 3"),
         ({"y": y[:-1]}, "inconsistent"),
-        ({"features": np.zeros(7)}, "features must have one row for each"),
-        ({"comparison": []}, "must be the result of compare_calibrators, got list"),
-        ({"figure": Figure().add_subplot()}, "Figure or SubFigure, got Axes. Pass ax.figure"),
+        ({"comparison": []}, "compare_calibrators"),
+        ({"figure": Figure().add_subplot()}, "ax.figure"),
     ):
         given = {"X": Z, "y": y, "figure": figure} | params
-        with pytest.raises(ValueError, match=re.escape(message)):
+        with pytest.raises(ValueError, match=re.escape(word)):
             calibration_report(calibrator, **given)
     assert figure.axes == []  # all is checked before anything is drawn
     assert not plt.get_fignums()
