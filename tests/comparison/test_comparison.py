@@ -323,7 +323,7 @@ def test_kinds_of_calibration_errors():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_rows_that_lack_classes(rows):
     logits, y = rows
     names = np.array(["a", "b", "c"])
@@ -361,7 +361,7 @@ def test_test_rows_are_as_wide_as_the_others(wide):
         compare_calibrators(fit, y, calibrators=[Weighable()], test=(test, y))
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_training_rows_need_two_classes_with_weight_and_test_rows_may_have_one(rows):
     logits, y = rows
     halves = [(np.arange(300), np.arange(300, 600)), (np.arange(300, 600), np.arange(300))]
