@@ -66,9 +66,7 @@ def checked_chunks(
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
     statistics, empty = reduce(add, (report[0] for report, _ in pairs)), pairs[0][0][1]
     filled = persisted([rows for report, rows in pairs if report[0].n_rows])
-    rows = DaskRows(filled, statistics.n_rows, empty.X, empty.y, empty.w)
-    rows.weight = statistics.weight
-    return rows, statistics
+    return DaskRows(filled, statistics.n_rows, empty.X, empty.y, empty.w), statistics
 
 
 def _checked(

@@ -172,7 +172,6 @@ def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
     check_column_names(X, calibrator.classes_)
     check = partial(_check_without_labels, copy(calibrator))
     rows, statistics = checked_rows(check, X=X, sample_weight=sample_weight)
-    check_total_weight(statistics.weight)
     if statistics.like_probabilities:
         warn_of_probabilities(rows.n_columns)
     return rows
@@ -326,8 +325,10 @@ def checked_rows(
     :func:`~.dask.checked_chunks`.
     """
     if any(map(is_dask, inputs.values())):
-        return checked_chunks(check, **inputs)
-    checked, statistics = check(*inputs.values())
-    rows = Rows(*checked)
+        rows, statistics = checked_chunks(check, **inputs)
+    else:
+        checked, statistics = check(*inputs.values())
+        rows = Rows(*checked)
+    check_total_weight(statistics.weight)
     rows.weight = statistics.weight
     return rows, statistics
