@@ -19,15 +19,13 @@ from skcalib._typing import Array
 from .arrays import is_dask
 
 
-def checked_chunks(
-    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
-) -> tuple[DaskRows, Any]:
+def checked_chunks(check: Callable[..., tuple[Rows, Any]], **inputs: Any) -> tuple[DaskRows, Any]:
     """Check and convert every chunk of rows, in one pass over the data.
 
     Parameters
     ----------
     check : callable
-        Function from one block per input to arrays with equal lengths, and statistics that can be
+        Function from one block per input to rows with positive weight, and statistics that can be
         added, with the number ``n_rows`` of rows. It raises ValueError or TypeError if blocks are
         invalid.
     **inputs : Dask array, series or data frame, or None
@@ -78,12 +76,11 @@ def _checked(
     """
     if not any(map(len, blocks)):  # as after filtering a data frame
         return None, None, None
-    arrays_by_name = dict(zip(names, blocks, strict=True))
+    blocks_by_name = dict(zip(names, blocks, strict=True))
     try:
-        arrays, statistics = check(*(arrays_by_name.get(name) for name in inputs))
+        rows, statistics = check(*(blocks_by_name.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from error
-    rows = Rows(*arrays)  # without rows that have zero weight
     return statistics, rows.take(slice(0)), rows
 
 
