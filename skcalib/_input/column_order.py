@@ -127,11 +127,13 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
     elif not named:
         message = _other_order(classes, y, top, rows.order)
     if not message and len(y):
-        table = np.bincount(y * n_classes + top, minlength=n_classes**2)
-        table = table.reshape(n_classes, n_classes)
-        agree, in_class, in_column = table.diagonal(), table.sum(axis=1), table.sum(axis=0)
+        agree = np.bincount(y[y == top], minlength=n_classes)
+        in_class = np.bincount(y, minlength=n_classes)
+        in_column = np.bincount(top, minlength=n_classes)
         if (agree * len(y) >= in_class * in_column).all():
             return  # each class agrees with its column as often as by chance: most fits end here
+        table = np.bincount(y * n_classes + top, minlength=n_classes**2)
+        table = table.reshape(n_classes, n_classes)
         columns = suspect_columns(table)
         if columns is not None and (rows.X.ndim == 1 or rows.X.shape[1] == 1):
             _warn_of_other_event(rows, name, param)
