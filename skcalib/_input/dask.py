@@ -19,7 +19,7 @@ from skcalib._typing import Array
 from .arrays import is_dask
 
 
-def checked_chunks(check: Callable[..., tuple[Rows, Any]], **inputs: Any) -> tuple[DaskRows, Any]:
+def checked_chunks(check: Callable[..., tuple[Rows, Any]], **inputs: Any) -> tuple[Rows, Any]:
     """Check and convert every chunk of rows, in one pass over the data.
 
     Parameters
