@@ -96,19 +96,25 @@ y, found = problems[0]
 
 
 def draw(name, model, ax, **params):
-    ReliabilityDisplay.from_predictions(
+    return ReliabilityDisplay.from_predictions(
         y == name, found[model][:, NAMES.tolist().index(name)], kind="binary", style="dots",
         name=model.replace("balanced, ", ""), ax=ax, **params,
     )  # fmt: skip
 
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.9), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 4.2), layout="constrained")
 for ax, name in zip(axes, NAMES, strict=True):
-    for model in ("balanced", "balanced, vector"):
-        draw(name, model, ax, n_bins=10)
-    ax.set_title(f"{name}: {np.sum(y == name)} of {len(y)} rows", fontsize="medium")
+    errors = [
+        draw(name, model, ax, n_bins=10, legend=False).expected_calibration_error
+        for model in ("balanced", "balanced, vector")
+    ]
+    rows = f"{name}: {np.sum(y == name)} of {len(y)} rows"
+    ax.set_title(f"{rows}\nECE {errors[0]:.3f} and {errors[1]:.4f}", fontsize="medium")
 for ax in axes[1:]:
     ax.set_ylabel("")
+handles, labels = axes[0].get_legend_handles_labels()
+labels = [label.split(" (")[0] for label in labels]
+figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
 plt.show()
 
 # %%

@@ -82,12 +82,17 @@ import matplotlib.pyplot as plt
 
 from skcalib import ReliabilityDisplay
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.9), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 4.2), layout="constrained")
+entries = {}
 for ax, (name, P) in zip(axes, proba.items(), strict=True):
     curve = reliability_curve(test["label"], P, labels=CLASSES)
-    ReliabilityDisplay(curve, name=name).plot(ax)
+    display = ReliabilityDisplay(curve).plot(ax, legend=False)
+    ax.set_title(f"{name}\nECE {display.expected_calibration_error:.4f}", fontsize="medium")
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        entries[label.split(" (")[0]] = handle
 for ax in axes[1:]:
     ax.set_ylabel("")
+figure.legend(entries.values(), entries, loc="outside lower center", ncols=5, frameon=False)
 plt.show()
 
 # %%

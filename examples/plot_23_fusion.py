@@ -68,6 +68,14 @@ pd.DataFrame(
 # Voting is under-confident: the mean of probabilities that disagree is too close to uniform. The
 # bars of the fusion are closest to the diagonal.
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 4.2), layout="constrained")
+entries = {}
 for ax, name in zip(axes, ["voting", "stacking", "fusion"], strict=True):
-    ReliabilityDisplay.from_predictions(y_test, probabilities[name], name=name, ax=ax)
+    display = ReliabilityDisplay.from_predictions(y_test, probabilities[name], ax=ax, legend=False)
+    ax.set_title(f"{name}\nECE {display.expected_calibration_error:.3f}", fontsize="medium")
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        entries[label.split(" (")[0]] = handle
+for ax in axes[1:]:
+    ax.set_ylabel("")
+figure.legend(entries.values(), entries, loc="outside lower center", ncols=5, frameon=False)
+plt.show()

@@ -128,9 +128,9 @@ def distinct(values: Any, name: str, n_labels: int | None = None, columns: str =
 
 def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
     """Warn of classes without rows if uncalibrated probabilities predict 5 rows or more."""
-    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
-    if not len(absent):
+    if len(present) == len(rows.classes):
         return
+    absent = np.flatnonzero(np.isin(rows.classes, not_among(rows.classes, present)))
 
     def sums(Z: Floats, y: Any, w: Floats | None) -> Floats:  # noqa: ARG001
         P = arrays.softmax(Z)[:, absent].astype(np.float64)

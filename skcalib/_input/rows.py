@@ -33,7 +33,7 @@ from .arrays import (
 from .classes import check_column_names, ordered_categories, resolve_classes, warn_of_absent_classes
 from .column_order import check_column_order
 from .dask import checked_chunks
-from .labels import as_labels, distinct_labels, encode, in_one_type, shown
+from .labels import as_labels, distinct_labels, encode, exact, in_one_type, shown
 from .logits import (
     CLIP_FIRST,
     FLOATS,
@@ -250,7 +250,7 @@ class RowStatistics:
 
     def __add__(self, other: RowStatistics) -> RowStatistics:
         return RowStatistics(
-            np.unique(np.concatenate(in_one_type(self.labels, other.labels))),
+            np.unique(exact(np.concatenate(in_one_type(self.labels, other.labels)), "y")),
             self.weight + other.weight,
             self.n_rows + other.n_rows,
             self.like_probabilities and other.like_probabilities,

@@ -320,5 +320,5 @@ def _dots(A: Floats, B: Floats) -> Floats:
 
 
 def _small(largest: float) -> float:
-    """Return the curvature to add to blocks whose largest curvature is ``largest``."""
+    """Return a curvature, small relative to the largest, that makes blocks invertible."""
     return 1e-6 * float(largest) + 1e-12

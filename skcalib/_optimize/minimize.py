@@ -243,7 +243,7 @@ def _steps(
     diagonal = np.einsum("kii->ki", hessian)
     # Parameters without curvature at the start do not move.
     size = np.where(smallest > 0, np.sqrt(np.maximum(diagonal, smallest)), np.inf)
-    # Correlations are well conditioned, whatever the units of the features.
+    # Correlations are well conditioned for all units of the features.
     scaled = hessian / (size[:, :, None] * size[:, None, :])
     np.einsum("kii->ki", scaled)[:] = 1 + SMALLEST_CURVATURE
     step: Floats = -np.linalg.solve(scaled, (gradient / size)[..., None])[..., 0] / size

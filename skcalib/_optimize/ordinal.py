@@ -37,37 +37,29 @@ def loss_gradient(
     U = Z.astype(np.float64) - Z.max(axis=1, keepdims=True)
     U = np.maximum(U * np.exp(-log_temperature), LOWEST_LOGIT)
     E = np.exp(U)
-    D = -E * U  # derivative of E with respect to log T
-    rows, last = np.arange(len(y)), Z.shape[1] - 1
-    first, final = y == 0, y == last
-    e, d = E[rows, y], D[rows, y]
-    # Sums below and above the label. An empty sum has no cut point; 1 avoids a logarithm of 0.
-    B, A = _sums_around(E, y)
-    dB, dA = _sums_around(D, y)
-    B[first], A[final] = 1.0, 1.0
+    # Unnormalized probabilities below, at and above the label, and their derivatives by log T.
+    (B, e, A), (dB, de, dA) = (_sums_around(values, y) for values in (E, -E * U))
 
-    # Log-odds of the cut points before the linear map, and their derivatives.
-    upper = np.where(final, 0, np.log((B * ~first + e) / A))
-    lower = np.where(first, 0, np.log(B / (e + A * ~final)))
-    d_upper = np.where(final, 0, (dB + d) / (B * ~first + e) - dA / A)
-    d_lower = np.where(first, 0, dB / B - (d + dA) / (e + A * ~final))
-    # Their difference, accurate where the label is improbable.
-    width = np.where(first, np.inf, np.log1p(e / B)) + np.where(final, np.inf, np.log1p(e / A))
-    d_width = np.where(
-        first | final, 0, e / (B + e) * (d / e - dB / B) + e / (A + e) * (d / e - dA / A)
-    )
+    # Log-odds of both cut points before the linear map, infinite beyond the first and last class.
+    # Their distance is accurate where the label is improbable.
+    with np.errstate(divide="ignore"):
+        upper, lower = np.log((B + e) / A), np.log(B / (e + A))
+        distance = np.log1p(e / B) + np.log1p(e / A)
+    dlog_B, dlog_e, dlog_A = _ratio(dB, B), de / e, _ratio(dA, A)
+    d_upper = (dB + de) / (B + e) - dlog_A
+    d_lower = dlog_B - (de + dA) / (e + A)
+    d_distance = e / (B + e) * (dlog_e - dlog_B) + e / (A + e) * (dlog_e - dlog_A)
 
-    u = np.where(final, np.inf, slope * upper + intercept)
-    v = np.where(first, -np.inf, slope * lower + intercept)
-    log_p = log_expit(u) + log_expit(-v) + np.log(-np.expm1(-slope * width))
-    below, above = expit(-u), expit(v)
-    inner = ~(first | final)
+    u, v = slope * upper + intercept, slope * lower + intercept
+    log_p = log_expit(u) + log_expit(-v) + np.log(-np.expm1(-slope * distance))
+    # Derivatives of the three terms, by u, v and the distance. They vanish at infinite cut points.
+    by_u, by_v = expit(-u), -expit(v)
     with np.errstate(over="ignore"):
-        ratio = np.where(inner, 1 / np.expm1(np.where(inner, slope * width, 1.0)), 0)
+        by_distance = 1 / np.expm1(slope * distance)
     derivatives = [
-        slope * (below * d_upper - above * d_lower + ratio * d_width),
-        slope * (below * upper - above * lower + ratio * np.where(inner, width, 0)),
-        below - above,
+        slope * (by_u * d_upper + by_v * d_lower + by_distance * d_distance),
+        slope * (by_u * _finite(upper) + by_v * _finite(lower) + by_distance * _finite(distance)),
+        by_u + by_v,
     ]
     if smoothing > 0:  # the log loss of the mixture with the uniform distribution
         n_classes = np.count_nonzero(np.isfinite(Z), axis=1)  # masked classes do not count
@@ -78,14 +70,24 @@ def loss_gradient(
     return np.asarray(values.sum(axis=1) if w is None else values @ w)
 
 
-def _sums_around(E: Floats, y: Indices) -> tuple[Floats, Floats]:
-    """Sum each row of ``E`` (m, K) below the label (m,), and above the label (m,)."""
-    rows = np.arange(len(y))
+def _sums_around(E: Floats, y: Indices) -> tuple[Floats, Floats, Floats]:
+    """Sum each row of ``E`` (m, K) below the label, at the label and above it: 3 arrays (m,)."""
+    rows, last = np.arange(len(y)), E.shape[1] - 1
     total = np.cumsum(E, axis=1)
     reverse = np.cumsum(E[:, ::-1], axis=1)[:, ::-1]
     below = np.where(y > 0, total[rows, y - 1], 0.0)
-    above = np.where(y < E.shape[1] - 1, reverse[rows, np.minimum(y + 1, E.shape[1] - 1)], 0.0)
-    return below, above
+    above = np.where(y < last, reverse[rows, np.minimum(y + 1, last)], 0.0)
+    return below, E[rows, y], above
+
+
+def _ratio(a: Floats, b: Floats) -> Floats:
+    """Return ``a / b``, or 0 where ``b`` is 0."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+
+
+def _finite(x: Floats) -> Floats:
+    """Replace infinity by 0."""
+    return np.where(np.isfinite(x), x, 0.0)
 
 
 def fit_ordinal(

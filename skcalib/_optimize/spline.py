@@ -209,9 +209,9 @@ class CellSigmoids:
     def leave_one_out_losses(self, theta: Floats) -> Floats:
         """Return summed leave-one-out log losses (L,) at the minimizers ``theta`` (L, d).
 
-        A weight of one is left out at a time, whatever the weights are. One Newton step then
-        changes the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and leverage ``a``
-        (see :mod:`skcalib._optimize.strength`).
+        Each time a weight of one is left out, also in cells with other weights. One Newton step
+        then changes the score by ``a r / (1 - a p (1 - p))``, with the residual ``r`` and the
+        leverage ``a`` (see :mod:`skcalib._optimize.strength`).
         """
         (_, weight, positives), S = self.cells, self.features @ theta.T
         P = expit(S)

@@ -174,8 +174,11 @@ def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: Any) -> Any:
     if legend.startswith("outside"):
         for outdated in [drawn for drawn in figure.legends if hasattr(drawn, _OWN)]:
             outdated.remove()  # it shows fewer models
-        n_columns = max(1, int(figure.bbox.width / figure.dpi / 2.4))
-        drawn = figure.legend(handles=handles, loc=legend, ncols=n_columns)
+        for n_columns in range(max(1, int(figure.bbox.width / figure.dpi / 2.4)), 0, -1):
+            drawn = figure.legend(handles=handles, loc=legend, ncols=n_columns)
+            if n_columns == 1 or drawn.get_window_extent().width < figure.bbox.width:
+                break
+            drawn.remove()  # long names: fewer columns
         setattr(drawn, _OWN, True)
     else:
         drawn = ax.legend(handles=handles, loc=legend, fontsize="small")

@@ -63,11 +63,12 @@ def _tie_starts(scores: Floats, *, single: bool) -> Indices:
     """
     n, single = len(scores), single or are_single(scores)
     scores = scores.astype(np.float64, copy=False)
-    gaps = np.diff(scores)
-    is_new = np.append(True, gaps > rounding(scores[1:], np.float64))[:n]
+    gaps, error = np.diff(scores), rounding(scores, np.float32)
+    # The ratio of the two precisions is a power of two.
+    double_error = error[1:] * float(np.finfo(np.float64).eps / np.finfo(np.float32).eps)
+    is_new = np.append(True, gaps > double_error)[:n]
     if not n or not single:
         return np.flatnonzero(is_new)
-    error = rounding(scores, np.float32)
     first = np.flatnonzero(np.append(True, gaps > error[1:])[:n])
     last = np.append(first[1:], n) - 1
     # Dense scores form long runs; count only equal scores as ties there.

@@ -25,7 +25,7 @@ FEW_SCORES = 1 << 11
 
 
 class BinSums(NamedTuple):
-    """Sums over the rows of each bin: additive float64 arrays of shape (n_bins,)."""
+    """Sums over the rows in each bin: additive float64 arrays (n_bins,)."""
 
     n_samples: Floats  #: number of rows
     weight: Floats  #: sum of weights
@@ -35,12 +35,12 @@ class BinSums(NamedTuple):
 
 
 def uniform_edges(n_bins: int) -> Floats:
-    """Return the edges (n_bins + 1,) of bins of equal width on [0, 1]."""
+    """Return the edges (n_bins + 1,) of equally wide bins on [0, 1]."""
     return np.linspace(0.0, 1.0, n_bins + 1)
 
 
 class Bins(NamedTuple):
-    """Bins of one or more binnings, one binning after the other: arrays of shape (n_bins,)."""
+    """Bins for one or more binnings, one binning after another: arrays (n_bins,)."""
 
     binning: NDArray[np.intp]  #: number of the binning
     end: NDArray[np.intp]  #: index of the last score of the bin among the ranked scores
@@ -53,8 +53,8 @@ class Bins(NamedTuple):
 def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp]) -> Bins:
     """Return bins that end at the scores with indices ``end``; edges are halfway to the next score.
 
-    ``end`` and ``binning`` have the shape (n_bins,). The last bin of each binning ends at the last
-    score, and its upper edge is 1.
+    ``end`` and ``binning`` are (n_bins,). The last bin in each binning ends at the last score, and
+    its upper edge is 1.
     """
     first = np.append(True, binning[1:] != binning[:-1])
     after = np.minimum(end + 1, len(rows.scores) - 1)
@@ -74,12 +74,11 @@ def bins_ending_at(rows: Ranked, end: NDArray[np.intp], binning: NDArray[np.intp
 
 
 def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
-    """Divide [0, 1] into at most B bins of equal weight, for each entry B of ``n_bins``.
+    """Divide [0, 1] into at most B equally heavy bins, for each number B in ``n_bins``.
 
-    Bin m ends after the first score at which the cumulative weight reaches ``m / B`` times the
-    total. Ties share a bin, so bins that would end at the same score are merged. Bins are split by
-    cumulative weight, and edges are not interpolated between order statistics. So a weight of 2
-    equals the row twice.
+    Bin m ends at the first score where the cumulative weight is ``m / B`` times the total or more.
+    Ties share a bin, so bins that would end at the same score are merged. Edges are not
+    interpolated between order statistics, so that a weight of 2 equals the row twice.
     """
     binning = np.repeat(np.arange(len(n_bins)), n_bins)
     number = np.arange(1, len(binning) + 1) - np.repeat(np.cumsum(n_bins) - n_bins, n_bins)
@@ -93,15 +92,15 @@ def equal_mass_bins(rows: Ranked, n_bins: NDArray[np.intp]) -> Bins:
 
 
 def quantile_edges(rows: Ranked, n_bins: int) -> Floats:
-    """Return the edges of at most ``n_bins`` bins of equal weight on [0, 1]."""
+    """Return the edges of at most ``n_bins`` equally heavy bins on [0, 1]."""
     return np.append(0.0, equal_mass_bins(rows, np.array([n_bins])).high)
 
 
 def closed(edges: Floats, strategy: Strategy = "uniform") -> Floats:
     """Return edges (n_bins + 1,) with inner edges above all float32 scores that stand for them.
 
-    One vote in five trees is 0.2 in float64 and 0.20000000298 in float32. Bins of equal weight
-    have edges halfway between two scores, which stay unchanged.
+    One vote in five trees is 0.2 in float64 and 0.20000000298 in float32. Quantile bins have edges
+    halfway between two scores, which stay unchanged.
     """
     if strategy == "quantile":
         return edges
@@ -110,7 +109,7 @@ def closed(edges: Floats, strategy: Strategy = "uniform") -> Floats:
 
 
 def bin_index(scores: Floats, edges: Floats) -> NDArray[np.integer[Any]]:
-    """Return the bin index of each score, for scores of any shape."""
+    """Return the bin index for each score, in the shape of ``scores``."""
     inner = edges[1:-1]
     if not isinstance(scores, np.ndarray):  # a tensor in a prediction
         return searchsorted(inner, scores)
@@ -131,11 +130,11 @@ def bin_sums(
     edges: Floats | list[Floats],
     n_bins: int,
 ) -> Floats:
-    """Return the :class:`BinSums` of each column of scores as an array (n_columns, 5, n_bins).
+    """Return :class:`BinSums` for each column of scores, as an array (n_columns, 5, n_bins).
 
-    ``scores`` and ``hits`` (True where the event happened) have the shape (m, n_columns), weights
-    the shape (m,). NaN scores are in no bin. ``edges`` delimit at most ``n_bins`` bins: one array
-    for all columns or a list of arrays.
+    ``scores`` and ``hits`` (True where the event happened) are (m, n_columns), weights are (m,).
+    NaN scores are in no bin. ``edges`` delimit at most ``n_bins`` bins: one array for all columns
+    or a list of arrays.
     """
     n_columns = scores.shape[1]
     if isinstance(edges, list):

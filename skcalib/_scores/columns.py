@@ -124,8 +124,8 @@ def pair_events(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
     """Return scores of pairs and whether the label is the second class: two arrays (m, n_pairs).
 
     ``Z`` are logits (m, K), ``y`` labels (m,), ``pairs`` columns (n_pairs, 2). The score is NaN in
-    rows of other classes, and in rows that mask one of the two classes: they carry no information
-    about the pair.
+    rows without information about the pair: rows with another label, or with one of the two classes
+    masked.
     """
     first, second = (y[:, None] == pairs[:, k] for k in (0, 1))
     masked = np.isneginf(Z)
@@ -136,15 +136,15 @@ def pair_events(Z: Floats, y: Indices, pairs: Indices) -> tuple[Floats, Bools]:
 
 
 def coupled(R: Floats, pairs: Indices, masked: Bools) -> Floats:
-    r"""Couple probabilities of pairs to probabilities (m, K) of classes, up to a factor per row.
+    r"""Combine the probabilities of pairs to class probabilities (m, K), up to a factor per row.
 
     With the probability :math:`r_{kj}` of k among k and j,
 
     .. math:: p_k = 1 \big/ \big( \sum_{j \ne k} 1 / r_{kj} - (K - 2) \big),
 
     which is exact if pairs are consistent (Price, Knerr, Personnaz, Dreyfus, NIPS 1994).
-    ``R`` (m, n_pairs) contains the probability of the second class of each pair, and ``masked``
-    (m, K) marks impossible classes, which make the other class of a pair certain.
+    ``R`` (m, n_pairs) are probabilities of the second class in each pair. ``masked`` (m, K) marks
+    impossible classes: the other class in a pair is then certain.
     """
     K, xp = masked.shape[1], arrays.namespace(R)
     first, second = pairs.T

@@ -51,14 +51,14 @@ class BBQ(_PerClass):
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_steps + 1,)
-        Edges of the averaged step function, for each class or for the second of two classes. They
-        include the edges of all histograms.
+        Edges of the averaged step function, for each class or for the second of two classes: all
+        edges that some histogram has.
     bin_values_ : list of ndarray of shape (n_steps,)
         Values of the averaged step function.
     n_bins_ : list of ndarray of shape (n_binnings,)
-        Numbers of bins in the histograms, for each class.
+        How many bins each histogram has, for each class.
     log_weights_ : list of ndarray of shape (n_binnings,)
-        Logarithms of the posterior weights; the weights sum to one.
+        Posterior weights, which sum to one, as logarithms.
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int

@@ -107,20 +107,20 @@ class HistogramBinning(_PerClass):
 
     .. math:: \theta_m = \frac{k_m + s\, c_m}{n_m + s} ,
 
-    with the weight :math:`n_m` of the rows in the bin, the weight :math:`k_m` of its hits, the
-    midpoint :math:`c_m` and ``pseudo_rows`` :math:`s`. Rows are then normalized. Two classes need
-    only one step function, for the second class.
+    where rows in the bin have the total weight :math:`n_m` and hits the weight :math:`k_m`,
+    :math:`c_m` is the midpoint, and :math:`s` are the ``pseudo_rows``. Rows are then normalized.
+    Two classes need only one step function, for the second class.
 
     Parameters
     ----------
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal weight: at most ``n_bins`` of them, since ties share a
-        bin.
+        "uniform" bins are equally wide. "quantile" bins are equally heavy, and can be fewer than
+        ``n_bins``, since ties share a bin.
     pseudo_rows : float, default=1.0
         Weight of the pseudo-rows that are added to each bin, with the midpoint as their frequency.
-        They keep values away from 0 and 1. If the mean weight of the rows is below 1, the weight is
+        They keep values away from 0 and 1. If rows weigh less than 1 on average, the weight is
         multiplied by the mean. 0 is the plain form in [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
@@ -131,7 +131,7 @@ class HistogramBinning(_PerClass):
         Bin edges for each class, or for the second of two classes. Bins are closed on the right,
         and the first bin also contains 0, as in the measures.
     bin_values_ : list of ndarray of shape (n_bins,)
-        Values of the bins; an empty bin has its midpoint as value.
+        Value in each bin; the midpoint if the bin is empty.
     classes_ : ndarray of shape (n_classes,)
         Labels in column order.
     n_features_in_ : int

@@ -47,9 +47,9 @@ class IsotonicCalibration(IncreasingMap, _PerClass):
     pseudo_rows : float, default=1.0
         Weight :math:`s` of two pseudo-rows, a hit at the smallest probability and a miss at the
         largest. They keep :math:`f` away from 0 and 1: if the lowest step has n rows and no hit,
-        its value is :math:`s / (n + s)` instead of 0, unless the next step is lower still. If the
-        mean weight of the rows is below 1, :math:`s` is multiplied by the mean. 0 is the plain form
-        in [1]_ and [2]_.
+        its value is :math:`s / (n + s)` instead of 0, unless the next step is lower still. If rows
+        weigh less than 1 on average, :math:`s` is multiplied by the mean. 0 is the plain form in
+        [1]_ and [2]_.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
 
@@ -287,7 +287,8 @@ class VennAbersCalibration(_PerClass):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "bin_intervals_"):
-            self.bin_values_ = [merged(*interval.T, self.merge) for interval in self.bin_intervals_]
+            intervals = [interval.T for interval in self.bin_intervals_]
+            self.bin_values_ = [merged(p0, p1, self.merge) for p0, p1 in intervals]
 
     def _calibrate(self, Z: Floats) -> Floats:
         if not self.pairs_.shape[0]:

@@ -267,9 +267,10 @@ class CalibratorComparison:
         lines = [["", *titles]]
         for k, name in enumerate(self.names):
             entries = [column[k] for column in columns]
-            lines.append([name, *(entry.number + (entry.mark or " ") for entry in entries)])
+            *marked, seconds = (entry.number + (entry.mark or " ") for entry in entries)
+            lines.append([name, *marked, seconds.rstrip()])
             if self._has_errors:
-                lines.append(["", *(f"{entry.spread} " for entry in entries)])
+                lines.append(["", *(f"{entry.spread} " for entry in entries[:-1]), ""])
         return "\n".join([aligned(lines), "", *_notes(self)])
 
     __repr__ = __str__
@@ -343,6 +344,8 @@ class CalibratorComparison:
         ax.axvline(mean[start], color=colour, linestyle="--", linewidth=1, zorder=0)
         ax.set_yticks(position, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
+        if ax.get_xscale() == "linear":  # few digits: the names leave little width
+            ax.locator_params(axis="x", steps=[1, 2, 5, 10])
         label = measure
         if has_bars:
             label += f"\n(bars: {bars} of\nthe difference from {self.reference})"

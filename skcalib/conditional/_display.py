@@ -186,7 +186,9 @@ pos_label, groups, n_resamples, confidence_level, random_state
         look: Any = {"ecolor": drawing.foreground(ax), "elinewidth": 1.2, "capsize": 2.5}
         self.intervals_ = ax.errorbar(gap, position, xerr=ends, fmt="none", **look)
         ax.axvline(0, color=drawing.foreground(ax), linewidth=0.8)
-        ax.set(ylim=(n - 0.4, -0.6), xlabel="Mean score minus event rate")
+        ax.set_ylim(n - 0.4, -0.6)
+        # The names leave little width below the axes: the label ends with the axes.
+        ax.set_xlabel("Mean score minus event rate", loc="right")
         ax.set_yticks(position, [self._describe(k) for k in range(n)], fontsize="small")
         ax.tick_params(axis="y", length=0)
         drawing.draw_as_written(*ax.get_yticklabels())

@@ -11,14 +11,14 @@ from scipy.special import expit, ndtri, stdtrit
 
 from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import as_numpy, check_in_memory
-from skcalib._input.groups import warn_of_few_groups
+from skcalib._input.groups import FEW_EVENTS, FEW_GROUPS, warn_of_few_groups
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import LARGEST, check_weights
 from skcalib._input.parameters import check_real
 from skcalib._input.rows import check_not_swapped
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
-from skcalib._warnings import ReversedOrderWarning, ignored
+from skcalib._warnings import FewGroupsWarning, ReversedOrderWarning, ignored, warn
 from skcalib.metrics._curve import clopper_pearson
 from skcalib.metrics._groups import degrees_of_freedom
 from skcalib.scaling import PlattScaling
@@ -93,7 +93,7 @@ def calibrated_mean(
     variance V.
 
     With groups, such as questions with several answers, the squares in V are squares of residual
-    sums over groups.
+    sums over groups, and a positive covariance of sums of residuals and scores counts.
 
     Parameters
     ----------
@@ -215,7 +215,11 @@ def calibrated_mean_difference(
     .. math:: V = \frac{\sum_i (r_i - \bar r)^2 + c \delta^2 / (1 + m)}{n (n - 2)}
         + \frac{\mu^2 s_N^2(\lambda f)}{N} , \qquad \hat\theta \pm z \sqrt V ,
 
-    where :math:`\delta^2` is the mean square of the m nonzero differences.
+    where :math:`\delta^2` is the mean square of the m nonzero differences. With groups, the squares
+    are squares of sums over groups, and differences that labels do not show come in groups as large
+    as the groups of those that they show. A covariance of sums of residuals and scores counts,
+    since the labelled rows may be among all rows. Fewer than 10 groups with a nonzero difference
+    give a warning.
 
     Parameters
     ----------
@@ -272,13 +276,21 @@ def calibrated_mean_difference(
     # Differences that few labels do not show are assumed to be as large as those that they show.
     # The more differences they show, the less do others matter.
     differs = (gaps := rows[1][0][2] - labels) != 0
-    group_size = _squares(gaps, w, row_groups, confidence_level)[1]
-    unseen = _unseen(confidence_level) / (1 + w[differs].sum() / group_size)
+    n_differ = len(np.unique(row_groups[differs]))
+    if n_differ < FEW_EVENTS and FEW_GROUPS <= len(np.unique(row_groups)) < len(w):
+        warn(
+            f"Differences with groups need {FEW_EVENTS} groups in which the labels of the systems "
+            f"differ, got {n_differ}: the interval may be too narrow. Label rows of more groups.",
+            FewGroupsWarning,
+        )
+    size = _mean_size(w * differs if differs.any() else w, row_groups)
+    unseen = _unseen(confidence_level) / (1 + w[differs].sum() / size)
     unseen *= np.average(gaps[differs] ** 2, weights=w[differs]) if differs.any() else 1.0
     residual, shift = deviation - slope * control, slope * (second.shift - first.shift)
     variance = _mean_variance(
-        residual, shift, w, w_all, row_groups, all_groups, confidence_level, unseen
-    )
+        residual, slope * control, shift, w, w_all, row_groups, all_groups, confidence_level,
+        size**2 * unseen,
+    )  # fmt: skip
     estimate = second.rate - first.rate + slope * (second.correction - first.correction)
     reach = ndtri((1 + confidence_level) / 2) * np.sqrt(variance)
     ends = np.clip([estimate - reach, estimate + reach], -1, 1) * (high - low)
@@ -433,8 +445,10 @@ def _corrected_mean(
     (_, w, _, groups), (_, w_all, groups_all) = labelled, rows
     rate, correction, deviation, control, shift = _corrected(labelled, rows, where)
     mean, unseen = np.clip(rate + correction, 0, 1), _unseen(level)
-    residual = deviation - control
-    variance = _mean_variance(residual, shift, w, w_all, groups, groups_all, level, unseen)
+    variance = _mean_variance(
+        deviation - control, control, shift, w, w_all, groups, groups_all, level,
+        _mean_size(w, groups) * unseen,
+    )  # fmt: skip
     # A rate has the largest variance among means of labels in [0, 1]: the interval is for a rate.
     event_variance = (w.sum() * rate * (1 - rate) + unseen) / (w.sum() - 1)
     ends = np.array(clopper_pearson(mean, event_variance / variance, level))
@@ -455,6 +469,7 @@ def _label_variance(deviation: Floats, w: Floats, unseen: float) -> float:
 
 def _mean_variance(
     residual: Floats,
+    control: Floats,
     shift: Floats,
     w: Floats,
     w_all: Floats,
@@ -465,30 +480,41 @@ def _mean_variance(
 ) -> float:
     """Return the variance V of a corrected mean, or the difference between two.
 
-    ``residual``, ``w`` and ``groups`` are (n,); ``shift``, ``w_all`` and ``groups_all`` are (N,).
+    ``residual``, ``control``, ``w`` and ``groups`` are (n,); ``shift``, ``w_all`` and
+    ``groups_all`` are (N,). The labelled rows may be among all rows. Residuals and scores of a row
+    are not correlated, but their sums in a group may be.
     """
-    n = w.sum()
-    squares, group_size = _squares(residual, w, groups, level)
-    variance = (squares + group_size * unseen) / (n * (n - 2))
-    return float(variance + _squares(shift, w_all, groups_all, level)[0] / w_all.sum() ** 2)
+    n, n_all = w.sum(), w_all.sum()
+    both = _group_products(residual, control, w, groups, level)
+    squares = max(float(w @ residual**2), _group_products(residual, residual, w, groups, level))
+    squares_all = max(
+        float(w_all @ shift**2), _group_products(shift, shift, w_all, groups_all, level)
+    )
+    variance = (squares + unseen) / (n * (n - 2)) + squares_all / n_all**2
+    return float(variance + 2 * max(both, 0.0) / (n * n_all))
 
 
-def _squares(residuals: Floats, w: Floats, groups: Array, level: float) -> tuple[float, float]:
-    """Return the sum of squared residuals, or squared group sums, and the mean size of a group.
+def _group_products(a: Floats, b: Floats, w: Floats, groups: Array, level: float) -> float:
+    """Return the sum of products of weighted group sums, corrected for few groups: arrays (n,).
 
-    All arrays are (n,). Group sums are corrected for their number and for the t distribution. The
-    result is at least the sum for independent rows.
+    The correction is for the number of groups and for the t distribution. Return 0 if each row is
+    a group.
     """
-    plain = float(w @ residuals**2)
     numbers = np.unique(groups, return_inverse=True)[1].reshape(-1)
     n_groups = int(numbers.max()) + 1
     if n_groups == len(w):
-        return plain, 1.0
-    sizes, sums = (np.bincount(numbers, v).astype(float) for v in (w, w * residuals))
+        return 0.0
+    sizes, one, other = (np.bincount(numbers, v).astype(float) for v in (w, w * a, w * b))
     tail = (1 + level) / 2
     few = stdtrit(degrees_of_freedom(sizes), tail) / ndtri(tail)
-    robust = few**2 * n_groups / max(n_groups - 1, 1) * float(sums @ sums)
-    return max(plain, robust), float(sizes @ sizes / sizes.sum())
+    return float(few**2 * n_groups / max(n_groups - 1, 1) * (one @ other))
+
+
+def _mean_size(w: Floats, groups: Array) -> float:
+    """Return the mean size of the group of a row, by the weights of rows (n,)."""
+    numbers = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(numbers, w)
+    return float(sizes @ sizes / sizes.sum()) if len(sizes) < len(w) else 1.0
 
 
 def _calibrated(labelled: RatedRows, rows: RatedRows) -> tuple[Floats, Floats]:

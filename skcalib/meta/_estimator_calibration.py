@@ -242,7 +242,7 @@ def _clip_log_probabilities(Z: Floats, smoothing: float) -> Floats:
 
 
 def canonical_orders(L: Floats, y: Indices, w: Floats | None) -> tuple[Indices, Indices]:
-    """Return canonical orders of the classes (K,) and the rows (n,), whatever their input order.
+    """Return canonical orders of the classes (K,) and the rows (n,) that ignore their input order.
 
     ``L`` are log-probabilities (n, K), ``y`` columns (n,) and ``w`` weights (n,) or None. Classes
     are sorted by mean log-probability, frequency and mean probability, because the first two are

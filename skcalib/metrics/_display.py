@@ -278,10 +278,7 @@ default="classwise"
         xlim, ylim = plane_limits(*np.transpose(places))
         self._draw_scores(xlim, ylim)
         self.arrows_ = [self._draw_arrow(*pair) for pair in pairs]
-        ax.set(
-            xlim=xlim, ylim=ylim, xlabel="Calibration loss (MCB)",
-            ylabel="Gain over the base rate (DSC)",
-        )  # fmt: skip
+        ax.set(xlabel="Calibration loss (MCB)", ylabel="Gain over the base rate (DSC)")
         order = sorted(models, key=lambda name: models[name].score)
         handles: list[Any] = [*(self.points_[name] for name in order), self.uncertainty_line_]
         handles += self.contours_.legend_elements()[0][:1]
@@ -311,9 +308,15 @@ default="classwise"
         self.contours_ = ax.contour(
             x, y, unc + x - y, levels=8, colors=[pale], linewidths=0.7, linestyles="-", zorder=1
         )
+        # One row of labels near the bottom, which no edge cuts off and few models cover.
+        bottom, margin = ylim[0] + 0.07 * np.ptp(ylim), 0.06 * np.ptp(xlim)
+        places = [(level - unc + bottom, bottom) for level in self.contours_.levels]
+        inside = [place for place in places if xlim[0] + margin < place[0] < xlim[1] - margin]
+        ax.set(xlim=xlim, ylim=ylim)  # labels take their angles from the limits
         ax.clabel(
-            self.contours_, fmt="%.3g", fontsize="small", colors=[drawing.foreground(ax, 0.7)]
-        )
+            self.contours_, fmt="%.3g", fontsize="small", colors=[drawing.foreground(ax, 0.7)],
+            manual=inside,
+        )  # fmt: skip
         self.uncertainty_line_ = ax.axline(
             (0, 0), slope=1, color=dark, linestyle="--", linewidth=1.2, zorder=1.1,
             label=f"Base rate: {unc:#.3g}",

@@ -211,7 +211,7 @@ class VectorScaling(_LinearScaling):
     max_iter : int, default=100
         Largest number of iterations.
     tol : float, default=1e-5
-        Gradient norm at which the fit has converged.
+        The fit has converged if the gradient norm is at most ``tol``.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
 
@@ -344,7 +344,7 @@ class MatrixScaling(_LinearScaling):
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-5
-        Gradient norm at which the fit has converged.
+        The fit has converged if the gradient norm is at most ``tol``.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
 
@@ -481,7 +481,7 @@ class DirichletCalibration(_LinearScaling):
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-5
-        Gradient norm at which the fit has converged.
+        The fit has converged if the gradient norm is at most ``tol``.
     classes : array-like of shape (n_classes,), default=None
         All labels in column order, as for :class:`TemperatureScaling`.
 

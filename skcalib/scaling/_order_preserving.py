@@ -53,7 +53,7 @@ class OrderPreservingScaling(BaseCalibrator):
     with N the total weight and K the number of classes. The function corrects small
     probabilities by another factor than large probabilities, which no linear map can: forests,
     naive Bayes and other classifiers with saturated or truncated outputs need this. The order of
-    the classes within a row does not change, nor does the accuracy. For two classes
+    the classes within a row and the accuracy do not change. For two classes
     :math:`f(l_1) - f(l_0)` is an odd function of the margin.
 
     Parameters

@@ -70,7 +70,7 @@ class PlattScaling(IncreasingMap, BaseCalibrator):
     Margins that differ from the true log-odds by a factor and a constant become exact. ``fit``
     calls :func:`scipy.optimize.minimize` with a Newton method for all classes at once; each
     iteration is one pass over the rows, which sums one gradient and one 2 x 2 Hessian per class.
-    Rows in which a class is masked do not count for the class. Correct margins beyond a thousand
+    Rows that mask a class do not count for the class. Correct margins beyond a thousand
     temperatures do not count either: with smoothed targets they would flatten the slope.
 
     References

@@ -27,8 +27,8 @@ class TemperatureScaling(IncreasingMap, BaseCalibrator):
 
     .. math:: \hat p(y = k \mid z) = \mathrm{softmax}(z / T)_k .
 
-    A few hundred rows suffice for this one parameter. The order of the classes within a row does
-    not change, nor does the accuracy. :math:`T > 1` lowers confidence, :math:`T < 1` raises it. The
+    A few hundred rows suffice for this one parameter. The order of the classes within a row and the
+    accuracy do not change. :math:`T > 1` lowers confidence, :math:`T < 1` raises it. The
     probabilities are then mixed with the uniform distribution,
 
     .. math:: (1 - \varepsilon)\, \hat p(y = k \mid z) + \varepsilon / K ,
@@ -198,8 +198,8 @@ class EnsembleTemperatureScaling(BaseCalibrator):
         + \omega_2\, \mathrm{softmax}(z)_k + \omega_3 / K ,
 
     where the weights :math:`\omega \ge 0` sum to one and minimise the log loss or the Brier score.
-    The order of the classes within a row does not change, nor does the accuracy. The mixture suits
-    a classifier that is sometimes wrong at any confidence: every single temperature is too high for
+    The order of the classes within a row and the accuracy do not change. The mixture suits a
+    classifier that is sometimes wrong at any confidence: every single temperature is too high for
     most rows and too low for some.
 
     Parameters

@@ -51,6 +51,7 @@ from skcalib import (
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
+    MatrixScaling,
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
@@ -437,23 +438,6 @@ def test_a_class_that_a_split_lacks_in_an_ensemble():
     assert_allclose(c.predict_proba(X), np.mean(parts, axis=0))
 
 
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_splits_may_be_any_index_of_arrays(ensemble):
-    """Splits are masks, slices, lists or negative numbers, as in scikit-learn."""
-    every, parts = np.arange(240), [slice(0, 80), slice(80, 160), slice(160, 240)]
-    splits = [(np.delete(every, part), every[part]) for part in parts]
-    others = [
-        (~np.isin(every, splits[0][1]), parts[0]),
-        (pd.Series(splits[1][0]), splits[1][1].tolist()),
-        (splits[2][0].astype(np.uint8), splits[2][1] - 240),
-    ]
-    one, two = (
-        CalibratedClassifier(GaussianNB(), VectorScaling(), cv=cv, ensemble=ensemble).fit(X, y)
-        for cv in (others, splits)
-    )
-    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-
-
 SORTED = np.repeat([0, 1, 2], 80)
 
 
@@ -582,18 +566,6 @@ def test_weights_of_a_classifier_that_takes_none():
         c.fit(X, y, sample_weight=w)
     Z = LogitTransformer(KNeighborsClassifier(), cv=5).fit_transform(X, y)
     assert_allclose(c.calibrator_.coef_, PlattScaling().fit(Z, y, w).coef_)
-
-
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_weights_reach_classifier_and_calibrator(ensemble):
-    """Rows of weight zero, put into folds of their own, change nothing."""
-    w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    fold = np.arange(len(y)) % 4
-    kept = w > 0
-    c = CalibratedClassifier(GaussianNB(), PlattScaling(), ensemble=ensemble)
-    weighted = clone(c).set_params(cv=PredefinedSplit(fold)).fit(X, y, sample_weight=w)
-    rest = clone(c).set_params(cv=PredefinedSplit(fold[kept])).fit(X[kept], y[kept], w[kept])
-    assert_allclose(weighted.predict_proba(X), rest.predict_proba(X), rtol=1e-6)
 
 
 def test_the_only_group_of_a_test_set():
@@ -800,3 +772,14 @@ def test_min_proba_is_below_the_uniform_probability(kind, n_classes, min_proba):
     Z = np.eye(n_classes)[y]
     with pytest.raises(ValueError, match="min_proba"):
         kind(LogisticRegression(), min_proba=min_proba).fit(Z, y)
+
+
+@pytest.mark.slow
+def test_parameters_of_calibrator_and_classifier_are_searched_for():
+    classifier = CalibratedClassifier(LogisticRegression(), MatrixScaling(), cv=3)
+    grid = {"calibrator__alpha": [1e-3, 1.0, 1e3], "estimator__C": [1e-3, 1.0]}
+    found = GridSearchCV(classifier, grid, scoring="neg_log_loss", cv=3).fit(X, y)
+    assert found.cv_results_["mean_test_score"].shape == (6,)
+    assert np.ptp(found.cv_results_["mean_test_score"]) > 1e-3
+    assert found.best_estimator_.estimators_[-1].C == found.best_params_["estimator__C"]
+    assert found.best_estimator_.calibrator_.alpha == found.best_params_["calibrator__alpha"]

@@ -304,25 +304,6 @@ def test_few_groups_are_warned_of_and_independent_rows_lose_little():
     plt.close("all")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_groups", [20, 200])
-@pytest.mark.parametrize("labels", ["equal rows", "dependent", "independent"])
-def test_error_bars_with_groups_cover_the_frequency(n_groups, labels):
-    """95 to 99 per cent of the bins, where error bars without groups cover 60 to 97 per cent."""
-    rng, covered = np.random.default_rng(0), []
-    groups = np.arange(n_groups).repeat(6)
-    for _ in range(100):
-        p = rng.uniform(size=n_groups)[groups] if labels == "equal rows" else rng.uniform(
-            size=len(groups)
-        )  # fmt: skip
-        u = rng.uniform(size=len(groups))
-        y = (u if labels == "independent" else u[groups]) < p
-        curve = reliability_curve(y, p, n_bins=5, labels=[False, True], groups=groups)
-        low, high = curve.interval(0.95)
-        covered += ((low <= curve.confidence) & (curve.confidence <= high)).tolist()
-    assert 0.93 < np.mean(covered)
-
-
 # Axes, legends and looks --------------------------------------------------------------------------
 
 

@@ -323,10 +323,7 @@ class TestNumbers:
         tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
         np.testing.assert_allclose(found, calibrator.transform(X), rtol=tolerance)
 
-    @pytest.mark.parametrize(
-        "smoothing",
-        [1e-45, 0.3],
-    )
+    @pytest.mark.parametrize("smoothing", [1e-45, 0.3])
     @pytest.mark.parametrize("n_columns", [1, 3])
     def test_smoothing(self, smoothing, n_columns):
         Z, y = logits_of(n_columns)
@@ -466,23 +463,6 @@ class TestErrors:
         monkeypatch.setitem(sys.modules, "onnx", None)
         with pytest.raises(ImportError, match="pip install"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y))
-
-
-def test_calibrators_of_tensors(monkeypatch):
-    """Their models equal the models of fits to arrays."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    from sklearn import config_context
-
-    Z, y = logits_of(3)
-    calibrator = skcalib.VectorScaling()
-    try:
-        with config_context(array_api_dispatch=True):
-            calibrator.fit(torch.tensor(Z), torch.tensor(y))
-    except RuntimeError:
-        pytest.skip("scikit-learn needs SCIPY_ARRAY_API=1 in the environment")
-    found = run(to_onnx(calibrator), Z.astype(np.float32))
-    expected = skcalib.VectorScaling().fit(Z, y).predict_proba(Z)
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
 
 
 def test_increasing_risks_are_refused_with_a_remedy():

@@ -278,6 +278,19 @@ def test_paired_difference_is_narrower_than_two_intervals_and_knows_groups(rng):
         calibrated_mean_difference(*args[:3], one[:100], s[:100], s)
 
 
+@pytest.mark.parametrize("n_differ", [0, 3])
+def test_differences_in_groups_of_equal_rows_count_each_group_once(rng, n_differ):
+    """Six equal rows are one row, for the differences that labels show and those that they hide."""
+    y, s = rng.integers(2, size=100), rng.normal(size=300)
+    other = np.where(np.arange(100) < n_differ, 1 - y, y)
+    rows = y, s[:100], s, other, s[:100], s
+    one = calibrated_mean_difference(*rows)
+    six, groups = (np.repeat(values, 6) for values in rows), np.repeat(np.arange(300), 6)
+    with pytest.warns(UserWarning, match=f"10 groups in which .* got {n_differ}"):
+        grouped = calibrated_mean_difference(*six, groups=groups[:600], groups_all=groups)
+    assert grouped.high - grouped.low == pytest.approx(one.high - one.low, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("y", "bounds", "word"),
     [
@@ -311,25 +324,3 @@ def test_messages_of_ratings(y, bounds, word):
 def test_messages_name_the_arguments_of_the_other_system(other, bounds, name):
     with pytest.raises(ValueError, match=f"(?s)^(Input )?{name}"):
         calibrated_mean_difference(Y, S, MANY, *other, bounds=bounds)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("levels", [2, 5, 1000])
-def test_intervals_of_ratings_and_differences_cover(levels):
-    rng, covered, paired = np.random.default_rng(0), 0, 0
-
-    def drawn(size):
-        quality = rng.normal(size=size)
-        noise = rng.normal(0, 0.7, (2, size))
-        u = expit(quality + noise + [[0.0], [0.5]])
-        return 1 + 4 * np.round((levels - 1) * u) / (levels - 1), quality + noise[::-1] / 2
-
-    truth = drawn(1_000_000)[0].mean(axis=1)
-    for _ in range(300):
-        y, s = drawn(2000)
-        found = calibrated_mean(y[0, :100], s[0, :100], s[0], bounds=(1, 5))
-        covered += found.low <= truth[0] <= found.high
-        args = y[0, :100], s[0, :100], s[0], y[1, :100], s[1, :100], s[1]
-        found = calibrated_mean_difference(*args, bounds=(1, 5))
-        paired += found.low <= truth[1] - truth[0] <= found.high
-    assert min(covered, paired) >= binom.ppf(1e-3, 300, 0.95)

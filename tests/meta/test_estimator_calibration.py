@@ -1,7 +1,5 @@
 """Any classifier as a calibrator: its features, its smoothing, and bad input."""
 
-import pickle
-
 import numpy as np
 import pytest
 import threadpoolctl
@@ -180,8 +178,6 @@ def test_default_is_boosting_that_does_not_depend_on_chance():
     order = np.random.default_rng(0).permutation(len(y))
     other = EstimatorCalibration().fit(Z[order], y[order])
     assert_allclose(other.predict_proba(Z), one.predict_proba(Z), atol=1e-3)
-    again = pickle.loads(pickle.dumps(one))
-    assert_array_equal(again.predict_proba(Z), one.predict_proba(Z))
 
 
 def test_default_beats_linear_maps_on_uneven_logits():

@@ -42,15 +42,6 @@ CLASSIFIERS = {
     "neighbours": KNeighborsClassifier(),
     "pipeline": make_pipeline(StandardScaler(), OneVsRestClassifier(LINEAR)),
 }
-# Other classifiers have outputs of the same kind as one of these.
-QUICK = ["one versus rest", "a list of outputs", "network"]
-every = pytest.mark.parametrize(
-    "classifier",
-    [
-        pytest.param(member, id=name, marks=() if name in QUICK else pytest.mark.slow)
-        for name, member in CLASSIFIERS.items()
-    ],
-)
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Label .*is present:UserWarning"
 )
@@ -66,7 +57,7 @@ def log_odds_of(classifier, X, least=1e-15):
 
 
 @pytest.mark.slow
-@every
+@pytest.mark.parametrize("classifier", CLASSIFIERS.values(), ids=CLASSIFIERS)
 def test_logits_and_their_calibrator(classifier):
     transformer = LogitTransformer(classifier, cv=2)
     held_out = transformer.fit_transform(X, Y)

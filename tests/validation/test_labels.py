@@ -218,6 +218,8 @@ def test_scorers_know_labels_of_another_type():
     score, P = calibration_scorer("neg_expected_calibration_error"), calibrator.predict_proba(Z3)
     for y in (names.astype(np.uint64)[Y3], names.astype(object)[Y3].tolist()):
         assert score(calibrator, Z3, y) == -expected_calibration_error(Y3, P)
+    with pytest.raises(ValueError, match="astype"):
+        score(calibrator, Z3, names.astype(str)[Y3])
     higher = (names + 1).astype(np.uint64)[Y3]  # the last column has no rows
     with_unseen = np.c_[P, np.zeros(len(P))]
     expected = -expected_calibration_error(Y3 + 1, with_unseen, labels=range(4))
@@ -362,6 +364,15 @@ def test_labels_of_two_types_are_named(labels):
     ):
         with pytest.raises(ValueError, match="one type"):
             action()
+
+
+def test_labels_of_two_types_in_two_chunks_are_named():
+    da = pytest.importorskip("dask.array")
+    labels = Y3.astype(object)
+    labels[100:] = Y3[100:].astype(str)
+    X, y = (da.from_array(values, chunks=(100, *values.shape[1:])) for values in (Z3, labels))
+    with pytest.raises(ValueError, match="one type"):
+        skcalib.TemperatureScaling().fit(X, y)
 
 
 def test_one_hot_labels_raise_with_a_remedy():
