@@ -134,15 +134,6 @@ def test_maps_of_separable_rows_have_a_minimum(kind, n_samples, n_classes, recwa
     assert np.mean(c.predict(Z) == y) > 0.95
 
 
-@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
-def test_maps_of_separable_rows_without_a_ridge_are_temperature_scaling(kind):
-    Z, y = separable(100, 3)
-    with pytest.warns(ConvergenceWarning, match="every row is classified correctly"):
-        c = kind(alpha=0, smoothing=0).fit(Z, y)
-    plain = fit_quietly(TemperatureScaling(smoothing=0), Z, y)
-    np.testing.assert_allclose(c.predict_proba(Z), plain.predict_proba(Z), rtol=1e-9)
-
-
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 @pytest.mark.parametrize("kind", [TemperatureScaling, EnsembleTemperatureScaling])
 def test_small_weights_of_separable_rows_warn(kind):
