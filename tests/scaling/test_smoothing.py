@@ -73,7 +73,7 @@ def test_mixture_of_probabilities_is_the_formula(kind, dtype):
     Z, y = make_logits(400, 5, offset=[0, 1, 0, 0, -1], dtype=dtype, random_state=0)
     c = kind(smoothing=0.1).fit(Z, y)
     mixed = c.predict_proba(Z)
-    plain = softmax(unmixed_logits(c, Z), axis=1)
+    plain = softmax(unmixed_logits(c, Z)[0], axis=1)
     np.testing.assert_allclose(mixed, 0.9 * plain + 0.1 / 5, rtol=1e-5)
 
 
