@@ -84,7 +84,7 @@ def test_scores_match_cross_val_score(rows, found, calibrator, measure):
     assert_allclose(of(found, type(calibrator).__name__, measure), expected)
 
 
-def test_on_a_test_set(rows):
+def test_calibrators_are_fitted_once_for_a_test_set(rows):
     rest, y_rest = make_logits(500, 3, temperature=3.0, random_state=1)
     found = compare_calibrators(*rows, calibrators=SOME, test=(rest, y_rest))
     direct = TemperatureScaling().fit(*rows)
@@ -183,7 +183,7 @@ def test_folds_keep_groups_together_and_calibrators_get_them(rows):
         assert sum(100 - len(of_fold) for of_fold in seen) == 100
 
 
-def test_table(found):
+def test_the_printed_table_has_means_and_standard_errors(found):
     lines = str(found).splitlines()
     assert lines[0].endswith("fit [s]")
     titles = ["log loss", "difference", *list(MEASURES)[1:], "fit [s]"]
@@ -198,7 +198,7 @@ def test_table(found):
     assert not [line for line in lines if line.endswith(" ")]
 
 
-def test_data_frame(found):
+def test_the_data_frame_has_the_numbers_of_the_table(found):
     frame = found.to_frame()
     assert list(frame.index) == found.names
     assert_allclose(frame["ECE", "mean"], found.mean("ECE"))
@@ -223,13 +223,13 @@ def test_tables_of_one_split_have_no_standard_errors():
     assert {part for _, part in found.to_frame()} == {"mean", "difference"}
 
 
-def test_data_frame_without_pandas(found, monkeypatch):
+def test_a_data_frame_needs_pandas(found, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pandas"):
         found.to_frame()
 
 
-def test_plot(found):
+def test_the_plot_shows_differences_with_two_standard_errors(found):
     import matplotlib.pyplot as plt
 
     ax = found.plot()
@@ -260,7 +260,7 @@ def test_no_text_is_cut_off(found, width):
 
 
 @pytest.mark.slow
-def test_scoring(rows):
+def test_measures_are_chosen_by_name_or_function(rows):
     def surest(estimator, X, y):
         return estimator.predict_proba(X).max()
 
@@ -278,7 +278,7 @@ def test_scoring(rows):
     assert_allclose(of(found, "TemperatureScaling", "auc"), auc)
 
 
-def test_weights(rows, rng):
+def test_weights_count_as_repeated_rows(rows, rng):
     logits, y = rows
     w = rng.integers(1, 3, len(y))
     twice = np.repeat(logits, w, axis=0), np.repeat(y, w)
@@ -373,7 +373,7 @@ def test_training_rows_need_two_classes_with_weight_and_test_rows_may_have_one(r
     assert np.isfinite(found.scores["log loss"]).all()
 
 
-def test_progress(rows):
+def test_progress_is_reported_after_each_fit(rows):
     calls = []
     compare_calibrators(*rows, calibrators=SOME, cv=2, on_progress=lambda *done: calls.append(done))
     assert calls == [(k, 8) for k in range(1, 9)]
@@ -399,7 +399,7 @@ def test_progress(rows):
     ],
     ids=str,
 )
-def test_bad_arguments(rows, change, word):
+def test_wrong_arguments_are_refused_before_any_fit(rows, change, word):
     """All before anything is fitted."""
     logits, y = rows
     given = {"X": logits, "y": y, "calibrators": [Weighable()], **change}

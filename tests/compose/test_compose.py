@@ -167,7 +167,7 @@ def test_labels_of_any_type(ensemble):
         ("isotonic", IsotonicCalibration(interpolation="linear", pseudo_rows=0), GaussianNB(), 3),
     ],
 )
-def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, base, n_classes):
+def test_three_methods_match_scikit_learn(ensemble, weighted, method, calibrator, base, n_classes):
     if method == "temperature":
         pytest.importorskip("sklearn", minversion="1.8", reason="which has it since 1.8")
     X, y = problem(n_classes)
@@ -582,7 +582,7 @@ def test_the_only_group_of_a_test_set():
 
 
 @pytest.mark.slow
-def test_metadata_routing():
+def test_weights_and_groups_are_routed():
     given = {"sample_weight": np.arange(len(y)) % 3 + 1.0, "groups": np.arange(len(y)) // 10}
     one = {"cv": GroupKFold(4), "ensemble": False}
     expected = of_naive_bayes(**one).fit(X, y, **given).predict_proba(X)
@@ -659,7 +659,7 @@ PAIRS = SVC(decision_function_shape="ovo")
     ],
     ids=repr,
 )
-def test_bad_estimators(kind, estimator, word):
+def test_what_is_no_classifier_is_refused(kind, estimator, word):
     with pytest.raises(ValueError, match=word):
         kind(estimator, cv=3).fit(X, y)
 
@@ -678,7 +678,7 @@ def test_bad_estimators(kind, estimator, word):
     ids=str,
 )
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
-def test_bad_parameters(kind, params, word):
+def test_wrong_parameters_are_refused_before_any_fit(kind, params, word):
     """All before anything is fitted."""
     rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:40]])
     with pytest.raises(ValueError, match=word):
@@ -700,12 +700,12 @@ def test_bad_parameters(kind, params, word):
         ({"sample_weight": np.ones(3)}, "shape"),
     ],
 )
-def test_bad_rows(change, word):
+def test_wrong_rows_are_refused_before_any_fit(change, word):
     with pytest.raises(ValueError, match=word):
         CalibratedClassifier(Unfittable(), TemperatureScaling()).fit(**{"X": X, "y": y, **change})
 
 
-def test_margins_of_pairs_of_classes():
+def test_margins_of_pairs_of_classes_are_refused():
     X, y = problem(5)
     t = LogitTransformer(PAIRS, response_method="decision_function")
     with pytest.raises(ValueError, match="10 columns"):

@@ -259,7 +259,7 @@ def test_groups_are_routed():
 @pytest.mark.parametrize(
     ("groups", "word"), [(GROUPS > 20, "folds, 5, got 2"), (np.where(GROUPS > 3, np.nan, 1), "NaN")]
 )
-def test_bad_groups(groups, word):
+def test_too_few_groups_and_missing_groups_are_refused(groups, word):
     base = LogisticRegression()
     for fit in (CalibratedClassifier(base).fit, LogitTransformer(base).fit_transform):
         with pytest.raises(ValueError, match=word):
@@ -338,7 +338,7 @@ def test_passthrough_leaves_probabilities_uncalibrated(ensemble):
     assert one.calibrator == "passthrough"
 
 
-def test_passthrough_of_several_labels():
+def test_passthrough_leaves_several_labels_uncalibrated():
     X, Y = make_multilabel_classification(300, n_features=6, n_classes=3, random_state=0)
     base = MultiOutputClassifier(LogisticRegression())
     model = CalibratedClassifier(base, "passthrough", ensemble=False).fit(X, Y)

@@ -168,7 +168,7 @@ def test_features_that_are_better_than_the_logits_are_named(signal):
     assert (both < 0.95 * alone) == (signal > 0)
 
 
-def test_routing_and_clones():
+def test_features_are_routed_and_parameters_cloned():
     Z, y, F = rows(300)
     with config_context(enable_metadata_routing=True):
         last = of_few(cv=2).set_fit_request(features=True).set_predict_proba_request(features=True)
@@ -190,7 +190,7 @@ def test_routing_and_clones():
         (np.array(["a", 1] * 300, object), "one type"),
     ],
 )
-def test_bad_features(features, word):
+def test_wrong_features_are_refused(features, word):
     Z, y, _ = rows(600)
     c = of_few()
     with pytest.raises(ValueError, match=word):
@@ -199,7 +199,7 @@ def test_bad_features(features, word):
 
 
 @pytest.mark.parametrize("categorical", ["category", ["none"], [2], 1.0])
-def test_bad_categorical_features(categorical):
+def test_wrong_categorical_features_are_refused(categorical):
     Z, y, F = rows(600)
     with pytest.raises(ValueError, match="categorical_features"):
         of_few(categorical_features=categorical).fit(Z, y, features=F)

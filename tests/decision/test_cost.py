@@ -23,7 +23,7 @@ def literal(P, cost):
 
 
 @given(seed=st.integers(0, 10**6), per_row=st.booleans(), weighted=st.booleans())
-def test_the_definition(seed, per_row, weighted):
+def test_decisions_and_costs_are_literal_sums(seed, per_row, weighted):
     rng = np.random.default_rng(seed)
     n, n_classes, n_decisions = rng.integers(1, 30), rng.integers(2, 5), rng.integers(1, 5)
     P = rng.dirichlet(np.ones(n_classes), size=n)
@@ -132,7 +132,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(case):
+def test_wrong_costs_and_probabilities_are_refused(case):
     change, message = BAD[case]
     given = {"y_true": [0, 1, 1], "y_proba": [0.2, 0.4, 0.9], "cost": FRAUD} | change
     with pytest.raises(ValueError, match=message):

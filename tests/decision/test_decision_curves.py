@@ -62,7 +62,6 @@ def test_bands_resample_whole_groups(display):
     copied = display.from_predictions(y.repeat(6), p.repeat(6), groups=groups, **params)
     bands = [shown.band_.get_paths()[0].vertices for shown in (once, copied)]
     np.testing.assert_allclose(*bands, atol=1e-12)
-    plt.close("all")
 
 
 @pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")

@@ -44,7 +44,7 @@ def literal(y, P, w, kind):
 
 
 @given(problem=problems())
-def test_the_definitions(problem):
+def test_curves_and_areas_are_the_definitions(problem):
     y, P, w, kind = problem
     params = {"kind": kind, "labels": range(P.shape[1])}
     points, area = literal(*problem)
@@ -127,12 +127,12 @@ def test_coverage_and_risk_hold_for_scores_at_the_threshold():
 
 
 @pytest.mark.parametrize("risk", [0, 1, -0.1, np.nan, "0.1", True])
-def test_bad_promises(risk):
+def test_wrong_risks_are_refused(risk):
     with pytest.raises(ValueError, match="risk"):
         selective_threshold([0, 1], [0.2, 0.9], risk=risk)
 
 
-def test_interval_and_scorer():
+def test_the_area_has_an_interval_and_a_scorer():
     rng = np.random.default_rng(0)
     P = rng.dirichlet([1, 1, 1], size=200)
     y = np.array([rng.choice(3, p=p) for p in P])

@@ -301,7 +301,6 @@ def test_few_groups_are_warned_of_and_independent_rows_lose_little():
     with pytest.warns(UserWarning, match="got 8"):
         draw(y, p, groups=np.arange(4000) % 8)
     assert draw(y, p, kind="classwise", groups=groups, ax=None).displays_[True].groups is not None
-    plt.close("all")
 
 
 # Axes, legends and looks --------------------------------------------------------------------------
@@ -317,7 +316,6 @@ def test_new_figures_have_a_legend_outside_and_constrained_layout():
     assert len(legend.get_texts()) == 4
     display.figure_.draw_without_rendering()
     assert legend.get_window_extent().y0 >= display.counts_ax_.get_window_extent().y1
-    plt.close("all")
 
 
 @pytest.mark.parametrize("legend", [False, "lower right", "outside lower center"])

@@ -197,7 +197,7 @@ def test_band_follows_seed_level_and_ratios_of_weights():
 
 
 @every_data
-def test_artists_hold_the_curve(y, p, w):
+def test_the_drawn_line_is_the_curve_of_the_rows(y, p, w):
     display = drawn(y, p, w, name="m")
     curve = drawn_curve(scored(y, p, w))
     x, value = display.line_.get_data()

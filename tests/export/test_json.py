@@ -193,7 +193,7 @@ def test_categories_may_be_dates_or_bytes(levels):
     np.testing.assert_array_equal(loaded.predict_proba(Z, features=features), wanted)
 
 
-def test_feature_names():
+def test_feature_names_survive_a_round_trip():
     X = pd.DataFrame(Z, columns=["0", "1", "2"])
     loaded = from_json(to_json(VectorScaling().fit(X, Y.astype(str))))
     assert loaded.feature_names_in_.tolist() == ["0", "1", "2"]
@@ -229,7 +229,7 @@ def test_pipelines_keep_their_steps():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("n_labels", [1, 3])
-def test_several_labels(n_labels):
+def test_several_labels_survive_a_round_trip(n_labels):
     several = np.eye(3, dtype=int)[Y][:, :n_labels]
     calibrator = MultiLabelCalibrator(HistogramBinning(n_bins=3)).fit(Z[:, :n_labels], several)
     assert_same(from_json(to_json(calibrator)), calibrator, Z[:, :n_labels])
@@ -408,7 +408,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("key", "value"), BROKEN)
-def test_broken_attributes(texts, key, value):
+def test_broken_attributes_are_refused(texts, key, value):
     says(changed(texts["TemperatureScaling"], (*FITTED, key), value), "hold a")
 
 

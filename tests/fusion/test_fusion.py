@@ -229,7 +229,7 @@ def test_wrong_numbers_of_scores_have_a_remedy(labels):
             FusionCalibrator(1).fit(X, y)
 
 
-def test_names_of_a_frame():
+def test_names_of_columns_name_the_scores():
     X, y = make_scores(200, 2, 3)
     names = [f"{judge}__logit_{k}" for judge in ("a", "b__c") for k in range(3)]
     frame = pd.DataFrame(X, columns=names)
@@ -260,14 +260,14 @@ def test_columns_ordered_by_class_are_recognised_by_their_names():
         FusionCalibrator(2).fit(frame.iloc[:, [0, 3, 1, 4, 2, 5]], labels[y])
 
 
-def test_dask_has_a_sentence():
+def test_dask_is_refused_with_the_remedy():
     dask = pytest.importorskip("dask.array")
     X, y = make_scores(60, 2, 2)
     with pytest.raises(ValueError, match="compute"):
         FusionCalibrator(2).fit(dask.from_array(X), dask.from_array(y))
 
 
-def test_tensors():
+def test_tensors_have_the_outputs_of_arrays():
     torch = pytest.importorskip("torch")
     X, y = make_scores(200, 2, 3)
     fusion = FusionCalibrator(2).fit(torch.tensor(X), torch.tensor(y))
@@ -390,7 +390,7 @@ def test_groups_of_one_class_are_an_error():
 # scikit-learn.
 
 
-def test_pipeline_of_classifiers():
+def test_classifiers_are_fused_in_a_pipeline():
     rng = np.random.default_rng(0)
     F = rng.normal(size=(400, 4))
     y = (F[:, 0] + F[:, 1] * F[:, 2] + 0.5 * rng.normal(size=400) > 0).astype(int)
@@ -418,7 +418,7 @@ def test_another_calibrator_and_its_search():
 
 @no_score
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_checks_of_scikit_learn():
+def test_fusion_passes_the_checks_of_scikit_learn():
     results = check_estimator(FusionCalibrator(1), on_fail=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert failed.keys() == expected_failed_checks(FusionCalibrator(1)).keys()
@@ -473,7 +473,7 @@ def test_outputs_are_probabilities(n, n_scores, n_classes, gaps, scale, seed):
 
 
 @no_score
-def test_judges_with_missing_answers():
+def test_missing_answers_of_judges_are_missing_scores():
     X, y = make_scores(400, 3, 2, gaps=0.2)
     grades = np.clip(np.round(3 + X[:, 1::2] - X[:, ::2]), 1, 5)
     judges = make_pipeline(ScoreTransformer((1, 5), missing="keep"), FusionCalibrator(3))

@@ -28,7 +28,7 @@ def fields(found):
 
 @pytest.mark.filterwarnings("ignore::skcalib._warnings.ReversedOrderWarning")
 @given(problem=problems(), level=st.sampled_from([0.8, 0.95]))
-def test_the_formula(problem, level):
+def test_estimate_and_interval_are_the_formula(problem, level):
     y, s, n = problem
     found = calibrated_mean(y[:n], s[:n], s, confidence_level=level)
     y, f_all = y[:n].astype(float), np.full(len(s), y.mean())
@@ -49,7 +49,7 @@ def test_the_formula(problem, level):
 
 
 @given(problem=problems(), seed=st.integers(0, 99))
-def test_units_weights_order_and_groups(problem, seed):
+def test_units_do_not_matter_and_weights_are_repetitions(problem, seed):
     y, s, n = problem
     rng = np.random.default_rng(seed)
     expected = fields(calibrated_mean(y[:n], s[:n], s))
@@ -95,7 +95,7 @@ def test_labels_of_all_rows_are_their_mean_and_scores_without_information_cost_l
 @pytest.mark.parametrize("rate", [0.5, 0.01])
 @pytest.mark.parametrize("separation", [4, 0, -1.5])
 @pytest.mark.parametrize("n", [30, 300])
-def test_coverage_and_width(rate, separation, n):
+def test_intervals_cover_and_are_narrow(rate, separation, n):
     rng, covered, widths = np.random.default_rng(0), [], []
     for _ in range(300):
         y = rng.uniform(size=3000) < rate
@@ -302,7 +302,7 @@ def test_differences_in_groups_of_equal_rows_count_each_group_once(rng, n_differ
         ([1, 2, 3, 4], None, "bounds"),
     ],
 )
-def test_messages_of_ratings(y, bounds, word):
+def test_wrong_ratings_and_bounds_are_named(y, bounds, word):
     with pytest.raises(ValueError, match=word):
         calibrated_mean(y, S, MANY, bounds=bounds)
     with pytest.raises(ValueError, match=word):

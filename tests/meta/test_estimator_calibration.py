@@ -151,7 +151,7 @@ def test_unmasked_classes_share_the_smoothing_if_the_classifier_rules_them_out()
 # Weights, threads, parameters.
 
 
-def test_weights_match_the_rows():
+def test_weights_are_passed_on_in_the_order_of_the_rows():
     Z, y = make_logits(N, 3, random_state=0)
     w = np.arange(N) % 4.0
     c = EstimatorCalibration(Recorder()).fit(Z, y, w)

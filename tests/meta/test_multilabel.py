@@ -72,12 +72,12 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_forms_of_indicators(form):
+def test_indicators_may_have_any_form(form):
     expected = MultiLabelCalibrator().fit(Z, Y).transform(Z)
     assert_array_equal(MultiLabelCalibrator().fit(Z, form(Y)).transform(Z), expected)
 
 
-def test_weights_of_entries():
+def test_each_label_of_a_row_may_have_a_weight():
     """Unknown labels have weight 0, so their values have no effect."""
     known = np.random.default_rng(2).uniform(size=Y.shape) < 0.8
     one, other = (
@@ -96,7 +96,7 @@ def test_weights_of_entries():
     assert_array_equal(one, other)
 
 
-def test_feature_names():
+def test_columns_of_labels_and_logits_have_the_same_order():
     names = ["b", "a", "d", "c"]
     X, E = pd.DataFrame(Z, columns=names), pd.DataFrame(Y, columns=names)
     fitted = MultiLabelCalibrator().fit(X, E)
@@ -113,7 +113,7 @@ def test_feature_names():
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_constant_label(value):
+def test_a_constant_label_is_shifted_to_its_rate(value):
     E = Y.copy()
     E[:, 2] = value
     with pytest.warns(UserWarning, match=f"No row {'lacks' if value else 'has'} label 2"):
@@ -240,7 +240,7 @@ def test_errors_of_a_label_name_it():
     assert caught.value.__notes__ == ["Label 0 failed."]
 
 
-def test_dask_is_refused():
+def test_dask_is_refused_with_the_remedy():
     da = pytest.importorskip("dask.array")
     far = [da.from_array(A, chunks=(50, 4)) for A in (Z, Y)]
     for rows in ((far[0], Y), (Z, far[1])):

@@ -88,7 +88,7 @@ def test_calibrators_of_two_classes_are_fitted_to_each_label(calibrator):
     assert_array_equal(fitted.predict_proba(X_TEST), expected.predict_proba(X_TEST))
 
 
-def test_frozen_and_ensemble():
+def test_frozen_classifiers_and_ensembles_are_calibrated_per_label():
     frozen = FrozenEstimator(clone(NAIVE).fit(X[:100], Y[:100]))
     fitted = CalibratedClassifier(frozen, TemperatureScaling()).fit(X[100:], Y[100:])
     Z = log_odds_of(frozen, X[100:])
@@ -145,7 +145,7 @@ def test_rows_of_splits_without_a_label_do_not_count_for_it():
 
 
 @pytest.mark.slow
-def test_search_over_calibrators():
+def test_searches_choose_the_calibrator():
     search = GridSearchCV(
         CalibratedClassifier(NAIVE, cv=2),
         {"calibrator": [TemperatureScaling(), PlattScaling()]},
@@ -174,7 +174,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(case):
+def test_wrong_labels_are_refused_and_change_nothing(case):
     estimator, y, message = BAD[case]
     estimator = clone(estimator)
     before = vars(estimator).copy()

@@ -115,7 +115,7 @@ def test_counts_and_weights_that_are_exact_add_up_exactly(kind, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_edges_of_bins(kind, rng):
+def test_bins_may_have_given_edges(kind, rng):
     edges = [0, 0.1, 0.5, 0.9, 1]
     y, P = NAMES[rng.integers(2, size=500)], rng.uniform(size=500)
     monitor = CalibrationMonitor(NAMES[:2], kind=kind, n_bins=edges)
@@ -184,7 +184,7 @@ def test_state_does_not_grow(kind, rng):
         assert size(monitor) == before
 
 
-def test_reset():
+def test_reset_forgets_all_rows():
     monitor = CalibrationMonitor([0, 1]).update([0, 1], [0.9, 0.2])
     assert monitor.reset() is monitor
     assert monitor.n_samples_ == 0

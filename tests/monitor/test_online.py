@@ -270,7 +270,7 @@ def test_partial_fit_takes_classes_and_groups():
         )
 
 
-def test_names_of_columns():
+def test_names_of_columns_are_kept_and_checked():
     names = ["logit_0", "logit_1", "logit_2"]
     frame = pd.DataFrame(Z, columns=names)
     experts = [TemperatureScaling().fit(frame, Y), Uncalibrated().fit(frame, Y)]

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from families import rows_of
 from numpy.testing import assert_allclose
+from public import numbers
 from sklearn.base import clone
-from test_kinds_of_arrays import numbers_in
 
 import skcalib
 from skcalib import (
@@ -282,7 +282,7 @@ def test_measures_of_chunks_equal_measures_in_memory(measure):
         far, here = (
             measure(*rows[:2], sample_weight=rows[2], **form) for rows in ((Y, Q, W), (y, P, w))
         )
-        assert_allclose(numbers_in(far), numbers_in(here), rtol=1e-6, err_msg=str(form))
+        assert_allclose(numbers(far), numbers(here), rtol=1e-6, err_msg=str(form))
 
 
 # --------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def test_separable_rows_warn_about_no_optimum():
     Z, _ = make_logits(60, 20, random_state=0)
     y = np.arange(60) % 20
     Z[np.arange(60), y] += 2
-    with pytest.warns(ConvergenceWarning, match="classifies every row correctly .* alpha=1.0"):
+    with pytest.warns(ConvergenceWarning, match="alpha=1.0"):
         c = MatrixScaling(alpha=0).fit(Z, y)
     assert np.isfinite(c.coef_).all()
     assert np.array_equal(c.predict(Z), y)

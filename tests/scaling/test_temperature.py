@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from families import JOINT
 from hypothesis import assume, given, strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
@@ -77,17 +76,6 @@ def test_the_slope_of_the_loss_vanishes(n_samples, n_classes):
     assert abs((P * Z).sum(axis=1).mean()) < 1e-9
 
 
-@pytest.mark.parametrize("kind", JOINT)
-@pytest.mark.parametrize("scale", [1e-8, 1e4])
-@pytest.mark.parametrize("n_samples", [300, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_scale_equivariance(kind, scale, n_samples):
-    Z, y = make_logits(n_samples, 4, random_state=0)
-    plain, scaled = kind().fit(Z, y), kind().fit(scale * Z, y)
-    np.testing.assert_allclose(
-        scaled.predict_proba(scale * Z), plain.predict_proba(Z), rtol=1e-8, atol=1e-300
-    )
-
-
 # --------------------------------------------------------------------------------------
 # No optimum: a warning with a remedy, and sensible probabilities.
 
@@ -133,17 +121,6 @@ def test_constant_logits():
     calibrator = fit_warned(np.full((6, 3), 5.0), [0, 1, 2] * 2, "logits of each row are all equal")
     assert calibrator.temperature_ == 1
     np.testing.assert_allclose(calibrator.predict_proba([[5.0, 5.0, 5.0]]), 1 / 3)
-
-
-@pytest.mark.slow
-def test_one_error_is_enough_for_an_optimum(recwarn):
-    Z, _ = make_logits(2000, 3, random_state=0)
-    y = Z.argmax(axis=1)
-    closest = np.sort(Z, axis=1)[:, -1] - np.sort(Z, axis=1)[:, -2]
-    y[closest.argmin()] = Z[closest.argmin()].argmin()
-    T = TemperatureScaling(smoothing=0).fit(Z, y).temperature_
-    assert T == pytest.approx(brute_force(Z, y), rel=1e-6)
-    assert not recwarn
 
 
 @pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling])

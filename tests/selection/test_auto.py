@@ -444,7 +444,7 @@ def test_a_candidate_that_fails_on_a_fold_is_left_out(candidate, why, combine):
     same(c, quick_fit(combine=combine), rtol=0)
 
 
-def test_all_candidates_fail():
+def test_an_error_of_all_candidates_is_raised():
     with pytest.raises(RuntimeError, match="too few rows"):
         AutoCalibrator({"one": Failing(), "two": VectorScaling(alpha=-1)}).fit(Z, Y)
     with pytest.raises(RuntimeError, match="too few rows"):
@@ -498,7 +498,7 @@ MASKED[::3, 0] = np.where(Y[::3] == 0, Z[::3, 0], -np.inf)
 MATRIX = {"matrix": MatrixScaling(), "order": OrderPreservingScaling()}
 
 
-def test_masked_rows_in_fit():
+def test_masked_classes_have_no_probability():
     c = AutoCalibrator({**FAST, "isotonic": IsotonicCalibration()}).fit(MASKED, Y)
     assert_array_equal(c.predict_proba(MASKED) == 0, np.isneginf(MASKED))
     assert_allclose(c.predict_proba(MASKED).sum(axis=1), 1)

@@ -419,18 +419,6 @@ class Tensor:
         return self.values if dtype is None else self.values.astype(dtype)
 
 
-@few
-def test_tensors_keep_their_precision(kind):
-    Z = Z3.astype(np.float32)
-    tensor, labels = Tensor(Z, "torch.float32"), Tensor(Y3, "torch.int64")
-    calibrator, expected = kind().fit(tensor, labels), kind().fit(Z, Y3)
-    for name in ("transform", "predict_proba", "predict_log_proba"):
-        out = getattr(calibrator, name)(tensor)
-        assert out.dtype == np.float32
-        assert_array_equal(out, getattr(expected, name)(Z))
-    assert expected_calibration_error(labels, Tensor(P3, "x")) == expected_calibration_error(Y3, P3)
-
-
 HALF = TypeError("Got unsupported ScalarType BFloat16")
 GRAD = RuntimeError("Can't call numpy() on Tensor that requires grad. Use detach() instead.")
 AWAY = TypeError("can't convert cuda:0 device type tensor to numpy.")
