@@ -124,7 +124,7 @@ def test_probabilities_of_the_classifier_are_mixed(smoothing):
     assert not hasattr(forest, "classes_")
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_a_class_without_rows_has_the_probability_of_the_mixture():
     Z, y = make_logits(N, 4, random_state=0)
     some = y != 1

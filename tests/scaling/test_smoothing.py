@@ -1,15 +1,13 @@
 """Smoothing of the softmax family, and temperature scaling of separable rows."""
 
 import inspect
-import warnings
 
 import families
 import numpy as np
 import pytest
-from families import CALIBRATORS, quick
+from families import CALIBRATORS, quick, quiet
 from hypothesis import given, strategies as st
 from scipy.special import softmax
-from sklearn.exceptions import ConvergenceWarning
 from test_temperature import smoothed_targets
 
 from skcalib import EnsembleTemperatureScaling, MatrixScaling, TemperatureScaling, VectorScaling
@@ -35,15 +33,9 @@ def separable(n_samples, n_classes, *, scale=1.0, seed=0):
     return Z, Z.argmax(axis=1)
 
 
-def fit_quietly(calibrator, *rows):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return calibrator.fit(*rows)
-
-
 def temperature(Z, y, w=None):
     classes = range(max(Z.shape[1], 2))
-    return fit_quietly(TemperatureScaling(classes=classes), Z, y, w).temperature_
+    return quiet(TemperatureScaling(classes=classes), Z, y, w).temperature_
 
 
 # --------------------------------------------------------------------------------------
@@ -129,7 +121,7 @@ def test_maps_of_separable_rows_have_a_minimum(kind, n_samples, n_classes, recwa
     assert not recwarn
     logs = c.predict_log_proba(10 * Z)
     assert logs.min() >= np.log(c.smoothing_ / n_classes) - 1e-9
-    again = fit_quietly(TemperatureScaling(classes=range(n_classes)), Z, y)
+    again = quiet(TemperatureScaling(classes=range(n_classes)), Z, y)
     assert c.temperature_ == again.temperature_
     assert np.mean(c.predict(Z) == y) > 0.95
 

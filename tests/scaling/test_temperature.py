@@ -1,9 +1,8 @@
 """TemperatureScaling: its own numbers, its oracles, and data without an optimum."""
 
-import warnings
-
 import numpy as np
 import pytest
+from families import quiet, warnings_of
 from hypothesis import assume, given, strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
@@ -57,13 +56,10 @@ def brute_force(Z, y, w=None, loss=literal_loss):
 def test_temperature_matches_brute_force(n_samples, n_classes, temperature, scale, weighted, seed):
     Z, y = make_logits(n_samples, n_classes, temperature=temperature, random_state=seed)
     w = np.random.default_rng(seed).uniform(0.1, 3, n_samples) if weighted else None
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        plain = TemperatureScaling(smoothing=0, classes=range(n_classes))
-        T = plain.fit(scale * Z, y, w).temperature_
-    assume(not warned)  # by chance there is no optimum
+    plain = TemperatureScaling(smoothing=0, classes=range(n_classes))
+    assume(not warnings_of(plain.fit, scale * Z, y, w))  # by chance there is no optimum
     # The search by values of the loss can do no better than the root of the rounding error.
-    assert T == pytest.approx(scale * brute_force(Z, y, w), rel=1e-6)
+    assert plain.temperature_ == pytest.approx(scale * brute_force(Z, y, w), rel=1e-6)
 
 
 @pytest.mark.parametrize("n_samples", [300, 40_000])
@@ -129,9 +125,7 @@ def test_slope_at_zero_that_only_rounding_makes_negative(kind):
     Z = np.zeros((14, 3))
     Z[6, 2] = Z[10, 0] = Z[13, 2] = -1e4
     y = np.array([0, 1, 2] * 2 + [0] * 8)
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        calibrator = kind(classes=[0, 1, 2]).fit(Z, y)
+    calibrator = quiet(kind(classes=[0, 1, 2]), Z, y)
     assert 1e5 < calibrator.temperature_ < np.inf
     assert np.isfinite(calibrator.predict_log_proba(Z)).all()
 
