@@ -117,14 +117,14 @@ def mixture_weights(loss: MixtureLoss, start: Floats) -> optimize.OptimizeResult
 def fit_intercept(log_odds: Floats, y: Indices, w: Floats | None) -> float:
     r"""Fit an intercept for log-odds (n,) so that the probabilities sum to the number of events.
 
-    ``y`` (n,) is 1 for an event, and ``w`` are the weights (n,) or None. With 40 pseudo-rows, in
+    ``y`` (n,) is 1 for an event, and ``w`` are the weights (n,) or None. With 20 pseudo-rows, in
     which as many events occur as the log-odds predict on average, the probabilities of balanced
     classes change less than the probabilities of rare events.
     """
     w = np.ones(len(y)) if w is None else w
     rate = float(np.average(special.expit(log_odds), weights=w))
-    w, log_odds = np.append(w, 40.0), np.append(log_odds, special.logit(rate))
-    events = w[:-1] @ y + 40 * rate
+    w, log_odds = np.append(w, 20.0), np.append(log_odds, special.logit(rate))
+    events = w[:-1] @ y + 20 * rate
     return float(optimize.brentq(lambda b: w @ special.expit(log_odds + b) - events, -100, 100))
 
 

@@ -93,6 +93,10 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         The fitted classifiers: one per split, or one for all rows.
     calibrators_ : list of calibrators
         The fitted calibrators: one, or with ``ensemble=True`` one per split.
+    estimator_ : classifier
+        The fitted classifier, unless there are several.
+    calibrator_ : calibrator
+        The fitted calibrator, unless there are several.
     response_method_ : str
         Method that returns the logits.
     min_proba_ : float
@@ -306,7 +310,6 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         self, arguments: FitArguments, w: Floats | None
     ) -> tuple[list[CalibrationSet], Response]:
         """Return held-out logits for each calibrator, and the source of the logits."""
-        X, y, _, fit_params, _ = arguments
         if isinstance(self.estimator, FrozenEstimator):
             [part], response = held_out(self.estimator, arguments, [], None, w)
             return [CalibrationSet([self.estimator], part.logits, part.rows, w)], response
@@ -317,25 +320,24 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         parts, response = held_out(self.estimator, arguments, splits, self.n_jobs, w)
         if per_split:
             pairs = [([part.estimator], [part]) for part in parts]
-        elif shared and all(part.knows_all(y) for part in parts):
+        elif shared and all(part.knows_all(arguments.y) for part in parts):
             pairs = [([part.estimator for part in parts], parts)]
         else:
-            pairs = [([fit_classifier(self.estimator, X, y, **fit_params)], parts)]
-        return [calibration_set(*pair, y, response, w) for pair in pairs], response
-
-    @property
-    def estimator_(self) -> Any:
-        """Fitted classifier, unless there are several."""
-        return self._only("estimators_")
-
-    @property
-    def calibrator_(self) -> Any:
-        """Fitted calibrator, unless there are several."""
-        return self._only("calibrators_")
+            refitted = fit_classifier(
+                self.estimator, arguments.X, arguments.y, **arguments.fit_params
+            )
+            pairs = [([refitted], parts)]
+        return [calibration_set(*pair, arguments.y, response, w) for pair in pairs], response
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("estimator_", "calibrator_"):  # the property has raised an AttributeError
-            return self._only(f"{name[:-1]}s_")
+        if name in ("estimator_", "calibrator_"):  # the only one
+            members = vars(self).get(f"{name[:-1]}s_", [])
+            if len(members) == 1:
+                return members[0]
+            reason = (
+                f"there are {len(members)}, in {name[:-1]}s_" if members else "it is not fitted"
+            )
+            raise AttributeError(f"{type(self).__name__} has no {name}: {reason}.")
         if name in ("calibrated_classifiers_", "feature_importances_", "coef_", "intercept_"):
             raise AttributeError(
                 f"{type(self).__name__} has no {name}: the fitted classifiers are in estimators_, "
@@ -343,14 +345,6 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
                 "np.mean([e.feature_importances_ for e in model.estimators_], axis=0)."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _only(self, name: str) -> Any:
-        """Return the single member of a list, or raise an AttributeError."""
-        members = vars(self).get(name, [])
-        if len(members) != 1:
-            reason = f"there are {len(members)}, in {name}." if members else "it is not fitted."
-            raise AttributeError(f"{type(self).__name__} has no {name[:-2]}_: {reason}")
-        return members[0]
 
     def predict_proba(self, X: Any, *, features: Any = None) -> Floats:
         """Return the calibrated probabilities.

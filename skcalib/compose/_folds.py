@@ -73,12 +73,13 @@ def classifier_splits(
         raise ValueError(
             "cv must split rows, got 'prefit'. Pass a fitted classifier in a FrozenEstimator."
         )
-    X, y, response, _, params = arguments
+    X, y, params = arguments.X, arguments.y, arguments.split_params
+    multilabel = arguments.response.multilabel
     groups = params.get("groups")
     if groups is not None and (cv is None or isinstance(cv, Integral)):
-        cv = _group_folds(5 if cv is None else int(cv), groups, multilabel=response.multilabel)
+        cv = _group_folds(5 if cv is None else int(cv), groups, multilabel=multilabel)
     splitter = check_cv(cv, y, classifier=True)
-    if response.multilabel:
+    if multilabel:
         return made_splits(splitter, X, y, **params)
     _, rows = np.unique(y, return_counts=True)
     if isinstance(splitter, StratifiedKFold) and rows.max() < splitter.n_splits:
@@ -183,9 +184,8 @@ def _warn_of_unknown_labels(parts: list[HeldOut]) -> None:
 
 def _frozen_part(estimator: Any, arguments: FitArguments) -> HeldOut:
     """Return the outputs of a frozen classifier for all rows."""
-    X, y, response, _, _ = arguments
-    response = response.for_fitted(estimator)
-    outputs = classifier_outputs(estimator, X, response)
+    response = arguments.response.for_fitted(estimator)
+    outputs, y = classifier_outputs(estimator, arguments.X, response), arguments.y
     if response.multilabel:
         check_width(outputs, y.shape[1], estimator.estimator)
     classes = np.arange(y.shape[1]) if response.multilabel else fitted_classes(estimator)
@@ -197,12 +197,12 @@ def _held_out(estimator: Any, arguments: FitArguments, train: Indices, test: Ind
 
     ``train`` (n_train,) and ``test`` (n_test,) are row numbers.
     """
-    X, y, response, fit_params, _ = arguments
+    X, y = arguments.X, arguments.y
     X_train, y_train = _safe_split(estimator, X, y, train)
     X_test, _ = _safe_split(estimator, X, y, test, train)
-    params = _check_method_params(X, fit_params, train)
+    params = _check_method_params(X, arguments.fit_params, train)
     fitted = fit_classifier(estimator, X_train, y_train, **params)
-    response = response.for_fitted(fitted)
+    response = arguments.response.for_fitted(fitted)
     outputs = classifier_outputs(fitted, X_test, response)
     if not response.multilabel:
         return HeldOut(fitted, response, test, outputs, fitted_classes(fitted))

@@ -214,10 +214,9 @@ class LogitTransformer(TransformerMixin, _OverClassifier):
         ``classes_`` is the order that a calibrator expects as the next step of a pipeline: ordered
         categories of ``y``, or sorted labels.
         """
-        X, labels, _, fit_params, _ = arguments
-        estimator = self.estimator
+        estimator, labels = self.estimator, arguments.y
         if not isinstance(estimator, FrozenEstimator):
-            estimator = fit_classifier(estimator, X, labels, **fit_params)
+            estimator = fit_classifier(estimator, arguments.X, labels, **arguments.fit_params)
         self._take_over_features(estimator)
         self._store_response(estimator, response)
         self.estimator_ = estimator

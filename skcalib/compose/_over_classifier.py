@@ -79,7 +79,7 @@ def find_response(estimator: Any, method: str, min_proba: MinProba, *, fitted: b
     pairwise = _is_one_versus_one(estimator)
     methods = [method]
     if method == "auto":
-        methods = list(RESPONSE_METHODS[pairwise:])
+        methods = list(RESPONSE_METHODS[1:] if pairwise else RESPONSE_METHODS)
     bound = None if isinstance(min_proba, str) else min_proba
     for name in methods:
         if hasattr(estimator, name):

@@ -110,10 +110,10 @@ class AutoCalibrator(BaseCalibrator):
     :class:`VectorScaling`, :class:`MatrixScaling` at three strengths, and trees for up to 20
     classes.
 
-    *Prior.* The weights have a Dirichlet prior with 0.1 rows for each candidate except the uniform
-    distribution. Temperature scaling and the uncalibrated logits share
-    :math:`\min(K - 1, \max(2, 15 K / N))` more rows, which your first candidate gets if you pass
-    ``calibrators``.
+    *Prior.* The weights have a Dirichlet prior with 0.3 rows for each default candidate except the
+    uniform distribution, or 0.2 rows with more than two classes, where temperature scaling and the
+    uncalibrated logits share :math:`\min(K - 2, \max(1, 15 K / N))` more rows. If you pass
+    ``calibrators``, each has 0.1 rows, and the first :math:`\min(K - 1, \max(2, 15 K / N))` more.
 
     From 50 000 rows on, weights come from a sample. With Dask, a random sample replaces more rows
     than fit into memory. See :doc:`/guide/default`.

@@ -30,7 +30,7 @@ from skcalib.meta._estimator_calibration import EstimatorCalibration
 # flexible candidates.
 NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
 
-# Pseudo-rows per candidate in the prior of the weights.
+# Pseudo-rows per candidate in the prior of the weights, unless they are default candidates.
 PSEUDO_ROWS = 0.1
 
 
@@ -58,9 +58,9 @@ def stack(
 
     Return the fitted attributes of :class:`AutoCalibrator`, and the folds. The uniform distribution
     is mixed into all candidates with a share ``smoothing``. The prior of the weights favors the
-    ``simple`` candidates, or the first. ``combine="best"`` selects a single candidate. With
-    ``screen`` the first fold decides whether classifiers are fitted on the other folds. Without
-    splits the first candidate has all the weight.
+    ``simple`` default candidates, or the first candidate. ``combine="best"`` selects a single
+    candidate. With ``screen`` the first fold decides whether classifiers are fitted on the other
+    folds. Without splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
     folds: list[Fold] = []
@@ -77,7 +77,6 @@ def stack(
         losses, errors = candidate_losses(folds, w, groups)
         weights = dict.fromkeys(losses, 0.0)
         names = list(folds[-1].Q)  # candidates that were fitted on all folds
-        simple = simple or names[:1]
 
     if splits and combine == "best":
         weights[min(names, key=losses.__getitem__)] = 1.0
@@ -236,17 +235,21 @@ def pseudo_rows(
 ) -> Floats:
     r"""Return the prior's pseudo-rows (M,) for label probabilities ``Q`` (n, M).
 
-    Every candidate except the uniform distribution gets PSEUDO_ROWS, so that few rows, which cannot
-    tell candidates apart, mix them all. The ``simple`` candidates share
-    :math:`\min(K - 1, \max(2, 15 K / N))` more, with N the total weight, in proportion to their
-    likelihoods. The numbers were chosen on 40 data sets with up to 520 rows.
+    Every candidate except the uniform distribution gets some, so that few rows, which cannot tell
+    candidates apart, mix them all. The ``simple`` default candidates share
+    :math:`\min(K - 2, \max(1, 15 K / N))` more, with N the total weight, in proportion to their
+    likelihoods. The numbers were chosen on 112 tables with up to 1400 rows, on samples of 30 to 140
+    rows and on other records of two classes. Without ``simple`` candidates the first is favored.
     """
-    prior = np.where(np.array(names) == "uniform", 0.0, PSEUDO_ROWS)
-    favored = np.isin(names, simple)
+    K, N = n_classes, len(Q) if w is None else float(w.sum())
+    if simple:
+        each, shared = 0.3 if K == 2 else 0.2, min(K - 2, max(1, 15 * K / N))
+    else:
+        each, shared = PSEUDO_ROWS, min(K - 1, max(2, 15 * K / N))
+    prior = np.where(np.array(names) == "uniform", 0.0, each)
+    favored = np.isin(names, simple or names[:1])
     if favored.any():
-        total = float(len(Q) if w is None else w.sum())
-        likelihoods = arrays.weighted_sum(np.log(Q[:, favored]), w)
-        prior[favored] += min(n_classes - 1, max(2, 15 * n_classes / total)) * softmax(likelihoods)
+        prior[favored] += shared * softmax(arrays.weighted_sum(np.log(Q[:, favored]), w))
     return prior
 
 

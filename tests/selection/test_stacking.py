@@ -59,18 +59,26 @@ def test_no_direction_lowers_the_objective(problem):
 
 @pytest.mark.parametrize(
     ("n_classes", "n_rows", "total"),
-    [(2, 20, 1), (3, 5, 2), (20, 1000, 2), (20, 50, 6), (20, 10, 19)],
+    [(3, 5, 1), (20, 1000, 1), (20, 50, 6), (20, 10, 18)],
 )
 def test_simple_candidates_share_pseudo_rows_by_their_likelihoods(n_classes, n_rows, total, rng):
-    """The number grows if there are few rows per class, and each candidate has 0.1 more."""
+    """The number grows if there are few rows per class, and each candidate has 0.2 more."""
     names, Q = ["a", "better", "b", "uniform"], rng.uniform(0.5, 1, size=(n_rows, 4))
     prior = pseudo_rows(Q, None, names, ["a", "b", "left out"], n_classes)
-    assert prior.sum() == pytest.approx(0.3 + total)
-    assert_array_equal(prior[[1, 3]], [0.1, 0])
-    a, b = prior[[0, 2]] - 0.1
+    assert prior.sum() == pytest.approx(0.6 + total)
+    assert_array_equal(prior[[1, 3]], [0.2, 0])
+    a, b = prior[[0, 2]] - 0.2
     assert a / b == pytest.approx(np.prod(Q[:, 0] / Q[:, 2]))
     alone = pseudo_rows(Q, None, names, ["left out"], n_classes)
-    assert_array_equal(alone, [0.1, 0.1, 0.1, 0])
+    assert_array_equal(alone, [0.2, 0.2, 0.2, 0])
+    assert_array_equal(pseudo_rows(Q, None, names, ["a", "b"], 2), [0.3, 0.3, 0.3, 0])
+
+
+@pytest.mark.parametrize(("n_classes", "n_rows", "total"), [(2, 20, 1), (20, 1000, 2), (20, 50, 6)])
+def test_the_first_of_given_candidates_is_favored(n_classes, n_rows, total, rng):
+    names, Q = ["a", "b", "uniform"], rng.uniform(0.5, 1, size=(n_rows, 3))
+    prior = pseudo_rows(Q, None, names, [], n_classes)
+    assert_array_equal(prior, [0.1 + total, 0.1, 0])
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(20, False), (50, True)])
@@ -104,14 +112,14 @@ def test_trees_are_kept_after_the_first_fold_if_they_lower_the_loss(n_better, ke
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_intercept_makes_probabilities_sum_to_the_events(weighted, rng):
-    """It counts 40 rows with the predicted rate as well."""
+    """It counts 20 rows with the predicted rate as well."""
     log_odds, y = rng.normal(-2, 2, size=500), rng.binomial(1, 0.5, size=500)
     w = rng.integers(1, 4, 500) * 1.0 if weighted else None
     b = fit_intercept(log_odds, y, w)
     w = np.ones(500) if w is None else w
     rate = w @ expit(log_odds) / w.sum()
-    pseudo_events = 40 * expit(logit(rate) + b)
-    assert w @ expit(log_odds + b) + pseudo_events == pytest.approx(w @ y + 40 * rate)
+    pseudo_events = 20 * expit(logit(rate) + b)
+    assert w @ expit(log_odds + b) + pseudo_events == pytest.approx(w @ y + 20 * rate)
     assert b > 1
 
 
