@@ -8,6 +8,7 @@ probabilities, the pool of calibrated scores with equal weights, logistic regres
 log-probabilities, and the fusion. Run::
 
     python benchmarks/bench_fusion.py losses FOLDER
+    python benchmarks/bench_fusion.py splits FOLDER
     python benchmarks/bench_fusion.py times
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,13 @@ def read(folder: Path) -> Iterator[Record]:
 
 
 def compare(
-    names: list[str], S: np.ndarray, y: np.ndarray, T: np.ndarray, y_test: np.ndarray
+    names: list[str],
+    S: np.ndarray,
+    y: np.ndarray,
+    T: np.ndarray,
+    y_test: np.ndarray,
+    *,
+    regression: bool = True,
 ) -> dict[str, float]:
     """Return the test log loss of each score alone, and of the methods."""
     n_scores, n_classes = S.shape[1:]
@@ -90,13 +97,13 @@ def compare(
     P = np.nan_to_num(np.nanmean(softmax(T, axis=2), axis=1), nan=1 / n_classes)
     losses["mean"] = loss(np.log(np.maximum(P, 1e-15)), y_test)
     losses["equal weights"] = loss(log_softmax(alone.mean(axis=0), axis=1), y_test)
-    A, B = (
-        np.nan_to_num(np.maximum(log_softmax(Z, axis=2), -20)).reshape(len(Z), -1) for Z in (S, T)
-    )
-    model = LogisticRegressionCV(Cs=8, cv=5, scoring="neg_log_loss", max_iter=300, tol=1e-3)
-    L = np.full((len(B), n_classes), np.log(1e-15))
-    L[:, np.unique(y)] = model.fit(A, y).predict_log_proba(B)
-    losses["regression"] = loss(L, y_test)
+    if regression:
+        A, B = (np.maximum(log_softmax(Z, axis=2), -20).reshape(len(Z), -1) for Z in (S, T))
+        A, B = np.nan_to_num(A), np.nan_to_num(B)
+        model = LogisticRegressionCV(Cs=8, cv=5, scoring="neg_log_loss", max_iter=300, tol=1e-3)
+        L = np.full((len(B), n_classes), np.log(1e-15))
+        L[:, np.unique(y)] = model.fit(A, y).predict_log_proba(B)
+        losses["regression"] = loss(L, y_test)
     losses["fusion"] = loss(fusion.predict_log_proba(T.reshape(len(T), -1)), y_test)
     return losses
 
@@ -118,9 +125,13 @@ def times(calls: int = 300) -> Iterator[tuple[Any, ...]]:
         yield n, n_scores, n_classes, f"{seconds:.2f}", f"{row:.2f}"
 
 
+def records(folders: Iterable[str]) -> list[Record]:
+    return [record for folder in folders for record in read(Path(folder))]
+
+
 def losses(*folders: str) -> Iterator[tuple[Any, ...]]:
     """Log losses of each score, and of the methods, on the records in a folder."""
-    found = {name: compare(*parts) for folder in folders for name, *parts in read(Path(folder))}
+    found = {name: compare(*parts) for name, *parts in records(folders)}
     header = list(next(iter(found.values())))
     yield "record", *header
     for name, values in found.items():
@@ -128,5 +139,21 @@ def losses(*folders: str) -> Iterator[tuple[Any, ...]]:
     yield "mean", *(float(np.mean([values[k] for values in found.values()])) for k in header)
 
 
+def splits(*folders: str, n: int = 8, only: str = "") -> Iterator[tuple[Any, ...]]:
+    """Log losses over random splits of all rows, and excess over the best score's default."""
+    yield "record", "best, default", "fusion", "excess", "standard error"
+    for name, names, S, y, T, y_test in records(folders):
+        if only not in name:
+            continue
+        X, labels, found = np.concatenate([S, T]), np.append(y, y_test), []
+        for seed in range(1, n + 1):
+            fit, test = np.split(np.random.default_rng(seed).permutation(len(X)), [len(y)])
+            values = compare(names, X[fit], labels[fit], X[test], labels[test], regression=False)
+            found.append([values["best, default"], values["fusion"]])
+        best, fused = np.mean(found, axis=0)
+        error = float(np.diff(found, axis=1).std(ddof=1) / np.sqrt(n))
+        yield name, float(best), float(fused), float(fused - best), error
+
+
 if __name__ == "__main__":
-    run(losses, times)
+    run(losses, splits, times)

@@ -27,19 +27,11 @@ from skcalib._warnings import recorded
 from skcalib.base import Outputs, set_fitted
 from skcalib.scaling import Uncalibrated
 
-from ._pool import (
-    Pool,
-    fill_gaps,
-    fit_pool,
-    held_out_loss,
-    loss_report,
-    pooled,
-    within_covariance,
-)
+from ._pool import Pool, fill_gaps, fit_pool, held_out_loss, loss_report, pooled, within_covariance
 from ._scores import (
     as_matrix,
     check_class_names,
-    check_columns,
+    check_column_order,
     check_scores,
     evidence_of,
     fit_score,
@@ -299,7 +291,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         """Check the scores ``X``, and return an output for the fused log-probabilities (n, K)."""
         check_fitted(self)
         scores, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
-        check_columns(scores, self)
+        check_column_order(scores, self)
         Z = logits_for(self, scores)
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
