@@ -10,7 +10,7 @@ import pytest
 import sklearn
 from families import Certain
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     IsotonicCalibration,
+    PlattScaling,
     TemperatureScaling,
     Uncalibrated,
     VectorScaling,
@@ -303,3 +304,11 @@ def test_many_classes_have_a_slope_only():
 def test_names_of_the_maps_are_reserved():
     with pytest.raises(ValueError, match="other names"):
         OnlineCalibrator({"online": fitted()["vector"]}).predict(Z)
+
+
+def test_one_column_of_log_odds_has_one_column_of_outputs():
+    margin, y = Z[:, :1], (Y == 1).astype(int)
+    experts = [PlattScaling().fit(margin, y), Uncalibrated().fit(margin, y)]
+    c = OnlineCalibrator(experts).partial_fit(margin, y)
+    assert c.transform(margin).shape == (60, 1)
+    assert_allclose(expit(c.transform(margin))[:, 0], c.predict_proba(margin)[:, 1])
