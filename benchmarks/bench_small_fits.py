@@ -1,9 +1,9 @@
 """Time to fit few rows, with every calibrator and with those of other libraries.
 
 ``fixed-cost`` is the time of a calibrator that only checks its input and has nothing to fit, and
-its share in fits to 20 rows of two classes. ``fits`` has the time to fit alone. A time is the least of
-many, some of each method of a kind in turn. scikit-learn's calibrators are fitted directly, and as
-users do, in ``CalibratedClassifierCV`` with a frozen classifier that returns its input. Run::
+its share in fits to 20 rows of two classes. ``fits`` has the time to fit alone. A time is the least
+of many, some of each method of a kind in turn. scikit-learn's calibrators are fitted directly, and
+as users do, in ``CalibratedClassifierCV`` with a frozen classifier that returns its input. Run::
 
     OMP_NUM_THREADS=1 python benchmarks/bench_small_fits.py fixed-cost
     OMP_NUM_THREADS=1 python benchmarks/bench_small_fits.py fits [--sizes 200x2 1000x10]
