@@ -5,7 +5,8 @@ for logits of held-out rows. This module has the names that most users need; imp
 
 - ``skcalib.metrics``: calibration errors, curves, scorers, intervals and tests
 - ``skcalib.decision``, ``skcalib.clinical``: costs, abstention; slope, net benefit, optimism
-- ``skcalib.conditional``, ``skcalib.judge``: features and segments; scores of language models
+- ``skcalib.conditional``, ``skcalib.fusion``: features and segments; several scores of one row
+- ``skcalib.judge``: scores of language models, and a rate in many rows from a few human labels
 - ``skcalib.monitor``, ``skcalib.export``: drift and streams; ONNX, JSON and torch
 - ``skcalib.datasets``, ``skcalib.experimental``, ``skcalib.testing``: data; new methods; checks
 """

@@ -280,28 +280,24 @@ def set_fitted(
 # Outputs for a block of checked logits (m, K) or log-odds (m, 1), by a fitted calibrator.
 
 
-def unmixed_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
-    """Calibrate logits (m, K), without mixing in the uniform distribution.
+def unmixed_logits(calibrator: BaseCalibrator, Z: Floats) -> tuple[Floats, float]:
+    """Calibrate logits (m, K), and return them with the share of the uniform distribution.
 
-    The result is finite, except for -inf at masked classes.
+    Outputs mix this share into probabilities afterwards. The logits are finite, except for -inf at
+    masked classes.
     """
-    return arrays.finite_unless_masked(calibrator._calibrate, Z)  # noqa: SLF001
-
-
-def uniform_share(calibrator: BaseCalibrator) -> float:
-    """Return the share of the uniform distribution that outputs mix into probabilities."""
-    smoothed = calibrator._is_smoothed  # noqa: SLF001
-    return float(getattr(calibrator, "smoothing_", 0.0)) if smoothed else 0.0
+    L = arrays.finite_unless_masked(calibrator._calibrate, Z)  # noqa: SLF001
+    return L, getattr(calibrator, "smoothing_", 0.0) if calibrator._is_smoothed else 0.0  # noqa: SLF001
 
 
 def calibrated_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
     """Return calibrated logits, shaped as ``Z``."""
-    return arrays.mix_logits(unmixed_logits(calibrator, Z), uniform_share(calibrator))
+    return arrays.mix_logits(*unmixed_logits(calibrator, Z))
 
 
 def probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
     """Return calibrated probabilities (m, K)."""
-    return arrays.mixed_probabilities(unmixed_logits(calibrator, Z), uniform_share(calibrator))
+    return arrays.mixed_probabilities(*unmixed_logits(calibrator, Z))
 
 
 def log_probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
@@ -313,11 +309,14 @@ def most_probable(calibrator: BaseCalibrator, Z: Floats) -> Array:
     """Return the most probable classes (m,).
 
     Calibrated logits may be equal by rounding where raw logits differ. If calibration keeps the
-    order, raw logits decide. Mixing in the uniform distribution never changes the order.
+    order, raw logits decide. Mixing in the uniform distribution never changes the order. Text is
+    never a tensor.
     """
     keeps = calibrator._keeps_order or calibrator._keeps_predictions  # noqa: SLF001
-    L = Z if keeps else unmixed_logits(calibrator, Z)
-    return labels_of(calibrator.classes_, both_columns(L))
+    L = both_columns(Z if keeps else unmixed_logits(calibrator, Z)[0])
+    best, classes = arrays.namespace(L).argmax(L, axis=1), calibrator.classes_
+    is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
+    return classes[on_host(best)] if is_text else arrays.take(classes, best)
 
 
 # Outputs by name, for exports.
@@ -346,13 +345,6 @@ def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
         y, predicted = encode(as_labels(y), classes), encode(predicted, classes)
     w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")
     return float(accuracy_score(y, predicted, sample_weight=w))
-
-
-def labels_of(classes: Array, S: Floats) -> Any:
-    """Return the classes (m,) with the largest scores (m, K); text is never a tensor."""
-    best = arrays.namespace(S).argmax(S, axis=1)
-    is_text = isinstance(classes, np.ndarray) and classes.dtype.kind not in "biuf"
-    return classes[on_host(best)] if is_text else arrays.take(classes, best)
 
 
 class IncreasingMap:

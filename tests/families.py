@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -171,6 +171,21 @@ def of_case(name):
         raise
 
 
+def quiet(form, *rows, **params):
+    """A copy of the calibrator with these parameters, fitted without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return clone(form).set_params(**params).fit(*rows)
+
+
+def warnings_of(f, *args, **params):
+    """The warnings of a call."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        f(*args, **params)
+    return caught
+
+
 def fitted_state(calibrator):
     """Fitted attributes by name. Attributes of inner estimators replace these estimators."""
     state = {}
@@ -219,9 +234,7 @@ class _Rows(BaseCalibrator):
 
 def rows_of(Z, y, w=None):
     """The rows that a calibrator is fitted to."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _Rows().fit(Z, y, w).rows_
+    return quiet(_Rows(), Z, y, w).rows_
 
 
 def both_columns(Z):

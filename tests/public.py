@@ -31,7 +31,7 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,11 @@ from sklearn.linear_model import LogisticRegression
 import skcalib
 from skcalib.base import BaseCalibrator
 from skcalib.datasets import make_logits
+
+try:
+    import polars as pl
+except ImportError:  # an optional library
+    pl = None
 
 N = 60
 LOGITS, LABELS, PROBABILITIES = make_logits(
@@ -172,6 +177,34 @@ OBJECTS = {
     "ScoreTransformer": lambda: skcalib.judge.ScoreTransformer((0, 1), step=0.01),
     **STAND_INS,
 }
+
+
+# --------------------------------------------------------------------------------------
+# Results.
+
+
+def numbers(result):
+    """All numbers in a result, without labels and pictures: of nested results, one after another.
+
+    A fitted calibrator counts by its probabilities of the example.
+    """
+    if hasattr(result, "measures_"):  # a report
+        return numbers([result.measures_, result.risk_])
+    if is_dataclass(result):
+        names = [field.name for field in fields(result) if field.name != "label"]
+        return numbers([getattr(result, name) for name in names])
+    if hasattr(result, "ax_"):
+        return numbers([v for name, v in sorted(vars(result).items()) if not name.endswith("_")])
+    if hasattr(result, "predict_proba"):
+        return numbers(result.predict_proba(LOGITS))
+    if hasattr(result, "_asdict"):  # named tuples
+        result = result._asdict() | {"label": None}
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, list | tuple):
+        return [number for part in result for number in numbers(part)]
+    values = np.asarray(result)
+    return values.ravel().tolist() if values.dtype.kind in "iuf" else []
 
 
 # --------------------------------------------------------------------------------------

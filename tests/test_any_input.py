@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from families import CALIBRATORS, both_columns
-from hypothesis import HealthCheck, given, settings as plain_settings, strategies as st
+from hypothesis import given, reject, settings, strategies as st
 from scipy.special import softmax
 from sklearn.tree import DecisionTreeClassifier
 
@@ -23,40 +23,15 @@ SIZES = [0.0, 1.0, -1.0, 1e-8, 1e-300, 3.0, 40.0, 1e4, -1e4, 1e30]
 SPOILS = [np.nan, np.inf, -np.inf, 1e308]
 
 
-# The function-scoped fixture counts the answers of all examples.
-settings = partial(plain_settings, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-class Answers:
-    """Results of calls, or None if the call raised a message.
-
-    A property test is void if nearly all calls raise, so the answers are counted.
-    """
-
-    def __init__(self):
-        self.seen = {}
-
-    def of(self, function, *args, **kwargs):
-        answered = self.seen.setdefault(str(getattr(function, "__qualname__", function)), [])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # also of convergence
-            try:
-                answer = function(*args, **kwargs)
-            except ValueError as refusal:
-                assert len(str(refusal)) > 20  # noqa: PT017
-                answered.append(False)
-                return None
-        answered.append(True)
-        return answer
-
-
-@pytest.fixture
-def answers():
-    answers = Answers()
-    yield answers
-    assert answers.seen
-    for name, answered in answers.seen.items():
-        assert sum(answered) >= len(answered) / 4, f"{name} refuses nearly everything: {answered}"
+def answer(function, *args, **kwargs):
+    """The result of a call. Hypothesis fails if messages leave too few examples."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # also of convergence
+        try:
+            return function(*args, **kwargs)
+        except ValueError as refusal:
+            assert len(str(refusal)) > 20  # noqa: PT017
+            reject()
 
 
 def rarely(usual, rare):
@@ -91,12 +66,10 @@ def problems(draw):
 @pytest.mark.parametrize("kind", CALIBRATORS)
 @settings(max_examples=8)
 @given(problem=problems())
-def test_calibrators(kind, answers, problem):
+def test_calibrators(kind, problem):
     Z, y, w = problem
     before = Z.copy()
-    calibrator = answers.of(kind().fit, Z, y, w)
-    if calibrator is None:
-        return
+    calibrator = answer(kind().fit, Z, y, w)
     assert np.array_equal(Z, before, equal_nan=True)
     K = len(calibrator.classes_)
     P, log_P = calibrator.predict_proba(Z), calibrator.predict_log_proba(Z)
@@ -138,15 +111,13 @@ FUNCTIONS = [
     n_bins=st.sampled_from([1, 2, 15, 100]),
     strategy=st.sampled_from(["uniform", "quantile"]),
 )
-def test_measures(function, answers, rows, kind, n_bins, strategy):
+def test_measures(function, rows, kind, n_bins, strategy):
     y, P, w = rows
     has_bins = "n_bins" in signature(function).parameters
     bins = {"n_bins": n_bins, "strategy": strategy} if has_bins else {}
-    value = answers.of(function, y, P, kind=kind, sample_weight=w, **bins)
-    if value is None:
-        return
-    curve = answers.of(metrics.reliability_curve, y, P, kind=kind, sample_weight=w)
-    parts = answers.of(metrics.score_decomposition, y, P, kind=kind, sample_weight=w)
+    value = answer(function, y, P, kind=kind, sample_weight=w, **bins)
+    curve = answer(metrics.reliability_curve, y, P, kind=kind, sample_weight=w)
+    parts = answer(metrics.score_decomposition, y, P, kind=kind, sample_weight=w)
     assert 0 <= value <= 1 + 1e-6
     low, high = curve.interval()
     assert ((low <= curve.accuracy + 1e-9) & (curve.accuracy <= high + 1e-9)).all()
@@ -157,21 +128,19 @@ def test_measures(function, answers, rows, kind, n_bins, strategy):
 
 @settings(max_examples=12)
 @given(rows=judged(), seed=st.integers(0, 99))
-def test_intervals_tests_and_monitors(answers, rows, seed):
+def test_intervals_tests_and_monitors(rows, seed):
     y, P, w = rows
     draws = {"n_resamples": 5, "random_state": seed, "sample_weight": w}
-    interval = answers.of(metrics.calibration_error_interval, y, P, **draws)
-    if interval is None:
-        return
-    test = answers.of(metrics.calibration_test, y, P, **draws)
-    compared = answers.of(metrics.calibration_difference, y, P, P, **draws)
+    interval = answer(metrics.calibration_error_interval, y, P, **draws)
+    test = answer(metrics.calibration_test, y, P, **draws)
+    compared = answer(metrics.calibration_difference, y, P, P, **draws)
     assert 0 <= interval.low <= interval.high
     assert 0 < test.pvalue <= 1
     assert compared.estimate == 0
-    if P.ndim == 2:
+    if P.ndim == 2 and len(np.unique(y)) == P.shape[1]:
         monitor = CalibrationMonitor(labels=np.unique(y))
-        if answers.of(monitor.update, y, P, w) is not None:
-            assert monitor.measure("expected_calibration_error") == pytest.approx(interval.estimate)
+        answer(monitor.update, y, P, w)
+        assert monitor.measure("expected_calibration_error") == pytest.approx(interval.estimate)
 
 
 DRAWN = [
@@ -186,30 +155,28 @@ DRAWN = [
 @pytest.mark.parametrize("draw", DRAWN, ids=["bars", "confidence", "grid", "corp", "smooth"])
 @settings(max_examples=8)
 @given(rows=judged())
-def test_diagrams(draw, answers, rows):
+def test_diagrams(draw, rows):
     y, P, w = rows
-    display = answers.of(draw, y, P, sample_weight=w)
-    if display is not None:
-        display.figure_.draw_without_rendering()
-        ax = display.ax_ if hasattr(display, "ax_") else display.axes_[0]
-        corners = np.array([patch.get_extents().get_points() for patch in ax.patches])
-        assert np.isfinite(corners).all()
+    display = answer(draw, y, P, sample_weight=w)
+    display.figure_.draw_without_rendering()
+    ax = display.ax_ if hasattr(display, "ax_") else display.axes_[0]
+    corners = np.array([patch.get_extents().get_points() for patch in ax.patches])
+    assert np.isfinite(corners).all()
     plt.close("all")
 
 
 @settings(max_examples=20)
 @given(problem=problems(), calibrator=st.sampled_from(CALIBRATORS), ensemble=st.booleans())
-def test_classifiers(answers, problem, calibrator, ensemble):
+def test_classifiers(problem, calibrator, ensemble):
     X, y, w = problem
     tree = DecisionTreeClassifier(max_depth=1, random_state=0)
     model = skcalib.CalibratedClassifier(tree, calibrator(), cv=2, ensemble=ensemble)
-    if answers.of(model.fit, X, y, sample_weight=w) is not None:
-        P = model.predict_proba(X)
-        assert P.shape == (len(X), len(model.classes_))
-        np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-5)
-        assert np.isin(model.predict(X), model.classes_).all()
+    answer(model.fit, X, y, sample_weight=w)
+    P = model.predict_proba(X)
+    assert P.shape == (len(X), len(model.classes_))
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-5)
+    assert np.isin(model.predict(X), model.classes_).all()
     transformer = skcalib.LogitTransformer(tree, cv=2)
-    logits = answers.of(transformer.fit_transform, X, y)
-    if logits is not None:
-        assert np.isfinite(logits).all()
-        assert logits.shape == transformer.transform(X).shape
+    logits = answer(transformer.fit_transform, X, y)
+    assert np.isfinite(logits).all()
+    assert logits.shape == transformer.transform(X).shape

@@ -17,7 +17,6 @@ from families import (
     order_of,
     quick,
 )
-from hypothesis import given, settings, strategies as st
 from scipy.special import expit, softmax
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -86,23 +85,6 @@ def test_answer_for_a_row_does_not_depend_on_its_batch(kind, logits3):
     alone = calibrator.predict_proba(row)
     among = calibrator.predict_proba(np.vstack([row, X]))[:1]
     np.testing.assert_allclose(alone, among, rtol=1e-15)
-
-
-@pytest.mark.slow
-@every
-@given(
-    big=st.floats(1e3, 1e4),
-    small=st.floats(1e-8, 1e-6),
-    row=st.lists(st.floats(-1e99, 1e99), min_size=3, max_size=3),
-)
-@settings(max_examples=3)
-def test_extreme_rows_get_probabilities(kind, big, small, row):
-    """Rows with a score of zero for every class must not give NaN after normalization."""
-    X, y = make_logits(40, 3, random_state=0)
-    for scale in (big, small, 1.0):
-        P = kind().fit(scale * X, y).predict_proba([row, [big, -big, 0], [small, 0, -small]])
-        assert np.isfinite(P).all()
-        np.testing.assert_allclose(P.sum(axis=1), 1)
 
 
 @few
@@ -293,7 +275,7 @@ def test_labels_of_any_type(kind, logits3):
 def test_integers_that_lack_a_class_are_column_numbers(kind, logits3):
     X, y = logits3
     seen = y != 1
-    with pytest.warns(UserWarning, match="No row has label 1: the labels are taken as column num"):
+    with pytest.warns(UserWarning, match="label 1"):
         guessed = kind().fit(X[seen], y[seen])
     said = kind(classes=[0, 1, 2]).fit(X[seen], y[seen])
     assert guessed.classes_.tolist() == [0, 1, 2]
@@ -351,69 +333,39 @@ def changed(value, columns=1):
     return X
 
 
+# Logits, labels, weights, and a word or a number that the message must have.
 BAD_FITS = {
-    "nan": (changed(np.nan), Y3, None, "got 1 NaN, the first in row .*, column"),
-    "inf": (changed(np.inf), Y3, None, r"finite logits .*, such as inf.*clip these"),
-    "log-odds of -inf": (changed(-np.inf)[:, 1:2], Y3 % 2, None, "such as -inf.* clip these"),
-    "row of -inf": (changed([-np.inf] * 3, slice(None)), Y3, None, "got 1 of 30 rows of nothing"),
-    "masked label": (
-        changed(-np.inf),
-        Y3,
-        None,
-        "label of a row must be finite, got 1 of 30 rows|mixes",
-    ),
-    "too large": (changed(1e308), Y3, None, r"logits of at most 1e\+100 in size.*float64"),
-    "too large in single precision": (
-        changed(3e38).astype(np.float32),
-        Y3,
-        None,
-        r"at most 8.5e\+37 in size for float32, .*, such as 3e\+38",
-    ),
-    "too few columns": (
-        X3[:, :2],
-        Y3,
-        None,
-        "one column for each of the 3 classes in y, got 2 columns.* -100 or 255",
-    ),
-    "too many columns": (
-        X3,
-        np.array(["a", "b"])[Y3 % 2],
-        None,
-        "2 classes in y, got 3 columns. If y lacks some, name all .*classes=",
-    ),
+    "nan": (changed(np.nan), Y3, None, "1 NaN"),
+    "inf": (changed(np.inf), Y3, None, "inf.*clip"),
+    "log-odds of -inf": (changed(-np.inf)[:, 1:2], Y3 % 2, None, "-inf.* clip"),
+    "row of -inf": (changed([-np.inf] * 3, slice(None)), Y3, None, "1 of 30 rows"),
+    "masked label": (changed(-np.inf), Y3, None, "1 of 30 rows|mixes"),
+    "too large": (changed(1e308), Y3, None, r"1e\+100"),
+    "too large in float32": (changed(3e38).astype(np.float32), Y3, None, r"3e\+38"),
+    "too few columns": (X3[:, :2], Y3, None, "3 classes in y, got 2 columns"),
+    "too many columns": (X3, np.array(["a", "b"])[Y3 % 2], None, "classes="),
     "one column": (X3[:, :1], Y3, None, "3 classes in y, got 1 column "),
     "integers outside": (X3, np.where(Y3 == 1, 5, 9), None, "2 classes in y, got 3 columns"),
-    "one class": (X3, np.zeros(30, int), None, "at least two classes, got one class only: 0"),
-    "one class with weight": (X3, Y3, (Y3 == 0) * 1.0, "at least two classes, got one class only"),
-    "numbers": (X3, X3[:, 0], None, "Unknown label type: continuous. y must hold class labels"),
-    "negative weight": (X3, Y3, np.full(30, -1.0), "must not be negative, got a weight of -1"),
-    "no weight": (X3, Y3, np.zeros(30), "must not be all zero"),
-    "huge weights": (X3, Y3, np.full(30, 1e101), r"between 1e-100 and 1e\+100, got 1e\+101\. Mult"),
-    "tiny weights": (X3, Y3, np.full(30, 9e-101), "largest of sample_weight .*, got 9e-101"),
+    "one class": (X3, np.zeros(30, int), None, "two classes"),
+    "one class with weight": (X3, Y3, (Y3 == 0) * 1.0, "two classes"),
+    "numbers": (X3, X3[:, 0], None, "continuous"),
+    "negative weight": (X3, Y3, np.full(30, -1.0), "weight of -1"),
+    "no weight": (X3, Y3, np.zeros(30), "zero"),
+    "huge weights": (X3, Y3, np.full(30, 1e101), r"1e\+101"),
+    "tiny weights": (X3, Y3, np.full(30, 9e-101), "9e-101"),
     "nan weight": (X3, Y3, np.full(30, np.nan), "sample_weight contains NaN"),
-    "weights of rows": (X3, Y3, np.ones((30, 2)), r"one entry per row, shape \(30,\), got shape"),
-    "few weights": (X3, Y3, np.ones(29), r"one entry per row, shape \(30,\), got shape \(29,\)"),
-    "few labels": (X3, Y3[:-1], None, r"y and X .* samples: \[29, 30\]. Pass a row of X"),
-    "groups": (X3, Y3, ["a", "b"] * 15, "sample_weight must hold numbers, got the text"),
-    "transposed": (X3.T, Y3, None, r"inconsistent numbers of samples: \[30, 3\]"),
-    "one weight": (X3, Y3, 2.0, r"one entry per row, shape \(30,\), got shape \(1,\)"),
+    "weights of rows": (X3, Y3, np.ones((30, 2)), r"\(30,\)"),
+    "few weights": (X3, Y3, np.ones(29), r"\(29,\)"),
+    "few labels": (X3, Y3[:-1], None, r"\[29, 30\]"),
+    "groups": (X3, Y3, ["a", "b"] * 15, "sample_weight"),
+    "transposed": (X3.T, Y3, None, r"\[30, 3\]"),
+    "one weight": (X3, Y3, 2.0, r"\(30,\)"),
     "log-odds": (X3[:, 0], Y3, None, "3 classes in y, got 1 column "),
-    "list of log-odds": (X3[:, 0].tolist(), Y3, None, "3 classes in y, got 1 column "),
-    "batches": ([X3[:20], X3[20:]], Y3, None, r"np.concatenate\(X\)"),
-    "equal batches": ([X3[:15], X3[15:]], Y3, None, r"shape \(2, 15, 3\).*np.concatenate"),
-    "tuple of a trainer": (
-        (X3, Y3, {"loss": 1}),
-        Y3,
-        None,
-        "a tuple of 3 parts",
-    ),
-    "balanced": (X3, Y3, "balanced", r"got 'balanced'\. Pass .*compute_sample_weight\('balanced'"),
-    "weights of classes": (
-        X3,
-        Y3,
-        {0: 2.0},
-        r"got \{0: 2\.0\}\. Pass .*sample_weight\(\{0: 2.0\}, y",
-    ),
+    "batches": ([X3[:20], X3[20:]], Y3, None, "np.concatenate"),
+    "equal batches": ([X3[:15], X3[15:]], Y3, None, "np.concatenate"),
+    "tuple of a trainer": ((X3, Y3, {"loss": 1}), Y3, None, "tuple of 3"),
+    "balanced": (X3, Y3, "balanced", "compute_sample_weight"),
+    "weights of classes": (X3, Y3, {0: 2.0}, "compute_sample_weight"),
 }
 
 
@@ -429,11 +381,11 @@ def test_bad_fits_are_refused(kind):
 
 
 BAD_CLASSES = [
-    (["a", "b"], "one for each column, got 2 labels and 3 columns"),
-    (["a", "b", "b"], r"a list of distinct labels, .* and 3 columns: \['a', 'b', 'b'\]"),
-    ([["a"], ["b"], ["c"]], "a list of distinct labels"),
-    (["a", "b", "d"], r"only labels named in classes, got 'c', which is not one of \['a'"),
-    ([0, 1, 2], "only labels named in classes, got 'a'"),
+    (["a", "b"], "2 labels and 3 columns"),
+    (["a", "b", "b"], "distinct"),
+    ([["a"], ["b"], ["c"]], "distinct"),
+    (["a", "b", "d"], "got 'c'"),
+    ([0, 1, 2], "got 'a'"),
 ]
 
 
@@ -445,18 +397,18 @@ def test_bad_classes_are_refused(kind):
 
 
 BAD_ROWS = {
-    "narrow": (X3[:, :2], "2 features, but .* is expecting 3 features"),
-    "wide": (X3[:, [0, 1, 2, 0]], "4 features, but .* is expecting 3 features"),
-    "one dimension": (X3[:, 0], "two dimensions, got one"),
+    "narrow": (X3[:, :2], "2 features"),
+    "wide": (X3[:, [0, 1, 2, 0]], "4 features"),
+    "one dimension": (X3[:, 0], "two dimensions"),
     "NaN": (changed(np.nan), "1 NaN"),
-    "inf": (changed(np.inf), "such as inf"),
-    "row of -inf": (changed([-np.inf] * 3, slice(None)), "got 1 of 30 rows of nothing"),
-    "too large": (changed(1e308), r"logits of at most 1e\+100"),
-    "complex": (X3 + 0j, "Complex data not supported"),
-    "text": (np.full((1, 3), "a"), "must hold numbers, got the text"),
-    "numbers as text": (X3[:1].astype(str), "must hold numbers, got the text"),
-    "a dictionary": ({"a": X3}, "list of rows, got dict without rows"),
-    "dates": (X3.astype("M8[s]"), r"must hold numbers, got datetime64\[s\]"),
+    "inf": (changed(np.inf), "inf"),
+    "row of -inf": (changed([-np.inf] * 3, slice(None)), "1 of 30 rows"),
+    "too large": (changed(1e308), r"1e\+100"),
+    "complex": (X3 + 0j, "Complex"),
+    "text": (np.full((1, 3), "a"), "text"),
+    "numbers as text": (X3[:1].astype(str), "text"),
+    "a dictionary": ({"a": X3}, "dict"),
+    "dates": (X3.astype("M8[s]"), "datetime64"),
     "a list in each row": (pd.Series(X3.tolist()), "one array"),
 }
 
@@ -474,14 +426,14 @@ def test_bad_logits_are_refused_at_predict(kind):
 def test_probabilities_in_place_of_logits_warn_in_fits(kind, logits3):
     X, y = logits3
     P, log_odds = softmax(X, axis=1), X[:, 1:2] - X[:, :1]
-    for scores, labels, message in (
-        (P, y, r"probably holds probabilities .* np.log\(p\)"),
-        (P.astype(np.float16).astype(np.float32), y, "probably holds probabilities"),
-        (100 * P, y, "sum to 1 or 100"),
-        (expit(X), y, "expected by fit: .* in .0, 1."),
-        (expit(log_odds), y > 0, r"its column is between 0 and 1.*scipy.special.logit\(p\)"),
+    for scores, labels, remedy in (
+        (P, y, "np.log"),
+        (P.astype(np.float16).astype(np.float32), y, "np.log"),
+        (100 * P, y, "100"),
+        (expit(X), y, "fit"),
+        (expit(log_odds), y > 0, "scipy.special.logit"),
     ):
-        with pytest.warns(ProbabilitiesWarning, match=message):
+        with pytest.warns(ProbabilitiesWarning, match=remedy):
             kind().fit(scores, labels)
     for row in (0, -1):
         one_is_not = P.copy()
@@ -495,12 +447,12 @@ def test_probabilities_in_place_of_logits_warn_in_predictions(kind, logits3):
     P, fitted = softmax(X, axis=1), kind().fit(X, y)
     for scores in (P, 100 * P):
         for method in (fitted.predict_proba, fitted.transform, fitted.predict):
-            with pytest.warns(ProbabilitiesWarning, match="by predictions: its rows sum to 1"):
+            with pytest.warns(ProbabilitiesWarning, match="predictions"):
                 method(scores)
         fitted.predict_proba(scores[:1])  # one row may have this sum by chance
     fitted.predict_proba(expit(X))
     log_odds = kind().fit(X[:, 1] - X[:, 0], y > 0)
-    with pytest.warns(ProbabilitiesWarning, match="its column is between 0 and 1"):
+    with pytest.warns(ProbabilitiesWarning, match="column"):
         log_odds.predict_proba(P[:, 1])
     log_odds.predict_proba(P[:9, 1])  # a few log-odds may be between 0 and 1 by chance
 
@@ -539,59 +491,33 @@ def test_few_rows_in_any_layout_match_a_data_frame(kind, dtype):
 # --------------------------------------------------------------------------------------
 # Invalid values of parameters, for every calibrator with a parameter of this name.
 
-FLAG = ["no"], "must be True or False, got 'no'"
-STRENGTH = (
-    [-1, np.nan, np.inf, "none", True],
-    r"must be ('loo'.* or )?a finite number of at least 0",
-)
-COUNT = [-1, 2.5, True, None], "must be an integer of at least [0-2], got"
+STRENGTH, COUNT = [-1, np.nan, np.inf, "none", True], [-1, 2.5, True, None]
+ROWS, SHARE = [-0.1, np.nan, np.inf, True, "none"], [1, -0.1, np.nan, np.inf, True, "none"]
+FLAGS = ("normalize", "fit_intercept", "smooth_targets", "increasing")
 BAD_PARAMETERS = {
-    "alpha": STRENGTH,
-    "alpha_intercept": STRENGTH,
-    "pseudo_rows": ([-0.1, np.nan, np.inf, True, "none"], "must be a finite number"),
-    "smoothing": ([1, -0.1, np.nan, np.inf, True, "none"], "must be ('auto'|a finite number)"),
-    "shrinkage": ([-1, np.nan, "no"], "must be ('cv' or )?a finite number of at least 0"),
-    "tol": ([0, np.inf, True], "must be a finite number above 0, got"),
-    "forget": ([-0.1, 1, np.nan, "auto"], "must be a number of at least 0 and below 1"),
-    "n_bins": ([0, *COUNT[0]], COUNT[1]),
-    "n_knots": COUNT,
-    "max_iter": ([0, *COUNT[0]], COUNT[1]),
-    "cv": ([1], "must be"),
-    "bin_range": ([(), 5, (0, 5), (5, 2), (1.0, 2)], "must be a pair of integers"),
-    "strategy": (["mass"], "must be one of 'uniform', 'quantile', got 'mass'"),
-    "interpolation": (["cubic"], "must be one of 'constant', 'linear', 'centered', got"),
-    "merge": (["mean"], "must be one of 'log_loss', 'brier', got 'mean'"),
-    "loss": (["log"], "must be one of 'log_loss', 'brier', got 'log'"),
-    "multi_class": (["all"], "must be one of 'ovr', 'ovo', got 'all'"),
-    "noise_matrix": ([np.eye(2), "ml"], "must have numbers of shape"),
-    "order": ([3, [0, 1], [0, 0, 1, 2], [[0, 1, 2]]], "(must|is for)"),
-    "combine": (["all"], "must be one of 'stack', 'best', got 'all'"),
-    "calibrator": ([1, TemperatureScaling], "must be an estimator"),
-    "estimator": (["auto", TemperatureScaling], "must be a classifier"),
-    **dict.fromkeys(["normalize", "fit_intercept", "smooth_targets", "increasing"], FLAG),
-}
+    "alpha": STRENGTH, "alpha_intercept": STRENGTH, "pseudo_rows": ROWS, "smoothing": SHARE,
+    "shrinkage": [-1, np.nan, "no"], "tol": [0, np.inf, True], "forget": [-0.1, 1, np.nan, "auto"],
+    "n_bins": [0, *COUNT], "n_knots": COUNT, "max_iter": [0, *COUNT], "cv": [1],
+    "bin_range": [(), 5, (0, 5), (5, 2), (1.0, 2)], "strategy": ["mass"],
+    "interpolation": ["cubic"], "merge": ["mean"], "loss": ["log"], "multi_class": ["all"],
+    "noise_matrix": [np.eye(2), "ml"], "order": [3, [0, 1], [0, 0, 1, 2], [[0, 1, 2]]],
+    "combine": ["all"], "calibrator": [1, TemperatureScaling],
+    "estimator": ["auto", TemperatureScaling], **{name: ["no"] for name in FLAGS},
+}  # fmt: skip
 # Parameters that the tests of single calibrators cover.
 OTHER_PARAMETERS = {
-    "after",
-    "before",
-    "calibrators",
-    "categorical_features",
-    "classes",
-    "n_jobs",
-    "priors",
-    "random_state",
-    "verbose",
-}
+    "after", "before", "calibrators", "categorical_features", "classes", "n_jobs", "priors",
+    "random_state", "verbose",
+}  # fmt: skip
 
 
 @every
 def test_bad_parameters_are_refused(kind):
     X, y = make_logits(50, 3, random_state=0)
     for name in kind().get_params(deep=False).keys() - OTHER_PARAMETERS:
-        values, message = BAD_PARAMETERS[name]
-        for value in values:
+        for value in BAD_PARAMETERS[name]:
             calibrator = kind(**{name: value})
             before = dict(vars(calibrator))
-            with of_case((name, value)), pytest.raises(ValueError, match=f"{name} {message}"):
+            with of_case((name, value)), pytest.raises(ValueError, match=rf"\b{name}\b"):
                 calibrator.fit(X, y)
             assert vars(calibrator) == before

@@ -1,13 +1,10 @@
 """Laws of the event: which label one column of probabilities belongs to, in all functions."""
 
-import dataclasses
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn.metrics
-from public import LABELS, PROBABILITIES, Known, calls
+from public import LABELS, PROBABILITIES, Known, calls, numbers, pl
 from sklearn.metrics import brier_score_loss
 
 from skcalib.metrics import (
@@ -16,11 +13,6 @@ from skcalib.metrics import (
     get_scorer_names,
     score_decomposition,
 )
-
-try:
-    import polars as pl
-except ImportError:  # an optional library
-    pl = None
 
 P = PROBABILITIES[:, 1]
 # The event comes first in the alphabet.
@@ -54,31 +46,6 @@ ONE_COLUMN = calls(
     "y_proba",
     skip={"CalibrationMonitor.update": "the labels are an argument of the monitor"},
 )
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
-def numbers(result):
-    """All numbers in a result, without labels and pictures."""
-    if hasattr(result, "measures_"):  # a report
-        return numbers([result.measures_, result.risk_])
-    if dataclasses.is_dataclass(result):
-        names = [field.name for field in dataclasses.fields(result)]
-        return numbers([getattr(result, name) for name in names if name != "label"])
-    if hasattr(result, "ax_"):
-        return numbers([v for name, v in sorted(vars(result).items()) if not name.endswith("_")])
-    if hasattr(result, "_asdict"):  # named tuples
-        result = result._asdict() | {"label": None}
-    if isinstance(result, dict):
-        return numbers(list(result.values()))
-    if isinstance(result, list | tuple):
-        return [number for part in result for number in numbers(part)]
-    values = np.asarray(result)
-    return values.ravel().tolist() if values.dtype.kind in "iuf" else []
 
 
 def event_of(call, label, other):

@@ -3,7 +3,6 @@
 import inspect
 from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from public import REGISTRY, N
@@ -40,12 +39,6 @@ CASES = [
     for path, call in REGISTRY.items()
     if name in call.parameters and path not in LEFT_OUT
 ]
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
 
 
 def used(path, **params):

@@ -57,14 +57,6 @@ OF_GROUPS = make_logits(30, 3, random_state=1)[0][GROUPS]
 LABELS = (softmax(OF_GROUPS, axis=1).cumsum(axis=1) < RNG.uniform(size=(300, 1))).sum(axis=1)
 
 
-@few
-def test_every_calibrator_accepts_groups(kind):
-    plain = kind().fit(X, y, groups=GROUPS).predict_proba(X)
-    for form in ("text", "categories", "Series"):
-        found = kind().fit(X, y, groups=FORMS[form]).predict_proba(X)
-        assert found.shape == plain.shape
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_groups_of_any_type_keep_rows_together(form):
     auto = AutoCalibrator([Watching(), TemperatureScaling()], cv=3)

@@ -1,21 +1,11 @@
 """Data without an optimum, or nearly so: finite parameters, sensible probabilities."""
 
-import warnings
 from functools import cache
 
 import numpy as np
 import pytest
-from families import (
-    FORMS,
-    JOINT,
-    REPRESENTATIVES,
-    AbsentClassesWarning,
-    ColumnOrderWarning,
-    EstimatorCalibration,
-    of_case,
-)
+from families import FORMS, JOINT, REPRESENTATIVES, EstimatorCalibration, of_case, quiet
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling
@@ -65,17 +55,6 @@ HARD = {
 }
 
 
-def fitted(form, X, y, w):
-    """The fitted form. Warnings about missing optima and reversed columns are expected."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", ColumnOrderWarning)
-        warnings.simplefilter("ignore", AbsentClassesWarning)
-        warnings.filterwarnings("ignore", ".*The slope of . of . sigmoids is negative", UserWarning)
-        warnings.filterwarnings("ignore", "The training rows of each of . folds must", UserWarning)
-        return clone(form).set_params(classes=range(4)).fit(X, y, sample_weight=w)
-
-
 @pytest.mark.parametrize(
     ("form", "dtype"),
     [*((form, np.float64) for form in FORMS), *((kind(), np.float32) for kind in REPRESENTATIVES)],
@@ -90,7 +69,7 @@ def test_probabilities_are_sensible(form, dtype):
 
 
 def check_sensible(form, dtype, X, y, w):
-    c = fitted(form, X.astype(dtype), y, w)
+    c = quiet(form, X.astype(dtype), y, w, classes=range(4))
     for key, value in vars(c).items():
         for part in value if isinstance(value, list) else [value]:
             if key.endswith("_") and np.asarray(part).dtype.kind == "f":
@@ -104,7 +83,7 @@ def check_sensible(form, dtype, X, y, w):
 def hard_loss(form, name):
     """Log loss on the rows of the fit."""
     X, y, w = HARD[name]()
-    P = np.exp(fitted(form, X, y, w).predict_log_proba(X))
+    P = np.exp(quiet(form, X, y, w, classes=range(4)).predict_log_proba(X))
     tiny = np.finfo(float).tiny
     P = np.maximum(P, tiny) / np.maximum(P, tiny).sum(axis=1, keepdims=True)
     return log_loss(y, P, sample_weight=w, labels=range(4))

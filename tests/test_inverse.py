@@ -70,7 +70,7 @@ def test_maps_of_several_columns_and_maps_that_may_fall_have_no_inverse(calibrat
 
 
 def test_reversed_order_has_no_inverse():
-    with pytest.warns(UserWarning, match="of the label 0|reverses the order"):
+    with pytest.warns(UserWarning, match="label 0|order"):
         calibrator = PlattScaling().fit(-ODDS, Y)
     assert not hasattr(calibrator, "inverse_transform")
     assert not hasattr(HistogramBinning(), "inverse_transform")
@@ -81,5 +81,5 @@ def test_wrong_input_of_the_inverse_is_named():
         TemperatureScaling().inverse_transform(ODDS)
     calibrator = TemperatureScaling().fit(ODDS, Y)
     for wrong in (ODDS[:, 0], LOGITS, [[np.nan]]):
-        with pytest.raises(ValueError, match="X must be one column of calibrated log-odds"):
+        with pytest.raises(ValueError, match="one column"):
             calibrator.inverse_transform(wrong)

@@ -1,17 +1,11 @@
 """Law of kinds of arrays: measures and fits of the same numbers are equal, whatever holds them."""
 
-from dataclasses import fields, is_dataclass
 from tempfile import TemporaryFile
 
 import numpy as np
 import pandas as pd
 import pytest
-from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N
-
-try:
-    import polars as pl
-except ImportError:  # an optional library
-    pl = None
+from public import LABELS, LOGITS, PROBABILITIES, REGISTRY, N, numbers, pl
 
 WEIGHTS = np.linspace(0.5, 1.5, N)
 
@@ -61,18 +55,6 @@ MEASURES = [
 FITS = ["AutoCalibrator.fit", "IsotonicCalibration.fit", "VectorScaling.fit"]
 
 
-def numbers_in(result):
-    if is_dataclass(result):
-        return [x for field in fields(result) for x in numbers_in(getattr(result, field.name))]
-    if isinstance(result, (tuple, list)):
-        return [x for part in result for x in numbers_in(part)]
-    if hasattr(result, "predict_proba"):
-        return result.predict_proba(LOGITS).ravel().tolist()
-    if isinstance(result, (float, np.ndarray)) and np.asarray(result).dtype.kind == "f":
-        return np.ravel(result).tolist()
-    return []
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", [*MEASURES, *FITS])
 def test_results_do_not_depend_on_the_kind_of_array(path):
@@ -81,8 +63,8 @@ def test_results_do_not_depend_on_the_kind_of_array(path):
     arrays |= (
         {"X": LOGITS, "y": LABELS} if path in FITS else {"y_true": LABELS, "y_proba": PROBABILITIES}
     )
-    expected = numbers_in(call(**arrays))
+    expected = numbers(call(**arrays))
     for kind, convert in KINDS.items():
-        found = numbers_in(call(**{name: convert(array) for name, array in arrays.items()}))
+        found = numbers(call(**{name: convert(array) for name, array in arrays.items()}))
         tolerance = 5e-3 if kind in ("small", "half") else 1e-9
         np.testing.assert_allclose(found, expected, atol=tolerance, err_msg=kind)

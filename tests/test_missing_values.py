@@ -1,6 +1,5 @@
 """Law of missing values: NaN, None and pandas.NA raise a ValueError in every argument of rows."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,12 +31,6 @@ CASES = [
     and not (path.startswith("BaseCalibrator") or path.endswith(".score"))
     and not any(word in path for word in OTHER.get(name, ()))
 ]
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
 
 
 def with_missing(array, value):

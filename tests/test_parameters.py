@@ -17,6 +17,7 @@ WRONG = {
     "by": [np.zeros(3)],
     "confidence_level": [0, 1, 95, -0.1, "high", True],
     "features": [np.zeros(7)],
+    "forget": [-0.1, 1, "no"],
     "figure": ["a", Figure().subplots()],
     "groups": [np.zeros(3), [1]],
     "kind": ["no"],
@@ -33,7 +34,9 @@ WRONG = {
     "smoothing": [-1, 2, "x"],
     "strategy": ["no"],
     "style": ["pie"],
+    "risk": [0, 1, -0.1, "0.1", True],
     "tol": [-1],
+    "tolerance": [-0.1, 1, "no", None],
 }
 # Results, which users do not construct, and functions that ignore a parameter.
 LEFT_OUT = {
@@ -42,6 +45,7 @@ LEFT_OUT = {
     "kind": ["ReliabilityCurve"],
     "n_resamples": ["clinical.integrated_calibration_index"],
     "scale": ["NetBenefitCurve"],
+    "risk": ["RiskCoverageCurve", "SelectiveThreshold"],
     "score": ["ScoreDecomposition", "ScoreDecompositionDisplay"],
     "by": ["CalibratedMean", "SelectiveThreshold"],
 }

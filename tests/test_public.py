@@ -2,16 +2,8 @@
 
 import warnings
 
-import matplotlib.pyplot as plt
 import pytest
 from public import REGISTRY, calls, doors
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
 
 # Results, which functions return and users do not construct.
 RESULTS = {

@@ -1,11 +1,9 @@
 """Laws of ties: votes k/10 of ten trees are the same scores in float32 and in float64."""
 
-from dataclasses import fields, is_dataclass
-
 import numpy as np
 import pytest
 from families import FORMS, quick
-from public import doors
+from public import doors, numbers
 from scipy.special import logit
 from sklearn.base import clone
 
@@ -28,6 +26,7 @@ INVARIANT = [form for form in FORMS if form.get_params().get("normalize", True)]
 RANDOM = {
     "metrics.calibration_test": "the p-value counts draws",
     "clinical.optimism_corrected": "fits to draws",
+    "report.validation_report": "intervals of drawn rows",
 }
 
 
@@ -61,25 +60,11 @@ def test_calibrators_give_the_same_votes_the_same_probabilities(calibrator, n_cl
         np.testing.assert_allclose(P, expected, atol=1e-4)
 
 
-def numbers_in(result):
-    """All numbers of a result, of a named tuple, or of a data class."""
-    if is_dataclass(result):
-        return [x for field in fields(result) for x in numbers_in(getattr(result, field.name))]
-    if isinstance(result, (tuple, list)):
-        return [x for part in result for x in numbers_in(part)]
-    if isinstance(result, (float, np.ndarray)) and np.asarray(result).dtype.kind == "f":
-        return np.ravel(result).tolist()
-    if hasattr(result, "ax_"):
-        lines = [line.get_xydata() for line in result.ax_.lines]
-        return np.ravel(np.concatenate(lines)).tolist()
-    return []
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("door", doors(skip=RANDOM))
 def test_measures_of_the_same_votes_are_equal(door):
     V, y = votes(2)
     p = V[:, 1] / N_TREES
-    expected = numbers_in(door(y_true=y, y_proba=p))
+    expected = numbers(door(y_true=y, y_proba=p))
     for q in (p.astype(np.float32), p.astype(np.float32).astype(float), 1 - (1 - p)):
-        np.testing.assert_allclose(numbers_in(door(y_true=y, y_proba=q)), expected, atol=1e-5)
+        np.testing.assert_allclose(numbers(door(y_true=y, y_proba=q)), expected, atol=1e-5)

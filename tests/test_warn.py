@@ -1,10 +1,10 @@
 """Warnings point at the line of the user's program, through all layers of other code."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
+from families import warnings_of
 from scipy.special import softmax
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning, InconsistentVersionWarning
@@ -117,9 +117,7 @@ SITES = {
 @pytest.mark.parametrize("site", SITES)
 def test_warnings_point_at_the_users_line(site):
     call, category, message = SITES[site]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        call()
+    caught = warnings_of(call)
     ours = [w for w in caught if issubclass(w.category, category) and message in str(w.message)]
     assert len(ours) == 1 + (site in {"cross-validation", "pipeline in a search"})
     assert {w.filename for w in caught} == {__file__}

@@ -1,11 +1,9 @@
 """Laws of weights: whole numbers count as copies, zeros as absent rows, in any kind of array."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from public import LABELS, LOGITS, PROBABILITIES, N, calls
-from test_kinds_of_arrays import numbers_in
+from public import LABELS, LOGITS, PROBABILITIES, N, calls, numbers
 
 WEIGHTS = np.random.default_rng(0).integers(1, 4, N).astype(float)
 KINDS = {
@@ -40,15 +38,9 @@ OTHER = {
 WEIGHTED = calls("sample_weight", skip=OTHER)
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 def values(call, rows, w):
     given = {name: a[rows] for name, a in ROWS.items() if name in call.parameters}
-    return numbers_in(call(sample_weight=w, **given))
+    return numbers(call(sample_weight=w, **given))
 
 
 @pytest.mark.filterwarnings("ignore")

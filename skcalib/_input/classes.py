@@ -18,7 +18,6 @@ from skcalib._warnings import AbsentClassesWarning, MissingClassesWarning, warn
 
 from .arrays import column_names
 from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
-from .logits import check_total_weight
 
 # Absent classes are reported if their uncalibrated probabilities sum to this number.
 MIN_EXPECTED = 5.0
@@ -72,7 +71,6 @@ def resolve_classes(
     """
     name, n_classes = "labels" if proba else "classes", max(n_columns, 2)
     columns = f"{n_columns} column{'s' if n_columns > 1 else ' (which stands for two classes)'}"
-    check_total_weight(len(present))
     if classes is not None:
         resolved = distinct(classes, name, n_classes, f" and {columns}")
         unknown = not_among(present, resolved)

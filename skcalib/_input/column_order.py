@@ -14,7 +14,7 @@ from skcalib._rows import Rows
 from skcalib._typing import Array, Floats, Indices
 from skcalib._warnings import ColumnOrderWarning, warn
 
-from .labels import Labels, exact, is_text, shown
+from .labels import Labels, exact, shown
 
 # Columns are compared with the labels of this many rows, or this many rows per class, and for at
 # most this many classes: more rows add nothing, and the assignment of more classes takes a second.
@@ -49,12 +49,6 @@ def largest_columns(X: Floats) -> Indices:
     return (X[:, -1] > (X[:, 0] if X.shape[1] == 2 else 0)).astype(np.intp)
 
 
-def confusion_counts(y: Indices, top: Indices, n_classes: int) -> Indices:
-    """Count the rows by class index ``y`` (n,) and largest column ``top`` (n,): (K, K)."""
-    counts = np.bincount(y * n_classes + top, minlength=n_classes**2)
-    return counts.reshape(n_classes, n_classes)
-
-
 def suspect_columns(table: Indices) -> Indices | None:
     """Return the columns per class if the rows agree best with another order, else None.
 
@@ -64,7 +58,7 @@ def suspect_columns(table: Indices) -> Indices | None:
     Parameters
     ----------
     table : ndarray of shape (n_classes, n_classes)
-        Numbers of rows by class and largest column, from :func:`confusion_counts`.
+        Numbers of rows by class and largest column.
 
     Returns
     -------
@@ -128,15 +122,18 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
         rows = rows.take(slice(None, None, step)) if step > 1 else rows
         y, top = rows.y, largest_columns(rows.X)
     message = ""
-    if not named and (rows.order is not None or is_text(classes)):
-        message = _other_order(classes, y, top, rows.order)
-    elif not named:  # sorted numbers
+    if not named and rows.order is None and classes.dtype.kind in "iu":  # sorted numbers
         message = _ignored_label(classes)
+    elif not named:
+        message = _other_order(classes, y, top, rows.order)
     if not message and len(y):
-        table = confusion_counts(y, top, n_classes)
-        agree, in_class, in_column = table.diagonal(), table.sum(axis=1), table.sum(axis=0)
+        agree = np.bincount(y[y == top], minlength=n_classes)
+        in_class = np.bincount(y, minlength=n_classes)
+        in_column = np.bincount(top, minlength=n_classes)
         if (agree * len(y) >= in_class * in_column).all():
             return  # each class agrees with its column as often as by chance: most fits end here
+        table = np.bincount(y * n_classes + top, minlength=n_classes**2)
+        table = table.reshape(n_classes, n_classes)
         columns = suspect_columns(table)
         if columns is not None and (rows.X.ndim == 1 or rows.X.shape[1] == 1):
             _warn_of_other_event(rows, name, param)
@@ -167,13 +164,11 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
 
 
 def _ignored_label(classes: Labels) -> str:
-    """Return a message if one of the sorted labels is no column number: it may mark other rows.
+    """Return a message if one of the sorted integers is no column number: it may mark other rows.
 
     Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
     such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
     """
-    if classes.dtype.kind not in "iu":
-        return ""
     n = len(classes)
     outside = classes[(classes < 0) | (classes >= n)]
     if len(outside) != 1 or classes[-1] - classes[0] == n - 1 or (n == 2 and outside != -100):

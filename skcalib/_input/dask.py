@@ -19,15 +19,13 @@ from skcalib._typing import Array
 from .arrays import is_dask
 
 
-def checked_chunks(
-    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
-) -> tuple[DaskRows, Any]:
+def checked_chunks(check: Callable[..., tuple[Rows, Any]], **inputs: Any) -> tuple[Rows, Any]:
     """Check and convert every chunk of rows, in one pass over the data.
 
     Parameters
     ----------
     check : callable
-        Function from one block per input to arrays with equal lengths, and statistics that can be
+        Function from one block per input to rows with positive weight, and statistics that can be
         added, with the number ``n_rows`` of rows. It raises ValueError or TypeError if blocks are
         invalid.
     **inputs : Dask array, series or data frame, or None
@@ -66,9 +64,7 @@ def checked_chunks(
         raise ValueError(f"{first} must hold rows, got none in any of its chunks.")
     statistics, empty = reduce(add, (report[0] for report, _ in pairs)), pairs[0][0][1]
     filled = persisted([rows for report, rows in pairs if report[0].n_rows])
-    rows = DaskRows(filled, statistics.n_rows, empty.X, empty.y, empty.w)
-    rows.weight = statistics.weight
-    return rows, statistics
+    return DaskRows(filled, statistics.n_rows, empty.X, empty.y, empty.w), statistics
 
 
 def _checked(
@@ -80,12 +76,11 @@ def _checked(
     """
     if not any(map(len, blocks)):  # as after filtering a data frame
         return None, None, None
-    arrays_by_name = dict(zip(names, blocks, strict=True))
+    blocks_by_name = dict(zip(names, blocks, strict=True))
     try:
-        arrays, statistics = check(*(arrays_by_name.get(name) for name in inputs))
+        rows, statistics = check(*(blocks_by_name.get(name) for name in inputs))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from error
-    rows = Rows(*arrays)  # without rows that have zero weight
     return statistics, rows.take(slice(0)), rows
 
 

@@ -281,7 +281,7 @@ def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floa
     if w is None or w.all():
         return y, X, w
     index = np.flatnonzero(w > 0)
-    return y[index], arrays.namespace(X).take(X, arrays.to_library(index, X), axis=0), w[index]
+    return y[index], X[index], w[index]
 
 
 def refuse_masked(calibrator: Any) -> None:

@@ -17,8 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._input.dask import checked_chunks
-from skcalib._rows import Rows, arrays
+from skcalib._rows import Rows
 from skcalib._typing import Array, Floats
 from skcalib._warnings import warn
 
@@ -33,6 +32,7 @@ from .arrays import (
 )
 from .classes import check_column_names, ordered_categories, resolve_classes, warn_of_absent_classes
 from .column_order import check_column_order
+from .dask import checked_chunks
 from .labels import as_labels, distinct_labels, encode, exact, in_one_type, shown
 from .logits import (
     CLIP_FIRST,
@@ -95,7 +95,7 @@ def labelled_rows(
     if len(statistics.labels) == 1:
         only = shown(statistics.labels)
         raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-    if n_scores is not None and len(statistics.labels):
+    if n_scores is not None:
         named = statistics.categories if calibrator.classes is None else calibrator.classes
         labels = statistics.labels if named is None else np.asarray(named)
         check_score_columns(rows.n_columns, n_scores, labels)
@@ -172,7 +172,6 @@ def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
     check_column_names(X, calibrator.classes_)
     check = partial(_check_without_labels, copy(calibrator))
     rows, statistics = checked_rows(check, X=X, sample_weight=sample_weight)
-    check_total_weight(statistics.weight)
     if statistics.like_probabilities:
         warn_of_probabilities(rows.n_columns)
     return rows
@@ -268,7 +267,7 @@ def check_rows(
     proba: bool = False,
     estimator: str | None = None,
     check: Callable[[Floats], bool] = check_finite,
-) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
+) -> tuple[Rows, RowStatistics]:
     """Check logits, labels and weights; return rows with positive weight and statistics.
 
     With ``proba``, they are a measure's ``y_proba`` (n, K) or (n,) and ``y_true`` (n,). ``check``
@@ -297,7 +296,7 @@ def check_rows(
     if sample_weight is not None:
         w = check_weights(sample_weight, len(labels), part=True)
         labels, X, w = with_weight_only(labels, X, w)
-        masked = masked and bool(arrays.namespace(X).any(-np.inf == X))
+        masked = masked and bool(np.isneginf(X).any())
     statistics = RowStatistics(
         labels=distinct_labels(labels),
         weight=float(len(labels) if w is None else w.sum()),
@@ -306,28 +305,27 @@ def check_rows(
         masked=masked,
         categories=None if isinstance(y, np.ndarray) else ordered_categories(y),
     )
-    return (X, labels, w), statistics
+    return Rows(X, labels, w), statistics
 
 
-def _check_without_labels(
-    estimator: Any, X: Any, sample_weight: Any
-) -> tuple[tuple[Floats, Array, Floats | None], RowStatistics]:
+def _check_without_labels(estimator: Any, X: Any, sample_weight: Any) -> tuple[Rows, RowStatistics]:
     """Check logits and weights for a fitted estimator; all rows get the label 0."""
     Z = logits_for(estimator, X, least_rows=1)
     return check_rows(Z, np.zeros(len(Z), np.intp), sample_weight)
 
 
 def checked_rows(
-    check: Callable[..., tuple[tuple[Array | None, ...], Any]], **inputs: Any
-) -> tuple[Rows, Any]:
+    check: Callable[..., tuple[Rows, RowStatistics]], **inputs: Any
+) -> tuple[Rows, RowStatistics]:
     """Apply ``check`` to the inputs, and return rows and statistics.
 
     Dask workers check collections chunk by chunk, and the chunks' statistics are added: see
     :func:`~.dask.checked_chunks`.
     """
     if any(map(is_dask, inputs.values())):
-        return checked_chunks(check, **inputs)
-    checked, statistics = check(*inputs.values())
-    rows = Rows(*checked)
+        rows, statistics = checked_chunks(check, **inputs)
+    else:
+        rows, statistics = check(*inputs.values())
+    check_total_weight(statistics.weight)
     rows.weight = statistics.weight
     return rows, statistics

@@ -287,7 +287,8 @@ class VennAbersCalibration(_PerClass):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "bin_intervals_"):
-            self.bin_values_ = [merged(*interval.T, self.merge) for interval in self.bin_intervals_]
+            intervals = [interval.T for interval in self.bin_intervals_]
+            self.bin_values_ = [merged(p0, p1, self.merge) for p0, p1 in intervals]
 
     def _calibrate(self, Z: Floats) -> Floats:
         if not self.pairs_.shape[0]:

@@ -38,7 +38,7 @@ from skcalib._input.estimators import (
 )
 from skcalib._input.groups import check_groups, group_numbers, warn_of_few_events
 from skcalib._input.labels import as_labels, not_among, shown
-from skcalib._input.logits import FLOATS, check_total_weight, check_weights
+from skcalib._input.logits import FLOATS, check_weights
 from skcalib._input.parameters import check_option
 from skcalib._input.rows import check_rows, checked_rows
 from skcalib._rows import Rows
@@ -400,7 +400,6 @@ def _checked_test(
     logits, y, sample_weight, features = (*test, None, None)[:4]
     logits = as_array(logits, "test[0]")
     rows, statistics = checked_rows(check_rows, X=logits, y=y, sample_weight=sample_weight)
-    check_total_weight(statistics.weight)
     if rows.n_columns != n_columns:
         raise ValueError(
             f"Logits of test must have as many columns as X, {n_columns}, got {rows.n_columns}. "

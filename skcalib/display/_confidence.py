@@ -13,8 +13,7 @@ from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Kind, NBins
 from skcalib.metrics import ReliabilityCurve
 
-from ._curves import bin_rows, with_weight
-from ._panels import event_name
+from ._curves import bin_rows, event_name, with_weight
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Indices, Kind, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve
 
-from . import _artists, _curves, _panels
+from . import _artists, _curves
 
 if TYPE_CHECKING:
     from matplotlib import collections, container, lines, patches
@@ -261,12 +261,12 @@ random_state, color, line_kw
         )  # fmt: skip
         event = None
         if kind == "binary":
-            event = _panels.event_name(columns.rows.classes[1] if pos_label is None else pos_label)
+            event = _curves.event_name(columns.rows.classes[1] if pos_label is None else pos_label)
         display = cls(
             curve, name=name, rows=rows if has_panels else rows[0], event=event, groups=numbers
         )
         if by is not None:
-            for value, part in _panels.split(scored, by, kind, sample_weight):
+            for value, part in _curves.split(scored, by, kind, sample_weight):
                 curve = replace(_curves.bin_rows(part, n_bins, strategy), kind=kind)
                 display._parts[value] = cls(curve, name=str(value), rows=part, event=event)
         return display.plot(
@@ -515,11 +515,11 @@ random_state, color, line_kw
     ) -> Self:
         """Draw one panel per class."""
         drawing.check_legend(legend)
-        axes = _panels.as_panels(ax)
+        axes = _curves.as_panels(ax)
         panels = self._panels(subset, None if axes is None else axes.size)
         n = len(panels)
         if axes is None:
-            axes = _panels.new_panels(n)
+            axes = _curves.new_panels(n)
         for unused in axes.flat[n:]:
             unused.set_axis_off()
         self.axes_, self.displays_ = list(axes.flat[:n]), panels
@@ -542,7 +542,7 @@ random_state, color, line_kw
                 _set_ticks(panel_ax, min(lows), max(highs))
             panel_ax.set(xlim=(min(lows), max(highs)), ylim=(min(lows), max(highs)))
         self.legend_ = drawing.draw_legend(self.ax_, _handles(self.axes_), legend=legend)
-        n_classes = len(_panels.curves_by_class(self.curve))
+        n_classes = len(_curves.curves_by_class(self.curve))
         parts = [] if name is None else [name]
         if n < n_classes:
             parts.append(f"{n} of {n_classes} classes")
@@ -553,14 +553,14 @@ random_state, color, line_kw
 
     def _panels(self, subset: Any, n_axes: int | None) -> dict[Any, ReliabilityDisplay]:
         """Create one diagram per class in ``subset``, or for the classes with the largest ECE."""
-        curves = _panels.curves_by_class(self.curve)
+        curves = _curves.curves_by_class(self.curve)
         rows = dict.fromkeys(curves)
         if self.rows is not None:
             rows = dict(zip(curves, self.rows, strict=True))
         panels = {}
         ordered = self.curve.kind == "cumulative"
-        for label in _panels.choose_classes(curves, subset, n_axes, ordered=ordered):
-            name = _panels.event_name(label) or str(label)
+        for label in _curves.choose_classes(curves, subset, n_axes, ordered=ordered):
+            name = _curves.event_name(label) or str(label)
             if ordered:
                 name = f"At most {name}"
             panels[label] = type(self)(

@@ -18,37 +18,12 @@ from skcalib._warnings import NotConvergedWarning, ProbabilitiesWarning, give, r
 from skcalib.base import BaseCalibrator, both_columns
 from skcalib.scaling import TemperatureScaling
 
-# Tolerance for the sums of rows of a matrix, and largest condition number of a regular matrix.
-ROW_SUM_ERROR, SINGULAR = 1e-3, 1e6
-
-# With fewer rows per entry of the matrix, only one share of wrong labels is estimated. With more
-# rows, this number of pseudo-rows shrinks each row of the matrix towards that share.
-ROWS_PER_ENTRY, PSEUDO_ROWS = 30, 1.0
-
-# Total number of pseudo-rows that shrink the calibrator towards the uncalibrated probabilities.
-PRIOR_ROWS = 10.0
-
-# Initial share of wrong labels.
-FIRST_NOISE = 0.2
-
 # The fit ends if no posterior changes by more than TOLERANCE, or after MAX_ITERATIONS fits. It has
 # converged if the last change is at most LARGEST_CHANGE, the error of the inner fits.
 TOLERANCE, MAX_ITERATIONS, LARGEST_CHANGE = 1e-12, 500, 1e-4
 
-# The fit ends after this number of extrapolations without progress, before and after convergence.
-PATIENCE, PATIENCE_AFTER = 10, 3
-
-# Copies of rows with a smaller share would not change the fit, and are dropped.
-MIN_SHARE = 1e-12
-
-# Largest number of logits in all copies: 4 gigabytes.
-LARGEST_COPIES = 5 * 10**8
-
 # Smallest divisor and argument of a logarithm.
 SMALLEST = float(np.finfo(np.float64).tiny)
-
-# Longest extrapolation, in plain iterations.
-LONGEST = 100.0
 
 
 class NoisyLabelCalibration(BaseCalibrator):
@@ -195,19 +170,19 @@ def _subtract_maxima(Z: Floats) -> Floats:
 
 def _check_noise_matrix(matrix: Any, K: int) -> Floats:
     """Return the noise matrix (K, K) with rows that sum to one, or raise a ValueError."""
-    Q = np.asarray(matrix)
+    Q, tolerance = np.asarray(matrix), 1e-3
     condition, got = "", f"an array of shape {Q.shape} of {Q.dtype}"
     if Q.shape != (K, K) or Q.dtype.kind not in "iuf":
         condition = f"numbers of shape {K, K}, a row for each class"
     elif not (np.isfinite(Q).all() and Q.min() >= 0):
         condition, got = "non-negative numbers", f"values from {Q.min():g} to {Q.max():g}"
-    elif (np.abs(Q.sum(axis=1) - 1) > ROW_SUM_ERROR).any():
+    elif (np.abs(Q.sum(axis=1) - 1) > tolerance).any():
         condition, got = "rows that sum to one", f"sums {Q.sum(axis=1)!s:.80}"
-        if (np.abs(Q.sum(axis=0) - 1) <= ROW_SUM_ERROR).all():
+        if (np.abs(Q.sum(axis=0) - 1) <= tolerance).all():
             got += (
                 ", and columns that do. Rows are true classes: pass its transpose, noise_matrix.T"
             )
-    elif np.linalg.cond(Q) > SINGULAR:
+    elif np.linalg.cond(Q) > 1e6:
         condition, got = "an inverse, or labels do not tell classes apart", "a singular matrix"
     if condition:
         raise ValueError(
@@ -232,41 +207,62 @@ class _Iteration(NamedTuple):
 
     calibrator: Any
     rows: Rows
-    noise_matrix: Floats | None
+    noise_matrix: Floats | None  #: (K, K), or None to estimate it
 
-    def start(self) -> Floats:
-        """Return scores (n, K) from uncalibrated logits and the matrix, or symmetric noise."""
+    def start(self) -> _State:
+        """Iterate from uncalibrated logits and the matrix, or a fifth of wrong labels."""
         L = log_softmax(both_columns(self.rows.X), axis=1)
-        Q = _symmetric(FIRST_NOISE, L.shape[1]) if self.noise_matrix is None else self.noise_matrix
-        return L + np.log(np.maximum(Q, SMALLEST)).T[self.rows.y]
+        Q = _symmetric(0.2, L.shape[1]) if self.noise_matrix is None else self.noise_matrix
+        return self(self._scores(L, Q))
 
     def __call__(self, S: Floats) -> _State:
-        rows = self.rows
-        w = np.ones(len(rows.y)) if rows.w is None else rows.w
-        P = np.exp(log_softmax(S, axis=1))
+        P, w = np.exp(log_softmax(S, axis=1)), self._weights()
+        with recorded(ProbabilitiesWarning) as messages:
+            fitted = fit_to_rows(self.calibrator, self._copies(P))
+        Q = self._estimated_noise(P) if self.noise_matrix is None else self.noise_matrix
+        S = self._scores(log_probabilities(fitted, self.rows.X, self.rows.classes), Q)
+        return _State(fitted, Q, S, -float(w @ np.logaddexp.reduce(S, axis=1)), messages)
+
+    def _weights(self) -> Floats:
+        """Return the weights of the rows (n,)."""
+        return np.ones(len(self.rows.y)) if self.rows.w is None else self.rows.w
+
+    def _scores(self, L: Floats, Q: Floats) -> Floats:
+        """Add log-probabilities (n, K) of the classes and of the observed label in each class."""
+        return L + np.log(np.maximum(Q, SMALLEST)).T[self.rows.y]
+
+    def _copies(self, P: Floats) -> Rows:
+        """Copy each row once for each class, with its posterior ``P`` (n, K) as weight.
+
+        Ten pseudo-rows in total shrink the calibrator towards the uncalibrated probabilities.
+        """
+        rows, w = self.rows, self._weights()
         uncalibrated = np.exp(log_softmax(both_columns(rows.X).astype(np.float64), axis=1))
-        share = P + uncalibrated * PRIOR_ROWS / w.sum()
-        i, k = np.nonzero(share > MIN_SHARE)
-        if len(i) * S.shape[1] > LARGEST_COPIES:
+        share = P + uncalibrated * 10.0 / w.sum()
+        i, k = np.nonzero(share > 1e-12)  # others would not change the fit
+        largest = 5 * 10**8  # logits of 4 gigabytes
+        if len(i) * P.shape[1] > largest:
             raise ValueError(
                 "Copies of rows, one for each possible class, must have at most "
-                f"{LARGEST_COPIES:g} logits in total, got {len(i)} copies of {len(S)} rows with "
-                f"{S.shape[1]} classes. Fit to fewer rows."
+                f"{largest:g} logits in total, got {len(i)} copies of {len(P)} rows with "
+                f"{P.shape[1]} classes. Fit to fewer rows."
             )
-        copies = Rows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
-        with recorded(ProbabilitiesWarning) as messages:
-            fitted = fit_to_rows(self.calibrator, copies)
-        Q = self.noise_matrix
-        if Q is None:
-            labels = np.eye(S.shape[1])[rows.y]
-            counts = (P * w[:, None]).T @ labels
-            Q = _symmetric(1 - np.trace(counts) / counts.sum(), len(counts))
-            if counts.sum() >= ROWS_PER_ENTRY * counts.size:
-                counts += PSEUDO_ROWS * Q
-                Q = counts / np.maximum(counts.sum(axis=1, keepdims=True), SMALLEST)
-        L = log_probabilities(fitted, rows.X, rows.classes)
-        S = L + np.log(np.maximum(Q, SMALLEST)).T[rows.y]
-        return _State(fitted, Q, S, -float(w @ np.logaddexp.reduce(S, axis=1)), messages)
+        return Rows(rows.X[i], k, w[i] * share[i, k], classes=rows.classes)
+
+    def _estimated_noise(self, P: Floats) -> Floats:
+        """Estimate the noise matrix (K, K) from the posterior ``P`` (n, K).
+
+        With fewer than 30 rows per entry only one share of wrong labels is estimated. With more
+        rows, one pseudo-row for each class shrinks the matrix towards that share.
+        """
+        K = P.shape[1]
+        counts = (P * self._weights()[:, None]).T @ np.eye(K)[self.rows.y]
+        Q = _symmetric(1 - np.trace(counts) / counts.sum(), K)
+        if counts.sum() < 30 * counts.size:
+            return Q
+        counts += Q
+        noise: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), SMALLEST)
+        return noise
 
 
 def _symmetric(wrong: float, K: int) -> Floats:
@@ -280,7 +276,7 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
 
     An extrapolation follows every two iterations, unless it raises the loss by more than a nat.
     """
-    before, n, smallest, since = em(em.start()), 1, np.inf, 0
+    before, n, smallest, since = em.start(), 1, np.inf, 0
     while True:
         first = em(before.S)
         second = em(first.S)
@@ -289,14 +285,14 @@ def _fixed_point(em: _Iteration) -> tuple[_State, int]:
         moved = float(np.abs(R - P).max())
         smallest, since = min(smallest, moved), 0 if moved < smallest else since + 1
         # Fits of trees never agree to the last digit, so the tolerance alone would not end them.
-        stuck = since >= (PATIENCE if moved > LARGEST_CHANGE else PATIENCE_AFTER)
+        stuck = since >= (10 if moved > LARGEST_CHANGE else 3)  # extrapolations without progress
         if n >= MAX_ITERATIONS or moved < TOLERANCE or stuck:
             break
         seen = np.isfinite(second.S)  # masked classes have no step
         step = np.where(seen, first.S, 0) - np.where(seen, before.S, 0)
         change = np.where(seen, second.S, 0) - np.where(seen, first.S, 0) - step
         size = np.sqrt((P * step**2).sum() / max((P * change**2).sum(), SMALLEST))
-        size = np.clip(size, 1, LONGEST)
+        size = np.clip(size, 1, 100)
         far = em(np.where(seen, before.S + 2 * size * step + size**2 * change, -np.inf))
         n += 1
         before = far if far.loss < second.loss + 1 else second

@@ -35,11 +35,8 @@ ROWS_PER_CLASS = 10
 ADAPTED = ("standard_errors_", "n_iter_", "log_likelihood_ratio_")
 
 
-class UntilFit:
-    """Attribute that is computed until ``fit`` sets it, if a calibrator needs no fit.
-
-    ``compute`` raises an AttributeError if the calibrator needs a fit.
-    """
+class _FromRates:
+    """Fitted attribute that rates determine, so that ``compute`` returns it without a fit."""
 
     def __init__(self, compute: Callable[[Any], Any]) -> None:
         self.compute = compute
@@ -47,21 +44,12 @@ class UntilFit:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, calibrator: Any, owner: type) -> Any:
-        if calibrator is None:
+    def __get__(self, shift: Any, owner: type) -> Any:
+        if shift is None:
             raise AttributeError(f"{owner.__name__} has {self.name} after fit only.")
-        return self.compute(calibrator)
-
-
-def _rate_attribute(compute: Callable[[Any], Any]) -> Any:
-    """Return a fitted attribute that rates determine, so that it needs no fit."""
-
-    def computed(shift: Any) -> Any:
         if vars(shift).get("before") is None:
             raise AttributeError("PriorShift without before must be fitted first.")
-        return compute(shift)
-
-    return UntilFit(computed)
+        return self.compute(shift)
 
 
 class PriorShift(BaseCalibrator):
@@ -181,9 +169,9 @@ class PriorShift(BaseCalibrator):
 
     _on_device = True
 
-    classes_: Any = _rate_attribute(lambda shift: shift._rate_classes())  # noqa: SLF001
-    n_features_in_: Any = _rate_attribute(lambda shift: len(shift.classes_))
-    log_ratios_: Any = _rate_attribute(
+    classes_: Any = _FromRates(lambda shift: shift._rate_classes())  # noqa: SLF001
+    n_features_in_: Any = _FromRates(lambda shift: len(shift.classes_))
+    log_ratios_: Any = _FromRates(
         lambda shift: shift._rate_log_ratios(shift.classes_)  # noqa: SLF001
     )
     priors_: Floats

@@ -93,7 +93,7 @@ class Evaluation:
         self.params = {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
         chosen = {"kind": self.kind, "categorical_features": self.categorical_features}
         self.segment_params = self.row_params | chosen
-        self.random_params = {"groups": self.groups, "random_state": self.seed}
+        self.random_params: Any = {"groups": self.groups, "random_state": self.seed}
         if self.features is not None:  # checked now by one draw, because segments come later
             params = {**self.segment_params, "groups": self.groups, "n_resamples": 1}
             with ignored(ColumnOrderWarning):

@@ -212,7 +212,8 @@ def facts(report: Any) -> Iterator[tuple[str, Any]]:
     if calibrator is not None:
         yield "Calibrator", element("code", calibrator_code(calibrator))
         yield from _mixture_weights(calibrator)
-    yield "Classes", f"{len(rows.classes):,}: {shown([short(c) for c in rows.classes])}"
+    labels = np.array([short(c) if isinstance(c, str) else c for c in rows.classes], dtype=object)
+    yield "Classes", f"{len(labels):,}: {shown(labels)}"
     n_absent = len(rows.y) - rows.n_samples
     absent = f"; {n_absent:,} rows of weight 0 are left out" if n_absent else ""
     yield "Held-out rows", f"{rows.n_samples:,}{absent}"
@@ -220,8 +221,8 @@ def facts(report: Any) -> Iterator[tuple[str, Any]]:
         yield "Rows with the event", f"{rows.counts[1]:,}"
     if rows.sample_weight is not None:
         yield "Effective sample size", f"{rows.n_effective:,.1f}"
-    if len(rare := rows.classes[rows.counts < 10]):
-        yield "Classes with fewer than 10 rows", shown([short(c) for c in rare])
+    if len(rare := labels[rows.counts < 10]):
+        yield "Classes with fewer than 10 rows", shown(rare)
     yield "Bins", f"{rows.n_bins} of equal width"
     yield "Versions", ", ".join(map(" ".join, versions().items()))
 
@@ -259,7 +260,7 @@ def draw_report(views: dict[str, Evaluation], figure: Figure | SubFigure | None)
             name, _, error = label.partition(" (")
             handles.setdefault(name, handle)
             if error and is_shared:
-                diagram.set_title(f"{title} ({error}")
+                diagram.set_title(fill_text(f"{title} ({error}", 42))
         ConfidenceDisplay.from_predictions(rows.y, rows.P, **rows.params, ax=histogram)
     if is_shared:  # one legend for both diagrams covers no interval; the titles have the errors
         figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles))
@@ -296,15 +297,16 @@ def picture(draw: Callable[[Any], Any], size: tuple[float, float], alt: str) -> 
 def draw_reliability(title: str, rows: Evaluation) -> Html:
     """Return a reliability diagram with the ECE in the title: for risks a curve, else bars."""
     ece = written(rows.ece.estimate)
+    titled = fill_text(f"{title} (ECE {ece})", 42)
     is_curve = rows.kind == "binary" and rows.hits.mean() >= RARE
     look: dict[str, Any] = {"style": "smooth", "band": "confidence"} if is_curve else {}
 
     def draw(ax: Any) -> None:
         ReliabilityDisplay.from_predictions(
             rows.y, rows.P, **rows.params, **rows.random_params, **look, ax=ax, legend=False,
-            name=f"{title} (ECE {ece})",
+            name=titled,
         )  # fmt: skip
-        ax.set_title(f"{title} (ECE {ece})")
+        ax.set_title(titled)
 
     return picture(draw, (4.8, 5.2), f"Reliability diagram of {title}, with an ECE of {ece}.")
 

@@ -156,7 +156,9 @@ def test_several_classes_are_one_versus_rest_and_rows_are_normalised(calibrator)
     np.testing.assert_allclose(together, apart / apart.sum(axis=1, keepdims=True), atol=1e-6)
 
 
-@pytest.mark.parametrize(("n", "most"), [(5, 1), (7, 2), (40, 8), (100, 20), (1000, 100)])
+@pytest.mark.parametrize(
+    ("n", "most"), [(5, 1), (7, 2), (40, 8), (1000, 100), (1001, 101), (27000, 300)]
+)
 def test_bbq_tries_as_many_bins_as_its_authors(n, most, rng):
     """At most one for five rows, begun ones included, and ten cube roots."""
     margin = np.sort(rng.normal(size=(n, 1)), axis=0)

@@ -4,11 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import log_loss
 
 from skcalib import HistogramBinning, IsotonicCalibration
 from skcalib.datasets import make_logits
@@ -115,31 +113,3 @@ def test_pseudo_rows_do_not_outweigh_light_rows(calibrator):
     np.testing.assert_allclose(light, one)
     np.testing.assert_allclose(lightest, one)
     assert np.abs(heavy - one).max() > 1e-3
-
-
-def test_smoothed_values_are_the_least_squares():
-    """The values match a search over their non-negative increments."""
-    rng = np.random.default_rng(0)
-    p, y = np.sort(rng.uniform(size=12)), rng.integers(0, 2, size=12)
-    scores, events = np.append(p, [p[0], p[-1]]), np.append(y, [1, 0])
-
-    def error(steps):
-        return np.sum((np.cumsum(steps)[np.searchsorted(p, scores)] - events) ** 2)
-
-    found = minimize(error, np.full(12, 0.05), bounds=[(0, 1)] * 12, tol=1e-14)
-    c = IsotonicCalibration().fit(logit(p)[:, None], y)
-    P = c.predict_proba(logit(p)[:, None])[:, 1]
-    np.testing.assert_allclose(P, np.cumsum(found.x), atol=1e-4)
-
-
-@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_no_probability_is_0_or_1(interpolation, n_classes):
-    Z, y = make_logits(1000, n_classes, temperature=2.0, random_state=0)
-    c = IsotonicCalibration(interpolation=interpolation).fit(Z[:200], y[:200])
-    for values in c.bin_values_:
-        assert values.min() >= 1 / 202
-        assert values.max() <= 201 / 202
-    plain = IsotonicCalibration(interpolation=interpolation, pseudo_rows=0).fit(Z[:200], y[:200])
-    losses = [log_loss(y[200:], form.predict_proba(Z[200:])) for form in (c, plain)]
-    assert losses[0] < losses[1] - 0.05

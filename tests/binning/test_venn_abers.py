@@ -69,25 +69,6 @@ def test_numbers_known_by_hand():
     np.testing.assert_allclose(P, [3 / 8, 3 / 8, 1 / 2, 5 / 8, 5 / 8])
 
 
-@pytest.mark.slow
-def test_the_pair_is_valid():
-    """Proposition 1 of Vovk et al.: chosen by the label, p0 or p1 is perfectly calibrated.
-
-    Each exchangeable row is equally likely to be the test row. With its label, the probability is
-    the value of the isotonic regression on all rows, the mean label of rows with this value.
-    """
-    Z, y = make_logits(60, 2, temperature=2.0, random_state=0)
-    margin = np.round(Z[:, 1:] - Z[:, :1], 1)
-    chosen = np.empty(60)
-    for i in range(60):
-        others = np.arange(60) != i
-        c = VennAbersCalibration().fit(margin[others], y[others])
-        chosen[i] = c.predict_interval(margin[i : i + 1])[0, 1, y[i]]
-    values, same = np.unique(np.round(chosen, 12), return_inverse=True)
-    assert len(values) > 3
-    np.testing.assert_allclose(np.bincount(same, y) / np.bincount(same), values, atol=1e-9)
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_probabilities_are_inside_the_interval(n_classes, dtype):

@@ -189,26 +189,24 @@ def test_a_sample_of_many_rows_is_stated(parts, monkeypatch):
 # --------------------------------------------------------------------------------------
 # Files that are refused.
 
+# Texts, and words that the sentence must have.
 TEXTS = {
     "an empty cell": ("a,b,label\n1,2,x\n1,,y\n", "'b' must hold numbers, got nothing in row 2"),
-    "a word": ("a,b,label\n1,2,x\n1,two,y\n", "must hold numbers, got 'two' in row 2 (line 3"),
-    "a comment": ("# note\na,b,label\n1,2,x\n", "fields as line 2, got '# note'"),
-    "a comment below": ("a,b,label\n# note\n1,2,x\n", "'a' must hold numbers, got '# note' in row"),
-    "trailing commas": (
-        "a,b,label,\n1,2,x,\n",
-        "column 'Unnamed: 3' must hold numbers, got nothing",
-    ),
-    "more fields": ("a,b,label\n1,2,x,\n1,2,y,\n", "fields as line 2, got 'a,b,label'"),
-    "a long line": ("a,b,label\n1,2,x\n1,2,y,3\n", "Expected 3 fields in line 3, saw 4"),
-    "sep=": ("sep=;\na;b;label\n1;2;x\n", "must be a header, got 'sep=;'. Delete this line"),
-    "no header": ("1.5,2,0\n1,2,1\n", "line 1 must be a header with names, got '1.5', '2', '0'"),
-    "no label": ("a,b,label\n1,2,x\n1,2,\n", "column 'label' has no label in row 2 (line 3"),
-    "a space": ("a,b,label\n1,2,x\n1,2,x \n", "label 'x ' in row 2 (line 3 of text) begins or"),
-    "no column": ("a,b\n1,2\n", "it must have one column 'label', got the columns 'a', 'b'"),
-    "no rows": ("a,b,label\n", "it has no rows"),
-    "nothing": ("", "No columns to parse from file"),
-    "a name twice": ("a,b,b,label\n1,2,3,x\n", "names of columns must differ, got 'b' twice"),
-    "labels only": ("label\nx\n", "it has no columns of logits"),
+    "a word": ("a,b,label\n1,2,x\n1,two,y\n", "'two' in row 2 (line 3"),
+    "a comment": ("# note\na,b,label\n1,2,x\n", "'# note'"),
+    "a comment below": ("a,b,label\n# note\n1,2,x\n", "'# note' in row"),
+    "trailing commas": ("a,b,label,\n1,2,x,\n", "'Unnamed: 3'"),
+    "more fields": ("a,b,label\n1,2,x,\n1,2,y,\n", "fields as line 2"),
+    "a long line": ("a,b,label\n1,2,x\n1,2,y,3\n", "3 fields in line 3, saw 4"),
+    "sep=": ("sep=;\na;b;label\n1;2;x\n", "Delete this line"),
+    "no header": ("1.5,2,0\n1,2,1\n", "header"),
+    "no label": ("a,b,label\n1,2,x\n1,2,\n", "no label in row 2 (line 3"),
+    "a space": ("a,b,label\n1,2,x\n1,2,x \n", "'x ' in row 2 (line 3"),
+    "no column": ("a,b\n1,2\n", "one column 'label'"),
+    "no rows": ("a,b,label\n", "no rows"),
+    "nothing": ("", "No columns"),
+    "a name twice": ("a,b,b,label\n1,2,3,x\n", "'b' twice"),
+    "labels only": ("label\nx\n", "no columns of logits"),
 }
 
 
@@ -237,9 +235,7 @@ def test_an_index_among_the_columns_is_refused(folder, refusal, name):
 
 def test_labels_with_their_index_are_refused(folder, refusal):
     pd.Series(NAMES[np.load("y.npy")], name="label").to_csv("y.csv")
-    message = refusal("--logits z.npy --labels y.csv")
-    assert "it must have one column, got 'Unnamed: 0', 'label'" in message
-    assert "index=False" in message
+    assert "index=False" in refusal("--logits z.npy --labels y.csv")
 
 
 @pytest.mark.parametrize("name", ["z.txt", "z.xlsx", "z", "z.npy.gz"])
@@ -253,10 +249,10 @@ BAD_FILES = {
     "missing.npy": "No such file or directory",
     "text.npy": "cannot be read",
     "objects.npy": "cannot be read",
-    "cube.npy": "it must hold a table of numbers, got float64 (2, 2, 2)",
-    "words.npy": "it must hold a table of numbers, got <U1 (2, 1)",
-    "two.npz": "it holds 'a', 'b'; name one, as in two.npz:NAME",
-    "two.npz:c": "it holds 'a', 'b'; name one",
+    "cube.npy": "float64 (2, 2, 2)",
+    "words.npy": "<U1 (2, 1)",
+    "two.npz": "two.npz:NAME",
+    "two.npz:c": "'a', 'b'",
     "text.parquet": "cannot be read",
 }
 
@@ -275,14 +271,10 @@ def test_bad_arrays_and_parquet_files_are_refused(folder, refusal, name):
 def test_labels_of_another_length_are_refused(folder, refusal):
     np.save("few.npy", np.zeros(7))
     pd.Series(np.load("y.npy")).to_csv("y.csv", index=False, header=False)  # without a header
-    assert "one label for each of the 200 rows of z.npy, got shape (7,)" in refusal(
-        "--logits z.npy --labels few.npy"
-    )
-    assert "got shape (199,) (the first line of a text file is a header)" in refusal(
-        "--logits z.npy --labels y.csv"
-    )
+    assert "200 rows of z.npy, got shape (7,)" in refusal("--logits z.npy --labels few.npy")
+    assert "(199,) (the first line of a text" in refusal("--logits z.npy --labels y.csv")
 
 
 def test_columns_option_needs_a_table(folder, refusal):
     for line in ("--label-column a", "--labels y.npy --columns a b"):
-        assert "are for .csv, .tsv and .parquet" in refusal(f"--logits z.npy {line}")
+        assert ".csv, .tsv and .parquet" in refusal(f"--logits z.npy {line}")

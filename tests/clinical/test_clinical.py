@@ -41,7 +41,7 @@ def numbers(result):
 
 
 @values
-def test_laws_of_rows(figure):
+def test_weights_are_repetitions_and_order_does_not_matter(figure):
     """Weights are repetitions, the order does not matter, and the event may be the other class."""
     weighted = numbers(figure(Y, P, sample_weight=W))
     order = RNG.permutation(300)
@@ -105,7 +105,7 @@ def test_risks_of_zero_and_one():
 
 
 @pytest.mark.slow
-def test_intervals_cover():
+def test_intervals_of_slope_and_intercept_cover():
     rng, covered = np.random.default_rng(0), []
     for _ in range(400):
         z = rng.normal(-1, 1, size=100)
@@ -201,7 +201,7 @@ def test_net_benefit_is_an_expected_cost(w):
     assert len(net_benefit_curve(Y, P).threshold) == 99
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_differences_of_models_have_intervals():
     measure = partial(net_benefit, threshold=0.3)
     found = calibration_difference(Y, 1 - P, P, measure=measure, n_resamples=99, random_state=0)
@@ -227,9 +227,9 @@ BAD = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(case):
+def test_wrong_input_is_refused_by_name(case):
     figures, change, word = BAD[case]
     for figure in figures:
         with pytest.raises(ValueError, match=word):

@@ -53,7 +53,7 @@ LOSS = {"log loss": (None, lambda y, P, w: log_loss(y, P, sample_weight=w))}
 
 
 @pytest.mark.parametrize(("y", "measures", "w"), [(TWO, OF_TWO, W), (THREE, {}, None)])
-def test_formula(y, measures, w):
+def test_the_correction_is_the_formula_written_out(y, measures, w):
     """Apparent, mean optimism, and quantiles of the optimism; rows of weight 0 are absent."""
     scoring = {name: scorer for name, (scorer, _) in measures.items()}
     params = {"scoring": scoring, "n_resamples": 5, "confidence_level": 0.6, "random_state": 0}
@@ -158,7 +158,7 @@ def test_samples_without_values_are_left_out():
     ],
     ids=str,
 )
-def test_invalid_input(params, word):
+def test_wrong_input_is_refused_by_name(params, word):
     with pytest.raises(ValueError, match=word):
         optimism_corrected(**{"estimator": PLAIN, "X": X, "y": TWO} | params)
 

@@ -51,6 +51,7 @@ from skcalib import (
     HistogramBinning,
     IsotonicCalibration,
     LogitTransformer,
+    MatrixScaling,
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
@@ -166,7 +167,7 @@ def test_labels_of_any_type(ensemble):
         ("isotonic", IsotonicCalibration(interpolation="linear", pseudo_rows=0), GaussianNB(), 3),
     ],
 )
-def test_scikit_learns_three_methods(ensemble, weighted, method, calibrator, base, n_classes):
+def test_three_methods_match_scikit_learn(ensemble, weighted, method, calibrator, base, n_classes):
     if method == "temperature":
         pytest.importorskip("sklearn", minversion="1.8", reason="which has it since 1.8")
     X, y = problem(n_classes)
@@ -437,23 +438,6 @@ def test_a_class_that_a_split_lacks_in_an_ensemble():
     assert_allclose(c.predict_proba(X), np.mean(parts, axis=0))
 
 
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_splits_may_be_any_index_of_arrays(ensemble):
-    """Splits are masks, slices, lists or negative numbers, as in scikit-learn."""
-    every, parts = np.arange(240), [slice(0, 80), slice(80, 160), slice(160, 240)]
-    splits = [(np.delete(every, part), every[part]) for part in parts]
-    others = [
-        (~np.isin(every, splits[0][1]), parts[0]),
-        (pd.Series(splits[1][0]), splits[1][1].tolist()),
-        (splits[2][0].astype(np.uint8), splits[2][1] - 240),
-    ]
-    one, two = (
-        CalibratedClassifier(GaussianNB(), VectorScaling(), cv=cv, ensemble=ensemble).fit(X, y)
-        for cv in (others, splits)
-    )
-    assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-
-
 SORTED = np.repeat([0, 1, 2], 80)
 
 
@@ -529,7 +513,7 @@ def test_frozen_classifiers_are_not_refitted(ensemble):
     assert_array_equal(fitted.coef_, before)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_frozen_classifier_that_knows_more_classes(kind):
     """A class that the calibration rows lack causes IndexError, a lost column or NaN elsewhere."""
@@ -563,7 +547,7 @@ def test_response_methods_that_exist_after_fit_are_used():
 # Calibrators of the user.
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_pipeline_of_calibrators_gets_weights_and_classes():
     w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES))
@@ -584,18 +568,6 @@ def test_weights_of_a_classifier_that_takes_none():
     assert_allclose(c.calibrator_.coef_, PlattScaling().fit(Z, y, w).coef_)
 
 
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_weights_reach_classifier_and_calibrator(ensemble):
-    """Rows of weight zero, put into folds of their own, change nothing."""
-    w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    fold = np.arange(len(y)) % 4
-    kept = w > 0
-    c = CalibratedClassifier(GaussianNB(), PlattScaling(), ensemble=ensemble)
-    weighted = clone(c).set_params(cv=PredefinedSplit(fold)).fit(X, y, sample_weight=w)
-    rest = clone(c).set_params(cv=PredefinedSplit(fold[kept])).fit(X[kept], y[kept], w[kept])
-    assert_allclose(weighted.predict_proba(X), rest.predict_proba(X), rtol=1e-6)
-
-
 def test_the_only_group_of_a_test_set():
     """A calibrator that splits rows by groups is fitted without them."""
     auto = AutoCalibrator([TemperatureScaling(), VectorScaling()])
@@ -610,7 +582,7 @@ def test_the_only_group_of_a_test_set():
 
 
 @pytest.mark.slow
-def test_metadata_routing():
+def test_weights_and_groups_are_routed():
     given = {"sample_weight": np.arange(len(y)) % 3 + 1.0, "groups": np.arange(len(y)) // 10}
     one = {"cv": GroupKFold(4), "ensemble": False}
     expected = of_naive_bayes(**one).fit(X, y, **given).predict_proba(X)
@@ -687,7 +659,7 @@ PAIRS = SVC(decision_function_shape="ovo")
     ],
     ids=repr,
 )
-def test_bad_estimators(kind, estimator, word):
+def test_what_is_no_classifier_is_refused(kind, estimator, word):
     with pytest.raises(ValueError, match=word):
         kind(estimator, cv=3).fit(X, y)
 
@@ -706,7 +678,7 @@ def test_bad_estimators(kind, estimator, word):
     ids=str,
 )
 @pytest.mark.parametrize("kind", [LogitTransformer, CalibratedClassifier])
-def test_bad_parameters(kind, params, word):
+def test_wrong_parameters_are_refused_before_any_fit(kind, params, word):
     """All before anything is fitted."""
     rows = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:40]])
     with pytest.raises(ValueError, match=word):
@@ -728,12 +700,12 @@ def test_bad_parameters(kind, params, word):
         ({"sample_weight": np.ones(3)}, "shape"),
     ],
 )
-def test_bad_rows(change, word):
+def test_wrong_rows_are_refused_before_any_fit(change, word):
     with pytest.raises(ValueError, match=word):
         CalibratedClassifier(Unfittable(), TemperatureScaling()).fit(**{"X": X, "y": y, **change})
 
 
-def test_margins_of_pairs_of_classes():
+def test_margins_of_pairs_of_classes_are_refused():
     X, y = problem(5)
     t = LogitTransformer(PAIRS, response_method="decision_function")
     with pytest.raises(ValueError, match="10 columns"):
@@ -800,3 +772,14 @@ def test_min_proba_is_below_the_uniform_probability(kind, n_classes, min_proba):
     Z = np.eye(n_classes)[y]
     with pytest.raises(ValueError, match="min_proba"):
         kind(LogisticRegression(), min_proba=min_proba).fit(Z, y)
+
+
+@pytest.mark.slow
+def test_parameters_of_calibrator_and_classifier_are_searched_for():
+    classifier = CalibratedClassifier(LogisticRegression(), MatrixScaling(), cv=3)
+    grid = {"calibrator__alpha": [1e-3, 1.0, 1e3], "estimator__C": [1e-3, 1.0]}
+    found = GridSearchCV(classifier, grid, scoring="neg_log_loss", cv=3).fit(X, y)
+    assert found.cv_results_["mean_test_score"].shape == (6,)
+    assert np.ptp(found.cv_results_["mean_test_score"]) > 1e-3
+    assert found.best_estimator_.estimators_[-1].C == found.best_params_["estimator__C"]
+    assert found.best_estimator_.calibrator_.alpha == found.best_params_["calibrator__alpha"]

@@ -241,25 +241,20 @@ def test_several_labels_keep_groups_together():
     model.fit(np.column_stack([X, GROUPS]), Y, groups=GROUPS)
 
 
-def test_groups_are_routed():
+def test_groups_are_routed_through_searches_to_the_calibrator():
     with sklearn.config_context(enable_metadata_routing=True):
-        for model in (CalibratedClassifier(Watched(), cv=3), LogitTransformer(Watched(), cv=3)):
-            model.fit(XG, Y2, groups=GROUPS)
+        model = CalibratedClassifier(Watched(), WatchedCalibrator(), cv=2)
         search = sklearn.model_selection.GridSearchCV(
-            CalibratedClassifier(Watched(), PlattScaling(), cv=2),
-            {"estimator__C": [0.1, 1]},
-            cv=GroupKFold(2),
-            error_score="raise",
+            model, {"estimator__C": [0.1, 1]}, cv=GroupKFold(2), error_score="raise"
         )
-        search.fit(XG, Y2, groups=GROUPS)
-        model = CalibratedClassifier(Watched(), WatchedCalibrator(), cv=3)
-        assert len(model.fit(XG, Y2, groups=GROUPS).calibrator_.groups_) == 300
+        best = search.fit(XG, Y2, groups=GROUPS).best_estimator_
+    assert len(best.calibrator_.groups_) == 300
 
 
 @pytest.mark.parametrize(
     ("groups", "word"), [(GROUPS > 20, "folds, 5, got 2"), (np.where(GROUPS > 3, np.nan, 1), "NaN")]
 )
-def test_bad_groups(groups, word):
+def test_too_few_groups_and_missing_groups_are_refused(groups, word):
     base = LogisticRegression()
     for fit in (CalibratedClassifier(base).fit, LogitTransformer(base).fit_transform):
         with pytest.raises(ValueError, match=word):
@@ -338,7 +333,7 @@ def test_passthrough_leaves_probabilities_uncalibrated(ensemble):
     assert one.calibrator == "passthrough"
 
 
-def test_passthrough_of_several_labels():
+def test_passthrough_leaves_several_labels_uncalibrated():
     X, Y = make_multilabel_classification(300, n_features=6, n_classes=3, random_state=0)
     base = MultiOutputClassifier(LogisticRegression())
     model = CalibratedClassifier(base, "passthrough", ensemble=False).fit(X, Y)

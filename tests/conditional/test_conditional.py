@@ -9,24 +9,11 @@ import pytest
 from scipy.special import expit, log_softmax, rel_entr
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-)
+from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 
-from skcalib import (
-    AutoCalibrator,
-    CalibratedClassifier,
-    MatrixScaling,
-    TemperatureScaling,
-    VectorScaling,
-)
+from skcalib import AutoCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib.conditional import ConditionalCalibrator
 from skcalib.datasets import make_logits
 
@@ -181,22 +168,7 @@ def test_features_that_are_better_than_the_logits_are_named(signal):
     assert (both < 0.95 * alone) == (signal > 0)
 
 
-@pytest.mark.slow
-def test_weights_are_repeated_rows_and_zeros_absent_ones():
-    Z, y, F = rows(300)
-    w = np.random.default_rng(0).integers(0, 3, 300)
-    cv = [(np.flatnonzero(np.arange(300) % 3 != k), np.arange(k, 300, 3)) for k in range(3)]
-    again = np.repeat(np.arange(300), w)
-    cv_again = [tuple(np.flatnonzero(np.isin(again, part)) for part in split) for split in cv]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        one = of_few(cv=cv).fit(Z, y, w, features=F)
-        two = of_few(cv=cv_again).fit(Z[again], y[again], features=F.iloc[again])
-    losses = [c.loss_report_["without features"] for c in (one, two)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-
-
-def test_routing_and_clones():
+def test_features_are_routed_and_parameters_cloned():
     Z, y, F = rows(300)
     with config_context(enable_metadata_routing=True):
         last = of_few(cv=2).set_fit_request(features=True).set_predict_proba_request(features=True)
@@ -218,7 +190,7 @@ def test_routing_and_clones():
         (np.array(["a", 1] * 300, object), "one type"),
     ],
 )
-def test_bad_features(features, word):
+def test_wrong_features_are_refused(features, word):
     Z, y, _ = rows(600)
     c = of_few()
     with pytest.raises(ValueError, match=word):
@@ -227,7 +199,7 @@ def test_bad_features(features, word):
 
 
 @pytest.mark.parametrize("categorical", ["category", ["none"], [2], 1.0])
-def test_bad_categorical_features(categorical):
+def test_wrong_categorical_features_are_refused(categorical):
     Z, y, F = rows(600)
     with pytest.raises(ValueError, match="categorical_features"):
         of_few(categorical_features=categorical).fit(Z, y, features=F)
@@ -296,19 +268,6 @@ def test_features_of_noise_do_not_harm_if_rows_are_in_several_test_sets(cv):
     without = log_loss(y_new, c.calibrators_["TemperatureScaling"].predict_proba(Z_new))
     assert log_loss(y_new, c.predict_proba(Z_new, features=F_new)) < without + 0.01
     assert c.loss_report_["with features"] == pytest.approx(without, abs=0.1)
-
-
-def test_features_of_noise_do_not_harm_a_classifier_with_repeated_splits():
-    rng = np.random.default_rng(0)
-    X, F = rng.normal(size=(3300, 2)), rng.integers(0, 12, (3300, 8)).astype(str)
-    y = (X[:, 0] + rng.logistic(size=3300) > 0).astype(int)
-    cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
-    inner = ConditionalCalibrator([TemperatureScaling()])
-    c = CalibratedClassifier(LogisticRegression(), inner, cv=cv)
-    c.fit(X[:300], y[:300], features=F[:300])
-    loss = log_loss(y[300:], c.predict_proba(X[300:], features=F[300:]))
-    plain = LogisticRegression().fit(X[:300], y[:300])
-    assert loss < log_loss(y[300:], plain.predict_proba(X[300:])) + 0.02
 
 
 @pytest.mark.parametrize("n_splits", [1, 2])

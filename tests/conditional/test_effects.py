@@ -36,7 +36,7 @@ def test_effects_minimise_their_objective():
     np.testing.assert_allclose(effect_scores(found, L[5:6], np.array([[1, 3]]))[0], want)
 
 
-def test_levels():
+def test_levels_are_frequent_categories_and_intervals_of_equal_size():
     """Categories in five rows or more; intervals of equal size; missing numbers; all others."""
     words = np.array(["b"] * 6 + ["a"] * 5 + ["rare"] * 4 + [None] * 5, object)
     numbers = np.array([*range(15), *[np.nan] * 5])

@@ -38,7 +38,6 @@ def test_bars_are_the_worst_segments(style):
     assert f"{result.n_samples[0]} rows" in names[0]
     top, bottom = (display.ax_.transData.transform((0, k))[1] for k in (0, 1))
     assert top > bottom  # the worst is on top
-    plt.close("all")
 
 
 def test_several_classes_and_long_names():

@@ -90,7 +90,7 @@ def test_entries_of_the_worst_range():
     assert (found.pvalue <= 0.05) == (found.statistic > critical[0])
 
 
-def test_laws_of_rows():
+def test_order_and_names_of_labels_do_not_matter():
     order = RNG.permutation(N)
     names = np.array(["no", "yes"])[Y.astype(int)]
     for kind in ("binary", "top-label", "classwise"):
@@ -141,7 +141,7 @@ def test_certain_scores_and_rows_of_no_segment():
     assert found.pvalue == 0.001
 
 
-def test_scorer():
+def test_the_scorer_is_the_negative_statistic():
     from sklearn.linear_model import LogisticRegression
 
     X = np.c_[P, np.nan_to_num(LENGTH)]
@@ -165,14 +165,14 @@ def test_scorer():
         ({"features": {"subject": SUBJECT}}, "pandas.DataFrame"),
     ],
 )
-def test_bad_input(changed, word):
+def test_wrong_input_is_refused(changed, word):
     with pytest.raises(ValueError, match=word):
         multicalibration_error(Y, P, **({"features": F} | changed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["binary", "top-label", "classwise"])
-def test_level(kind):
+def test_calibrated_models_are_rejected_in_five_percent(kind):
     """Calibrated models are rejected with a probability of 5 %."""
     rejected = 0
     for seed in range(200):

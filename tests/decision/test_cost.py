@@ -23,7 +23,7 @@ def literal(P, cost):
 
 
 @given(seed=st.integers(0, 10**6), per_row=st.booleans(), weighted=st.booleans())
-def test_the_definition(seed, per_row, weighted):
+def test_decisions_and_costs_are_literal_sums(seed, per_row, weighted):
     rng = np.random.default_rng(seed)
     n, n_classes, n_decisions = rng.integers(1, 30), rng.integers(2, 5), rng.integers(1, 5)
     P = rng.dirichlet(np.ones(n_classes), size=n)
@@ -100,21 +100,13 @@ def test_one_dimension_and_pos_label():
         assert expected_cost(y, 1 - p, other, labels=["yes", "no"]) == pytest.approx(both)
 
 
-def test_named_rows_of_costs_are_in_the_order_of_classes():
+def test_names_that_hold_the_names_of_the_classes_must_be_in_their_order():
     P = pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], columns=["no", "yes"])
-    cost = pd.DataFrame(FRAUD, index=["no", "yes"])
-    assert bayes_decision(P, cost).tolist() == bayes_decision(P, FRAUD).tolist()
-    assert expected_cost(["no", "yes"], P, cost) == expected_cost(["no", "yes"], P, FRAUD)
-    other = cost[::-1]
-    assert bayes_decision(P, other).tolist() == bayes_decision(P, FRAUD).tolist()
-    wanted = expected_cost(["no", "yes"], P, FRAUD)
-    assert expected_cost(["no", "yes"], P.to_numpy(), other) == wanted
-    # Names with the names of the columns inside are refused in another order.
-    longer = other.set_axis(["true yes", "true no"])
+    cost = pd.DataFrame(FRAUD[::-1], index=["true yes", "true no"])
     with pytest.raises(ValueError, match=r"cost\.T .*order"):
-        bayes_decision(P, longer)
+        bayes_decision(P, cost)
     with pytest.raises(ValueError, match=r"cost\.T .*order"):
-        expected_cost(["no", "yes"], P.to_numpy(), longer)
+        expected_cost(["no", "yes"], P.to_numpy(), cost)
 
 
 BAD = {
@@ -132,7 +124,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(case):
+def test_wrong_costs_and_probabilities_are_refused(case):
     change, message = BAD[case]
     given = {"y_true": [0, 1, 1], "y_proba": [0.2, 0.4, 0.9], "cost": FRAUD} | change
     with pytest.raises(ValueError, match=message):

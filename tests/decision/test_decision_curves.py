@@ -62,10 +62,9 @@ def test_bands_resample_whole_groups(display):
     copied = display.from_predictions(y.repeat(6), p.repeat(6), groups=groups, **params)
     bands = [shown.band_.get_paths()[0].vertices for shown in (once, copied)]
     np.testing.assert_allclose(*bands, atol=1e-12)
-    plt.close("all")
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_models_on_the_same_axes():
     first = drawn(name="A")
     second = drawn(p=softmax(-Z, axis=1), name="B", ax=first.ax_)

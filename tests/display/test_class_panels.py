@@ -21,12 +21,6 @@ def draw(y=Y, p=P, **params):
     return ReliabilityDisplay.from_predictions(y, p, **params)
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 @pytest.mark.parametrize("weight", [None, W])
 @pytest.mark.parametrize("bins", [{"n_bins": 4}, {"strategy": "quantile"}])
 def test_panels_are_the_classes_with_the_largest_errors_first(weight, bins):

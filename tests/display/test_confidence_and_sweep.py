@@ -1,6 +1,5 @@
 """The histogram of the confidence and the sweep over temperatures."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from drawing import in_legend, partly_slow
@@ -152,7 +151,6 @@ def test_sweep_with_classes_in_another_order():
     assert one.reference == pytest.approx(log_loss(Y, calibrator.predict_proba(Z)))
     assert repr(one).startswith("<TemperatureSweepDisplay of V: lowest log loss 0.")
     assert one.plot() is one
-    plt.close("all")
 
 
 @pytest.mark.parametrize("temperatures", [[1.0], [1, 1], [0, 1], [-1, 2], [1, np.inf], [1, np.nan]])

@@ -15,7 +15,7 @@ from skcalib.datasets import make_logits
 from skcalib.metrics import ScoreDecomposition, ScoreDecompositionDisplay, score_decomposition
 
 # Some models give the most probable class the least probability.
-pytestmark = pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -152,14 +152,14 @@ def test_keys_need_not_be_strings():
         ({"arrows": [("a", "b", "c")]}, "arrows"),
     ],
 )
-def test_bad_input(change, word):
+def test_wrong_models_and_arrows_are_refused(change, word):
     params = {"y_proba": MULTI, **change}
     with pytest.raises(ValueError, match=word):
         ScoreDecompositionDisplay.from_predictions(Y, **params)
     assert not plt.get_fignums()
 
 
-def test_bad_constructor_arguments():
+def test_wrong_decompositions_are_refused():
     with pytest.raises(ValueError, match="decompositions"):
         ScoreDecompositionDisplay([])
     with pytest.raises(ValueError, match="score"):

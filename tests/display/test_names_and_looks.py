@@ -29,12 +29,6 @@ NO_DISPLAY = {
 STYLES = ["dots", "corp", "smooth", "bars"]
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 def drawn(call, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -301,26 +301,6 @@ def test_few_groups_are_warned_of_and_independent_rows_lose_little():
     with pytest.warns(UserWarning, match="got 8"):
         draw(y, p, groups=np.arange(4000) % 8)
     assert draw(y, p, kind="classwise", groups=groups, ax=None).displays_[True].groups is not None
-    plt.close("all")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_groups", [20, 200])
-@pytest.mark.parametrize("labels", ["equal rows", "dependent", "independent"])
-def test_error_bars_with_groups_cover_the_frequency(n_groups, labels):
-    """95 to 99 per cent of the bins, where error bars without groups cover 60 to 97 per cent."""
-    rng, covered = np.random.default_rng(0), []
-    groups = np.arange(n_groups).repeat(6)
-    for _ in range(100):
-        p = rng.uniform(size=n_groups)[groups] if labels == "equal rows" else rng.uniform(
-            size=len(groups)
-        )  # fmt: skip
-        u = rng.uniform(size=len(groups))
-        y = (u if labels == "independent" else u[groups]) < p
-        curve = reliability_curve(y, p, n_bins=5, labels=[False, True], groups=groups)
-        low, high = curve.interval(0.95)
-        covered += ((low <= curve.confidence) & (curve.confidence <= high)).tolist()
-    assert 0.93 < np.mean(covered)
 
 
 # Axes, legends and looks --------------------------------------------------------------------------
@@ -336,7 +316,6 @@ def test_new_figures_have_a_legend_outside_and_constrained_layout():
     assert len(legend.get_texts()) == 4
     display.figure_.draw_without_rendering()
     assert legend.get_window_extent().y0 >= display.counts_ax_.get_window_extent().y1
-    plt.close("all")
 
 
 @pytest.mark.parametrize("legend", [False, "lower right", "outside lower center"])

@@ -141,7 +141,7 @@ def test_very_noisy_labels_do_not_lead_to_certainty():
         (np.eye(3)[[0, 0, 1]], "singular"),
     ],
 )
-def test_matrices_that_are_invalid(matrix, word):
+def test_invalid_noise_matrices_are_refused(matrix, word):
     Z, _, labels = noisy(100, Q3)
     c = NoisyLabelCalibration(noise_matrix=matrix)
     with pytest.raises(ValueError, match=f"^noise_matrix .*{word}"):

@@ -114,7 +114,7 @@ def test_confidence_is_right_for_each_predicted_class():
 # Rows without a solution.
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
     Z, y = make_logits(900, 4, random_state=0)
     Z[:, 3] -= 50  # never predicted

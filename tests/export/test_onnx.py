@@ -119,7 +119,7 @@ def check_agreement(calibrator, X, *, optimized=(False, True)):
     ],
 )
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
-def test_every_calibrator(form, dtype, widths, rng):
+def test_models_have_the_outputs_of_every_calibrator(form, dtype, widths, rng):
     form = real(form)
     for n_columns in widths:
         Z, y = logits_of(n_columns)
@@ -176,8 +176,8 @@ def test_models_are_valid(calibrator):
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
-def test_labels(labels):
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
+def test_labels_of_any_type_are_an_output(labels):
     Z, y = logits_of(3 if len(labels) == 3 else 1)
     calibrator = skcalib.VectorScaling().fit(Z, np.asarray(labels)[y])
     model = to_onnx(calibrator, outputs=("label", "probabilities"))
@@ -188,7 +188,7 @@ def test_labels(labels):
     assert json.loads(metadata["skcalib.classes"]) == np.asarray(labels).tolist()
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_labels_without_an_onnx_type_are_refused_as_output():
     Z, y = logits_of(3)
     calibrator = skcalib.PlattScaling().fit(Z, np.array([1, 2, 2**63], np.uint64)[y])
@@ -199,7 +199,7 @@ def test_labels_without_an_onnx_type_are_refused_as_output():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_columns", [1, 2, 5])
-def test_chains(n_columns, dtype, rng):
+def test_pipelines_are_one_model(n_columns, dtype, rng):
     Z, y = logits_of(n_columns)
     Z = Z.astype(dtype)
     X = hard_rows(Z, 200, rng, masked=False).astype(dtype)
@@ -218,7 +218,7 @@ def test_chains(n_columns, dtype, rng):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_columns", [1, 2, 4])
-def test_other_priors(n_columns, dtype, rng):
+def test_known_and_estimated_priors_are_exported(n_columns, dtype, rng):
     """Known priors (including zero) and estimated priors."""
     Z, y = logits_of(n_columns)
     priors = np.array([0.6, 0.4, 0, 0][: max(n_columns, 2)])
@@ -242,7 +242,7 @@ def test_other_priors(n_columns, dtype, rng):
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of labels that no row has
-def test_several_labels(member, dtype, rng):
+def test_several_labels_have_an_output_each(member, dtype, rng):
     Z, _ = logits_of(4)
     Z = Z.astype(dtype)
     E = rng.random(Z.shape) < 1 / (1 + np.exp(-Z / 2))
@@ -278,7 +278,7 @@ INVALID = {"NaN": [0, np.nan, 1], "masked throughout": [-np.inf, -np.inf, -np.in
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
-def test_rows_that_calibrators_refuse(calibrator, dtype):
+def test_invalid_rows_give_nan_and_change_no_other_row(calibrator, dtype):
     """Invalid rows do not change other rows, and smooth maps give NaN for them."""
     Z, y = logits_of(3)
     cases = dict(INVALID)
@@ -305,7 +305,7 @@ class TestNumbers:
         ],
     )
     @pytest.mark.parametrize("calibrator", ALL, ids=lambda calibrator: type(calibrator).__name__)
-    def test_scales(self, calibrator, scale, dtype):
+    def test_tiny_and_huge_logits_are_exact(self, calibrator, scale, dtype):
         if isinstance(calibrator, skcalib.PlattScaling | skcalib.experimental.TopLabelCalibration):
             scale = max(scale, 0.01)  # margins of smaller logits are next to constant
         for n_columns in (1, 3):
@@ -314,7 +314,7 @@ class TestNumbers:
             check_agreement(clone(calibrator).fit(X, y), X, optimized=[True])
 
     @pytest.mark.parametrize("dtype", DTYPES)
-    def test_small_log_odds(self, dtype):
+    def test_small_log_odds_are_exact(self, dtype):
         """Small log-odds are as exact as large ones."""
         Z, y = logits_of(1)
         X = -(10.0 ** -np.arange(0, 35.0))[:, None].astype(dtype)
@@ -323,12 +323,9 @@ class TestNumbers:
         tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
         np.testing.assert_allclose(found, calibrator.transform(X), rtol=tolerance)
 
-    @pytest.mark.parametrize(
-        "smoothing",
-        [1e-45, 0.3],
-    )
+    @pytest.mark.parametrize("smoothing", [1e-45, 0.3])
     @pytest.mark.parametrize("n_columns", [1, 3])
-    def test_smoothing(self, smoothing, n_columns):
+    def test_tiny_and_large_smoothing_is_exact(self, smoothing, n_columns):
         Z, y = logits_of(n_columns)
         Z = Z.astype(np.float32)
         X = np.concatenate([Z, 100 * Z, 1e4 * Z])
@@ -339,7 +336,7 @@ class TestNumbers:
 
 
 class TestWhatIsWritten:
-    def test_descriptions(self):
+    def test_a_model_describes_itself(self):
         Z, y = logits_of(1)
         names = np.array(["no", "yes"])
         chain = make_pipeline(skcalib.PlattScaling(), skcalib.HistogramBinning()).fit(Z, names[y])
@@ -356,7 +353,7 @@ class TestWhatIsWritten:
         assert "yes" in X.doc_string
         assert all(output.doc_string for output in model.graph.output)
 
-    def test_metadata(self):
+    def test_metadata_are_written_and_must_not_collide(self):
         calibrator = skcalib.PlattScaling().fit(*logits_of(3))
         model = to_onnx(calibrator, metadata={"data": "rows of 2026", "n_labels": 300})
         metadata = {entry.key: entry.value for entry in model.metadata_props}
@@ -453,36 +450,19 @@ class TestErrors:
                 to_onnx(calibrator.fit(self.Z, self.Y))
 
     @pytest.mark.parametrize("dtype", ["float16", "double precision", int, None, 3, np.array([1])])
-    def test_dtype(self, dtype):
+    def test_other_types_are_refused(self, dtype):
         with pytest.raises(ValueError, match="dtype"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y), dtype=dtype)
 
     @pytest.mark.parametrize("outputs", [(), None, "proba", ("label", "label"), [["label"]], 3])
-    def test_outputs(self, outputs):
+    def test_other_outputs_are_refused(self, outputs):
         with pytest.raises(ValueError, match="outputs"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y), outputs=outputs)
 
-    def test_without_onnx(self, monkeypatch):
+    def test_missing_onnx_is_named_with_the_remedy(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "onnx", None)
         with pytest.raises(ImportError, match="pip install"):
             to_onnx(skcalib.PlattScaling().fit(self.Z, self.Y))
-
-
-def test_calibrators_of_tensors(monkeypatch):
-    """Their models equal the models of fits to arrays."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    from sklearn import config_context
-
-    Z, y = logits_of(3)
-    calibrator = skcalib.VectorScaling()
-    try:
-        with config_context(array_api_dispatch=True):
-            calibrator.fit(torch.tensor(Z), torch.tensor(y))
-    except RuntimeError:
-        pytest.skip("scikit-learn needs SCIPY_ARRAY_API=1 in the environment")
-    found = run(to_onnx(calibrator), Z.astype(np.float32))
-    expected = skcalib.VectorScaling().fit(Z, y).predict_proba(Z)
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
 
 
 def test_increasing_risks_are_refused_with_a_remedy():

@@ -36,7 +36,7 @@ def difference(calibrator, X):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("calibrator", STEPS, ids=repr)
-def test_two_classes_are_exact(calibrator, dtype, rng):
+def test_steps_of_two_classes_are_exact(calibrator, dtype, rng):
     """Rows at each edge and next to it, rows of the fit, and rows with very large log-odds."""
     for n_columns in (1, 2):
         Z, y = logits_of(n_columns, 1000, dtype)
@@ -54,7 +54,7 @@ def test_two_classes_are_exact(calibrator, dtype, rng):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("calibrator", STEPS, ids=repr)
-def test_several_classes(calibrator, dtype, rng):
+def test_steps_of_several_classes_differ_at_edges_only(calibrator, dtype, rng):
     """Rows differ only where a probability is within four rounding errors of an edge."""
     Z, y = logits_of(4, 1000, dtype)
     calibrator.fit(Z, y)
@@ -75,7 +75,7 @@ def test_several_classes(calibrator, dtype, rng):
     assert wrong.sum() <= 2
 
 
-def test_one_versus_one():
+def test_pairs_of_classes_are_exact():
     for dtype in DTYPES:
         Z, y = logits_of(4, 500, dtype)
         calibrator = skcalib.VennAbersCalibration(multi_class="ovo").fit(Z, y)
@@ -105,7 +105,7 @@ FORESTS = [
 
 
 @pytest.mark.parametrize("estimator", [None, *FORESTS], ids=lambda e: type(e).__name__)
-def test_trees_in_double_precision(estimator):
+def test_trees_are_exact_in_double_precision(estimator):
     for n_columns in (1, 2, 5):
         Z, y = logits_of(n_columns, 600, np.float64)
         Z[:, 0] *= 1 + (Z[:, 0] > 0)
@@ -129,7 +129,7 @@ def test_trees_do_not_divide_ties(rng):
     np.testing.assert_allclose(calibrator.predict_proba(shifted), P, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_a_class_that_no_row_is_labelled_with():
     Z, y = logits_of(4, 300, np.float64)
     some = y != 2
@@ -138,7 +138,7 @@ def test_a_class_that_no_row_is_labelled_with():
 
 
 @pytest.mark.parametrize("shrinkage", [0, 20])
-def test_top_labels_with_steps(shrinkage):
+def test_top_labels_with_steps_are_exact(shrinkage):
     Z, y = logits_of(3, 800, np.float64)
     calibrator = skcalib.experimental.TopLabelCalibration(
         skcalib.HistogramBinning(strategy="quantile"), shrinkage=shrinkage

@@ -99,7 +99,7 @@ def check_agreement(model, X, *, share=0.0):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 def test_classifiers_with_scaled_features(classifier):
     is_boosting = isinstance(classifier, HistGradientBoostingClassifier)
@@ -137,13 +137,13 @@ def test_classifiers_with_scaled_features(classifier):
     ],
     ids=lambda model: " ".join(repr(model).split())[:60],
 )
-def test_whole_models(model):
+def test_whole_pipelines_are_converted(model):
     for n_classes in (2, 3):
         X, y = rows_of(n_classes)
         check_agreement(model.fit(X, y), X)
 
 
-def test_frozen_classifiers():
+def test_frozen_classifiers_are_converted():
     X, y = rows_of(3)
     frozen = FrozenEstimator(make_pipeline(StandardScaler(), MLPClassifier(max_iter=20, tol=1)))
     frozen.estimator.fit(X[:150], y[:150])
@@ -160,7 +160,7 @@ def test_classes_that_a_fold_lacks():
     check_agreement(model.fit(X, y), X)
 
 
-def test_columns_of_a_data_frame():
+def test_columns_of_a_data_frame_are_inputs():
     """Each is an input of its own, also where preprocessing is inside."""
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     X, y = rows_of(3)
@@ -182,7 +182,7 @@ def test_columns_of_a_data_frame():
         np.testing.assert_allclose(P, model.predict_proba(frame), atol=1e-6)
 
 
-def test_columns_of_several_types():
+def test_columns_of_several_types_are_concatenated():
     """Columns are concatenated in the common dtype of NumPy."""
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     X, y = rows_of(3)
@@ -196,7 +196,7 @@ def test_columns_of_several_types():
         np.testing.assert_allclose(P, model.predict_proba(frame), atol=1e-6)
 
 
-def test_integers():
+def test_integer_features_are_converted():
     """Integers also work with steps of skl2onnx, except for steps without int32."""
     X, y = rows_of(3)
     X = np.rint(4 * X).astype(np.int64)
@@ -208,7 +208,7 @@ def test_integers():
         converted(model, X.astype(np.int32))
 
 
-def test_sparse_coefficients():
+def test_sparse_coefficients_are_converted():
     X, y = rows_of(3)
     classifier = LogisticRegression(C=0.01, l1_ratio=1, solver="saga", tol=0.1)
     classifier = FrozenEstimator(classifier.fit(X, y).sparsify())
@@ -227,7 +227,7 @@ def test_forests_see_features_in_single_precision():
     check_agreement(model, np.concatenate([np.nextafter(rows, far) for far in (-9e9, rows, 9e9)]))
 
 
-def test_missing_features():
+def test_missing_features_go_where_scikit_learn_sends_them():
     """Trees send them where scikit-learn does."""
     X, y = rows_of(3)
     X[::7, 0] = np.nan
@@ -240,7 +240,7 @@ def test_missing_features():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_dictionaries(dtype):
+def test_probabilities_may_be_dictionaries(dtype):
     """The default of skl2onnx, which are in single precision only."""
     X, y = rows_of(3)
     X = X.astype(dtype)
@@ -256,7 +256,7 @@ def test_dictionaries(dtype):
         assert len(found) == 2
 
 
-def test_columns_of_probabilities():
+def test_probabilities_may_be_columns():
     X, y = rows_of(3)
     model = make_pipeline(LogitTransformer(GaussianNB(), cv=2), PlattScaling()).fit(X, y)
     found = list(run(converted(model, X, zipmap="columns"), X).values())
@@ -265,14 +265,14 @@ def test_columns_of_probabilities():
     assert with_classes[2].tolist() == [0, 1, 2]
 
 
-def test_calibrators_alone():
+def test_calibrators_alone_are_converted():
     Z, y = make_logits(200, 3, random_state=0)
     calibrator = PlattScaling().fit(Z, y)
     for dtype in ("float32", "float64"):
         assert check_agreement(calibrator, Z.astype(dtype)).dtype == dtype
 
 
-def test_versions_of_operators():
+def test_old_versions_of_operators_are_refused():
     X, y = rows_of(2)
     model = CalibratedClassifier(RandomForestClassifier(3), BBQ(), cv=2).fit(X, y)
     for target in (18, {"": 20, "ai.onnx.ml": 3}):
@@ -289,7 +289,7 @@ def test_versions_of_operators():
     ids=lambda e: type(e).__name__,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_classifiers_in_a_calibrator(estimator):
+def test_classifiers_in_a_calibrator_are_converted(estimator):
     for n_classes in (2, 4):
         Z, y = make_logits(200, n_classes, random_state=0)
         calibrator = EstimatorCalibration(estimator).fit(Z, y)
@@ -302,7 +302,7 @@ def test_classifiers_in_a_calibrator(estimator):
 class TestErrors:
     X, Y = rows_of(2)
 
-    def test_not_fitted(self):
+    def test_models_that_are_not_fitted_are_refused(self):
         for model in (CalibratedClassifier(GaussianNB()), PlattScaling()):
             with pytest.raises(NotFittedError, match="not fitted"):
                 converted(model, self.X)
@@ -312,7 +312,7 @@ class TestErrors:
         with pytest.raises(TypeError, match="fitted calibrator"):
             converted(model.fit(self.X, self.Y), self.X)
 
-    def test_several_labels(self):
+    def test_several_labels_are_refused(self):
         Y = np.column_stack([self.Y, 1 - self.Y])
         classifier = RandomForestClassifier(5, random_state=0)
         model = CalibratedClassifier(classifier, cv=2).fit(self.X, Y)
@@ -355,7 +355,7 @@ class TestErrors:
         with pytest.raises(TypeError, match="raw_scores"):
             converted(model, self.X)
 
-    def test_without_skl2onnx(self, monkeypatch):
+    def test_missing_skl2onnx_is_named(self, monkeypatch):
         Z, y = make_logits(100, 3, random_state=0)
         calibrator = EstimatorCalibration(GaussianNB()).fit(Z, y)
         monkeypatch.setitem(sys.modules, "skl2onnx", None)

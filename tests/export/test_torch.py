@@ -100,7 +100,7 @@ def test_outputs_match_the_library(torch, calibrator, width):
 
 @pytest.mark.parametrize("calibrator", TAKE_MASKED, ids=repr)
 @pytest.mark.parametrize("width", [2, 5])
-def test_masked_classes_and_gradients(torch, calibrator, width):
+def test_masked_classes_stay_masked_and_gradients_are_finite(torch, calibrator, width):
     calibrator, X = fitted(calibrator, width)
     X = X[:300].copy()
     X[::3, -1] = -np.inf
@@ -151,7 +151,7 @@ def test_modules_are_saved_and_loaded(torch, calibrator):
     torch.testing.assert_close(other(Z), module(Z), rtol=0, atol=0)
 
 
-def test_half_precision(torch):
+def test_modules_run_in_half_precision(torch):
     calibrator, X = fitted(OrderPreservingScaling(), 5)
     X = X[:300]
     wanted = calibrator.predict_proba(X)
@@ -214,7 +214,7 @@ class Mine(TemperatureScaling):
         return super()._calibrate(Z) / 2
 
 
-def test_classes_derived_from_calibrators(torch):
+def test_classes_derived_from_calibrators_have_modules(torch):
     calibrator, X = fitted(Mine(), 5)
     out = to_torch(calibrator, dtype="float64")(torch.tensor(X))
     assert_close(of_logits(out), calibrator.predict_log_proba(X), 1e-6)

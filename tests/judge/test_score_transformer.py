@@ -109,7 +109,7 @@ def test_missing_options_get_the_float32_remainder():
     np.testing.assert_allclose(found[1], np.log(1 / 4))
 
 
-def test_in_a_pipeline():
+def test_scores_are_calibrated_in_a_pipeline():
     rng = np.random.default_rng(0)
     stated = pd.DataFrame({"stated": rng.integers(0, 21, 500) * 5})
     y = rng.uniform(size=500) < expit((stated["stated"] - 80) / 20)
@@ -151,7 +151,7 @@ PERCENT, LEVELS, LOG = {"scale": (0, 100)}, {"scale": (1, 5)}, {"scale": "log-pr
         (PERCENT, [1, 2, 3], "2D"),
     ],
 )
-def test_messages(params, X, word):
+def test_wrong_scores_and_scales_are_named_with_the_remedy(params, X, word):
     transformer = ScoreTransformer(**params)
     with pytest.raises(ValueError, match=f"(?s){word}"):
         transformer.fit(X)

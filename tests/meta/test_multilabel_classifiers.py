@@ -42,15 +42,6 @@ CLASSIFIERS = {
     "neighbours": KNeighborsClassifier(),
     "pipeline": make_pipeline(StandardScaler(), OneVsRestClassifier(LINEAR)),
 }
-# Other classifiers have outputs of the same kind as one of these.
-QUICK = ["one versus rest", "a list of outputs", "network"]
-every = pytest.mark.parametrize(
-    "classifier",
-    [
-        pytest.param(member, id=name, marks=() if name in QUICK else pytest.mark.slow)
-        for name, member in CLASSIFIERS.items()
-    ],
-)
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Label .*is present:UserWarning"
 )
@@ -66,7 +57,7 @@ def log_odds_of(classifier, X, least=1e-15):
 
 
 @pytest.mark.slow
-@every
+@pytest.mark.parametrize("classifier", CLASSIFIERS.values(), ids=CLASSIFIERS)
 def test_logits_and_their_calibrator(classifier):
     transformer = LogitTransformer(classifier, cv=2)
     held_out = transformer.fit_transform(X, Y)
@@ -97,7 +88,7 @@ def test_calibrators_of_two_classes_are_fitted_to_each_label(calibrator):
     assert_array_equal(fitted.predict_proba(X_TEST), expected.predict_proba(X_TEST))
 
 
-def test_frozen_and_ensemble():
+def test_frozen_classifiers_and_ensembles_are_calibrated_per_label():
     frozen = FrozenEstimator(clone(NAIVE).fit(X[:100], Y[:100]))
     fitted = CalibratedClassifier(frozen, TemperatureScaling()).fit(X[100:], Y[100:])
     Z = log_odds_of(frozen, X[100:])
@@ -154,7 +145,7 @@ def test_rows_of_splits_without_a_label_do_not_count_for_it():
 
 
 @pytest.mark.slow
-def test_search_over_calibrators():
+def test_searches_choose_the_calibrator():
     search = GridSearchCV(
         CalibratedClassifier(NAIVE, cv=2),
         {"calibrator": [TemperatureScaling(), PlattScaling()]},
@@ -183,7 +174,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(case):
+def test_wrong_labels_are_refused_and_change_nothing(case):
     estimator, y, message = BAD[case]
     estimator = clone(estimator)
     before = vars(estimator).copy()

@@ -128,24 +128,13 @@ def rates_in(form, y):
     text = ["spam"] * 10 + ["ham"]
     return {
         "list": ([0.1, 1], y),
-        "array": (np.array([0.1, 1]), y),
-        "dict": ({1: 1, 0: 0.1}, y),
-        "series": (pd.Series({1: 10, 0: 1}), y),
         "text": ({"spam": 1, "ham": 0.1, "news": 3}, NAMED[y]),
-        "counts of text": (pd.Series(text).value_counts(), NAMED[y]),
         "counts of booleans": (pd.Series([True] * 10 + [False]).value_counts(), y == 1),
-        "categories": (
-            pd.Series(text, dtype="category").value_counts(),
-            NAMED[y],
-        ),
+        "categories": (pd.Series(text, dtype="category").value_counts(), NAMED[y]),
     }[form]
 
 
-FORMS = ["list", "array", "dict", "series", "text"]
-FORMS += ["counts of text", "counts of booleans", "categories"]
-
-
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["list", "text", "counts of booleans", "categories"])
 def test_rates_survive_every_way_to_fit(form, sampled):
     X, y, kept = sampled
     rates, labels = rates_in(form, y)
@@ -286,7 +275,7 @@ def test_bad_priors_are_refused(case, rows, shift):
     assert vars(shift) == before
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_classes_without_rows_have_no_prior(rows):
     Z, y, Z_new, _ = rows
     some = y < 2

@@ -78,7 +78,7 @@ def test_groups_of_single_rows_match_no_groups(name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_fewer_than_twenty_groups_warn(name):
     y, p = sample(60)
-    with pytest.warns(UserWarning, match="hold for 20 groups and more, got 6: .* more groups"):
+    with pytest.warns(UserWarning, match="20 groups .*got 6"):
         run(name, y, p, groups=np.arange(60) % 6)
 
 
@@ -173,7 +173,7 @@ def test_thresholds_of_equal_rows_match_single_rows():
     for name in ("threshold", "coverage", "risk"):
         assert getattr(three, name) == pytest.approx(getattr(one, name)), name
     assert selective_threshold(y[repeated], P[repeated], risk=0.1).coverage > one.coverage
-    with pytest.warns(UserWarning, match="20 groups and more, got 4"):
+    with pytest.warns(UserWarning, match="20 groups .*got 4"):
         selective_threshold(y, P, groups=np.arange(400) % 4)
 
 
@@ -236,8 +236,19 @@ def test_a_few_large_groups_count_as_few():
 def test_slopes_of_few_groups_with_an_event_warn():
     y, p = sample(600)
     y[:] = np.arange(600) % 100 == 0
-    with pytest.warns(UserWarning, match="10 independent groups"):
+    with pytest.warns(UserWarning, match="10 .*groups"):
         calibration_slope(y, p, groups=np.arange(600) // 3)
+
+
+@pytest.mark.parametrize("measure", ["expected_calibration_error", log_loss])
+def test_a_difference_of_two_models_warns_once(measure):
+    y, p = sample(600)
+    y[:] = np.arange(600) % 100 == 0
+    with pytest.warns(UserWarning, match="10 independent groups") as caught:
+        calibration_difference(
+            y, p, p**2, measure=measure, groups=np.arange(600) // 6, n_resamples=19
+        )
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize(("n_wrong", "warns"), [(2, True), (7, False)])
@@ -331,7 +342,7 @@ def test_optimism_is_estimated_from_whole_groups():
 
 def test_groups_without_an_interval_are_refused():
     y, p = sample(60)
-    with pytest.raises(ValueError, match=r"groups change only the interval, .* confidence_level=0"):
+    with pytest.raises(ValueError, match="confidence_level"):
         clinical.integrated_calibration_index(y, p, groups=SIX[::6])
 
 
@@ -443,7 +454,7 @@ def test_rare_labels_in_few_groups_warn(measure):
     y[[3, 20], [0, 1]] = 1
     names = {"ece": "multilabel_calibration_error", "brier": "multilabel_brier_score"}
     given = {"groups": groups, "n_resamples": 19, "measure": names[measure]}
-    with pytest.warns(UserWarning, match="with the event and as many without it, got 2"):
+    with pytest.warns(UserWarning, match="event.*got 2"):
         calibration_error_interval(y, P, **given)
     often = (rng.uniform(size=(80, 3)) < 0.3).astype(int)
     calibration_error_interval(often, P + 0.29, **given)  # no warning
@@ -452,7 +463,7 @@ def test_rare_labels_in_few_groups_warn(measure):
 def test_more_bins_than_groups_warn():
     y, p = sample(60)
     given = {"n_resamples": 19, "groups": np.arange(60) // 2}
-    with pytest.warns(UserWarning, match="half as many .* got 30 for 61 bins: .* fewer n_bins"):
+    with pytest.warns(UserWarning, match="n_bins"):
         calibration_error_interval(y, p, n_bins=61, **given)
     calibration_error_interval(y, p, n_bins=60, **given)  # no warning
 

@@ -81,11 +81,11 @@ def test_average_of_classwise_and_of_single_scores(measure):
     each = measure(y, p, kind="classwise", average=None)
     assert each.shape == (L,)
     assert measure(y, p, kind="classwise") == pytest.approx(each.mean())
-    with pytest.raises(ValueError, match="average='micro' is for kind='multilabel', got kind='cl"):
+    with pytest.raises(ValueError, match="average='micro'"):
         measure(y, p, kind="classwise", average="micro")
-    with pytest.raises(ValueError, match=r"average=None .* got kind='top-label'"):
+    with pytest.raises(ValueError, match="average=None"):
         measure(y, p, kind="top-label", average=None)
-    with pytest.raises(ValueError, match="average must be one of 'macro', 'micro', got 'mean'"):
+    with pytest.raises(ValueError, match="average"):
         measure(Y, P, average="mean", **OF_LABELS)
 
 
@@ -187,26 +187,29 @@ def test_diagrams():
 # Bad input.
 
 OUTPUTS = np.stack([1 - P.T, P.T], axis=2)
+FRAME = pd.DataFrame(P, columns=list("abc"))
+# Labels, probabilities, arguments, and a word or a number that the message must have.
 BAD = {
-    "default kind": (Y, P, {"kind": "top-label"}, "Several labels .* kind='multilabel'"),
-    "logits": (Y, Z, {}, "between 0 and 1, got .*not logits"),
-    "one label per row": (Y[:, 0], P, {}, r"y_true must be an indicator .* shape \(150,\)"),
-    "sets": ([{0}, {1}], P[:2], {}, r"MultiLabelBinarizer\(\).fit_transform\(y_true\)"),
-    "counts": (2 * Y, P, {}, "zeros and ones only, got 2"),
-    "width": (Y, P[:, :2], {}, r"same shape .* got \(150, 3\) and \(150, 2\)"),
-    "outputs": (Y, OUTPUTS, {}, r"got shape \(3, 150, 2\).* np.stack\(\[p\[:, 1\] for p in"),
-    "list of outputs": (Y, list(OUTPUTS), {}, r"np.stack\(\[p\[:, 1\] for p in y_proba\]"),
-    "pos_label": (Y, P, {"pos_label": 1}, "pos_label is for kind='binary', got 1"),
-    "labels": (Y, P, {"labels": [0, 1]}, "each of the 3 columns of y_proba, got 0, 1"),
-    "order of labels": (
-        Y, pd.DataFrame(P, columns=list("abc")), {"labels": list("bac")}, "order of the classes",
+    "default kind": (Y, P, {"kind": "top-label"}, "kind='multilabel'"),
+    "logits": (Y, Z, {}, "logits"),
+    "one label per row": (Y[:, 0], P, {}, r"\(150,\)"),
+    "sets": ([{0}, {1}], P[:2], {}, "MultiLabelBinarizer"),
+    "counts": (2 * Y, P, {}, "ones only, got 2"),
+    "width": (Y, P[:, :2], {}, r"\(150, 2\)"),
+    "outputs": (Y, OUTPUTS, {}, r"np.stack"),
+    "list of outputs": (Y, list(OUTPUTS), {}, r"np.stack"),
+    "pos_label": (Y, P, {"pos_label": 1}, "pos_label"),
+    "labels": (Y, P, {"labels": [0, 1]}, "3 columns"),
+    "order of labels": (Y, FRAME, {"labels": list("bac")}, "order"),
+    "order of labels in y_true": (
+        pd.DataFrame(Y, columns=list("abc")),
+        P,
+        {"labels": list("bac")},
+        "Columns of y_true must",
     ),
     "weights": (Y, P, {"sample_weight": np.ones(Y.shape)}, "one entry per row"),
-    "order of columns": (
-        pd.DataFrame(Y, columns=list("abc")), pd.DataFrame(P, columns=list("bac")), {},
-        "y_proba must be in the order of the columns of y_true",
-    ),
-}  # fmt: skip
+    "order of columns": (pd.DataFrame(Y, columns=list("bac")), FRAME, {}, "order"),
+}
 
 
 @pytest.mark.parametrize(
@@ -222,16 +225,16 @@ BAD = {
 )
 def test_bad_input(function):
     for case, (y, p, given, message) in BAD.items():
-        with of_case(case), pytest.raises(ValueError, match=f"(?s){message}"):
+        with of_case(case), pytest.raises(ValueError, match=message):
             function(y, p, **OF_LABELS | given)
 
 
 def test_functions_of_one_score_refuse_several_labels():
-    with pytest.raises(ValueError, match="'spiegelhalter_z' is for one score per row"):
+    with pytest.raises(ValueError, match="spiegelhalter_z"):
         calibration_test(Y, P, measure="spiegelhalter_z", **OF_LABELS)
-    with pytest.raises(ValueError, match=r"kind must be one of .* got 'multilabel'"):
+    with pytest.raises(ValueError, match="kind"):
         CalibrationMonitor(labels=range(3), **OF_LABELS)
-    with pytest.raises(ValueError, match="average must be 'macro' or 'micro' for a scorer"):
+    with pytest.raises(ValueError, match="average"):
         calibration_scorer("neg_multilabel_calibration_error", average=None)
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="in memory"):

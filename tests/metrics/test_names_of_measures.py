@@ -129,12 +129,12 @@ def test_other_types_are_refused(wrong):
 @pytest.mark.parametrize("norm", ["l1", max, 2, None, ["l1"]])
 def test_a_norm_of_any_type_is_a_measure_of_its_own(norm):
     for measure in ("expected_calibration_error", metrics.expected_calibration_error):
-        with pytest.raises(ValueError, match="A norm is a measure of its own"):
+        with pytest.raises(ValueError, match="norm"):
             calibration_scorer(measure, norm=norm)
 
 
 def test_a_kind_in_a_name_contradicts_another_kind():
-    with pytest.raises(ValueError, match="has kind='classwise', got kind='binary'"):
+    with pytest.raises(ValueError, match="kind='classwise'"):
         metrics.calibration_test(
             LABELS, PROBABILITIES, measure="classwise_calibration_error", kind="binary"
         )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import brier_score_loss
 
 from skcalib.metrics import ranked_probability_score, score_decomposition
 
@@ -30,12 +29,6 @@ def test_published_example():
     """Three categories with probabilities 0.2, 0.5, 0.3; the third is true."""
     score = ranked_probability_score([2], [[0.2, 0.5, 0.3]], labels=[0, 1, 2])
     assert score == pytest.approx(0.2**2 + 0.7**2)
-
-
-def test_two_classes_have_the_brier_score(rng):
-    p, y = rng.uniform(size=40), rng.integers(0, 2, size=40)
-    score = ranked_probability_score(y, p)
-    np.testing.assert_allclose(score, brier_score_loss(y, p))
 
 
 def test_near_mistakes_cost_less_than_far_ones():
@@ -80,14 +73,6 @@ def test_parts_are_sums_over_cumulative_events(seed, n_classes, weighted):
     assert parts.label is None
     total = ranked_probability_score(y, P, sample_weight=w, labels=labels)
     assert parts.score == pytest.approx(total)
-
-
-@pytest.mark.parametrize("pos_label", ["no", "yes"])
-def test_parts_of_two_classes_are_parts_of_the_brier_score(pos_label, rng):
-    p, y = rng.uniform(size=40), np.array(["no", "yes"])[rng.integers(2, size=40)]
-    ranked = score_decomposition(y, p, pos_label=pos_label, **RANKED)
-    brier = score_decomposition(y, p, pos_label=pos_label, score="brier_score")
-    assert vars(ranked) == pytest.approx(vars(brier))
 
 
 def test_equal_cumulative_probabilities_are_ties():

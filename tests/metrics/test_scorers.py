@@ -174,7 +174,7 @@ def test_invalid_scorers_are_refused_when_they_are_made(measure, params, word):
 
 
 def test_estimator_without_probabilities():
-    with pytest.raises(TypeError, match="needs an estimator with predict_proba, got LinearSVC"):
+    with pytest.raises(TypeError, match="predict_proba"):
         metrics.calibration_scorer("neg_expected_calibration_error")(LinearSVC().fit(X, y), X, y)
 
 
@@ -249,7 +249,7 @@ def test_proper_scores_of_folds_that_lack_a_class():
 def test_labels_of_another_type_than_the_classes():
     classifier = GaussianNB().fit(X, y)
     for name in ("neg_log_loss", "neg_expected_calibration_error"):
-        with pytest.raises(ValueError, match=r"type of the classes .*'0', '1', '2'.*astype\("):
+        with pytest.raises(ValueError, match="astype"):
             metrics.calibration_scorer(name)(classifier, X, y.astype(str))
 
 

@@ -79,16 +79,6 @@ def test_top_label_of_two_classes_adds_the_other_residual():
         assert top == pytest.approx(alone + np.sum((p - y) ** 2) / 9)
 
 
-def test_event_and_complement_have_the_same_error(rng):
-    p, y = rng.uniform(size=50), rng.integers(0, 2, size=50)
-    error = averaged_two_bin_calibration_error(y, p)
-    np.testing.assert_allclose(averaged_two_bin_calibration_error(1 - y, 1 - p), error)
-    both = np.stack([1 - p, p], axis=1)
-    np.testing.assert_allclose(averaged_two_bin_calibration_error(y, both), error)
-    classwise = averaged_two_bin_calibration_error(y, both, kind="classwise")
-    np.testing.assert_allclose(classwise, error)
-
-
 def test_certain_and_right_predictions_have_no_error():
     assert averaged_two_bin_calibration_error([0, 1, 1], [0.0, 1.0, 1.0]) == 0
     assert averaged_two_bin_calibration_error([1, 1], [0.0, 0.0], labels=[0, 1]) == pytest.approx(1)

@@ -114,18 +114,6 @@ def test_many_rows_have_the_p_value_of_few(measure):
 
 
 @pytest.mark.slow
-def test_rows_alone_in_their_bins_have_noise():
-    """A hundred bins of one row each say next to nothing, and the interval says so."""
-    given = {"n_bins": 100, "strategy": "quantile", "n_resamples": 99}
-    found = [
-        calibration_error_interval(*sample(100, seed=seed), **given, random_state=seed)
-        for seed in range(12)
-    ]
-    assert sum(interval.low == 0 for interval in found) >= 10
-    assert all(interval.estimate > 0.25 for interval in found)
-
-
-@pytest.mark.slow
 def test_errors_of_both_of_two_classes_are_one():
     """The two events exclude one another, so their mean has the variance of one event."""
     y, P = sample(400, 1.6, n_classes=2)
@@ -424,22 +412,10 @@ def test_function_measures_get_the_probability_of_their_positive_label():
             assert found.estimate == pytest.approx(expected)
 
 
-def test_function_measures_match_named_measures():
-    """Both draw labels from the same probabilities."""
-    y, P = sample(150, 1.2)
-    of_function = partial(expected_calibration_error, labels=range(3))
-    by_name, by_function = (
-        calibration_test(y, P, measure=measure, n_resamples=399, random_state=0).pvalue
-        for measure in ("expected_calibration_error", of_function)
-    )
-    assert 0.2 < by_name < 0.8
-    assert by_function == pytest.approx(by_name, abs=0.08)
-
-
 def test_models_are_compared_by_a_measure_without_bias():
     y, P = sample(300, 1.5)
     found = calibration_difference(y, P, P[::-1], n_resamples=9, random_state=0)
     measure = debiased_root_mean_squared_calibration_error
     assert found.estimate == pytest.approx(measure(y, P[::-1]) - measure(y, P))
-    with pytest.raises(ValueError, match=r"of the same shape, got \(300,\) and \(300, 2\)"):
+    with pytest.raises(ValueError, match=r"\(300, 2\)"):
         calibration_difference(y == 1, P[:, 1], np.c_[1 - P[:, 1], P[:, 1]])

@@ -77,10 +77,7 @@ def test_a_gap_as_large_as_the_tolerance_is_no_evidence(off):
 
 
 # Labels of dependent rows: thresholds of one uniform variable, or one label for all.
-DEPENDENT = {
-    "thresholds": np.array([0.2, 0.5, 0.9]),
-    "equal": np.array([0.6, 0.6, 0.6]),
-}
+DEPENDENT = {"thresholds": np.array([0.2, 0.5, 0.9]), "equal": np.array([0.6, 0.6, 0.6])}
 
 
 def mean_over_dependent_labels(p, groups, weights=None):
@@ -292,40 +289,6 @@ def test_strong_evidence_neither_overflows_nor_warns():
     for _ in range(3):
         monitor.update(np.zeros(5000, int), np.ones(5000))
     assert 1e100 < monitor.e_value_ < np.inf
-
-
-def alarms(n_lives, n_rows, batch, kind="top-label", n_classes=3, size=1):
-    """Number of lives of a calibrated model with an alarm; rows of one group have one label."""
-    found = 0
-    for seed in range(n_lives):
-        rng = np.random.default_rng(seed)
-        monitor = CalibrationMonitor(range(n_classes), kind=kind)
-        for start in range(0, n_rows, batch):
-            proba = softmax(2 * rng.normal(size=(batch, n_classes)), axis=1)
-            proba = np.repeat(proba[: batch // size], size, axis=0)
-            u = np.repeat(rng.uniform(size=(batch // size, 1)), size, axis=0)
-            y = (proba.cumsum(axis=1)[:, :-1] <= u).sum(axis=1)
-            groups = None if size == 1 else (start + np.arange(batch)) // size
-            monitor.update(y, proba, groups=groups)
-        found += monitor.alarm_
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "batch", "n_batches", "size"),
-    [
-        ("top-label", 1000, 100, 1),
-        ("classwise", 10, 150, 1),
-        ("binary", 10, 150, 1),
-        ("top-label", 100, 100, 5),
-        ("binary", 20, 150, 10),
-    ],
-)
-def test_false_alarms_over_long_lives(kind, batch, n_batches, size):
-    """The rate is far below 5 %; benchmarks/simulate.py has longer lives."""
-    n_classes = 2 if kind == "binary" else 4
-    assert alarms(25, n_batches * batch, batch, kind, n_classes, size) <= 2
 
 
 @pytest.mark.parametrize(("tolerance", "expected"), [(0.0, True), (0.01, True), (0.05, False)])

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from families import of_case
 from hypothesis import given, strategies as st
-from sklearn.exceptions import InconsistentVersionWarning
 
-import skcalib
 from skcalib import metrics
 from skcalib.export import from_json, to_json
 from skcalib.metrics import reliability_curve
@@ -117,7 +115,7 @@ def test_counts_and_weights_that_are_exact_add_up_exactly(kind, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_edges_of_bins(kind, rng):
+def test_bins_may_have_given_edges(kind, rng):
     edges = [0, 0.1, 0.5, 0.9, 1]
     y, P = NAMES[rng.integers(2, size=500)], rng.uniform(size=500)
     monitor = CalibrationMonitor(NAMES[:2], kind=kind, n_bins=edges)
@@ -186,28 +184,7 @@ def test_state_does_not_grow(kind, rng):
         assert size(monitor) == before
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_saved_and_loaded(kind, rng):
-    y, p = NAMES[rng.integers(2, size=40)], rng.uniform(size=40)
-    monitor = CalibrationMonitor(kind=kind, labels=NAMES[:2]).update(y, p)
-    loaded = pickle.loads(pickle.dumps(monitor))
-    assert repr(loaded) == repr(monitor)
-    assert_same_curve(loaded.curve(), monitor.curve())
-    assert_same_curve(
-        loaded.update(y[:9], p[:9]).curve(),
-        reliability_curve([*y, *y[:9]], [*p, *p[:9]], kind=kind, labels=NAMES[:2]),
-    )
-
-
-def test_another_version_warns():
-    data = pickle.dumps(CalibrationMonitor([0, 1]).update([0, 1], [0.1, 0.7]))
-    other = data.replace(skcalib.__version__.encode(), b"9.9.9")
-    with pytest.warns(InconsistentVersionWarning, match="9.9.9"):
-        loaded = pickle.loads(other)
-    assert loaded.n_samples_ == 2
-
-
-def test_reset():
+def test_reset_forgets_all_rows():
     monitor = CalibrationMonitor([0, 1]).update([0, 1], [0.9, 0.2])
     assert monitor.reset() is monitor
     assert monitor.n_samples_ == 0

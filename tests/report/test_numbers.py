@@ -187,7 +187,7 @@ def test_the_interval_of_a_mean_is_the_interval_of_its_terms(rng):
     assert np.isnan(mean_interval(values[:1], np.ones(1)).low)
 
 
-def test_wilson_interval_without_weights():
+def test_proportions_have_the_interval_of_wilson():
     hit = np.arange(50) < 48
     found = proportion_interval(hit.astype(float), np.ones(50))
     want = binomtest(48, 50).proportion_ci(method="wilson")

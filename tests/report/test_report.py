@@ -71,7 +71,7 @@ def test_a_classifier_of_logits_is_a_calibrator(logits3):
     assert repr(report) == "<CalibrationReport of Mine on 400 rows>"
 
 
-def test_bad_input(logits3):
+def test_wrong_input_is_refused_before_anything_is_drawn(logits3):
     Z, y = logits3
     calibrator, figure = TemperatureScaling().fit(Z, y), Figure()
     with pytest.raises(NotFittedError):
@@ -140,7 +140,7 @@ def test_warnings_are_given_once_and_shown(logits3):
 
 
 @pytest.mark.slow
-def test_segments_of_features():
+def test_segments_are_found_in_features():
     rng = np.random.default_rng(0)
     subject = rng.choice(["art", "law"], size=600)
     Z, y = make_logits(600, 3, temperature=1.0, random_state=0)

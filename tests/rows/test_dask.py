@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from families import rows_of
 from numpy.testing import assert_allclose
+from public import numbers
 from sklearn.base import clone
-from test_kinds_of_arrays import numbers_in
 
 import skcalib
 from skcalib import (
@@ -282,7 +282,7 @@ def test_measures_of_chunks_equal_measures_in_memory(measure):
         far, here = (
             measure(*rows[:2], sample_weight=rows[2], **form) for rows in ((Y, Q, W), (y, P, w))
         )
-        assert_allclose(numbers_in(far), numbers_in(here), rtol=1e-6, err_msg=str(form))
+        assert_allclose(numbers(far), numbers(here), rtol=1e-6, err_msg=str(form))
 
 
 # --------------------------------------------------------------------------------------
@@ -351,6 +351,7 @@ def bad_fits():
     like = {"dtype": X.dtype, "meta": np.empty((0, 3))}
     later, fewer = rows[names][rows["i"] >= 100], rows["y"][rows["i"] < 300]
     far = lazy[names].mask(lazy["z0"] > 3)
+    late = da.arange(N, chunks=CHUNK) >= CHUNK
     return {
         "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, "rechunk"),
         "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, "rechunk"),
@@ -370,6 +371,7 @@ def bad_fits():
         "continuous": (X, Y + 0.5, None, "continuous"),
         "negative weights": (X, Y, -Y, r"X\.blocks\[\d\].*negative"),
         "no weights": (X, Y, 0 * Y, "all zero"),
+        "no weights after a chunk without rows": (X[late], Y[late], 0 * Y[late], "all zero"),
         "weights of two dimensions": (X, Y, X, "one entry per row"),
     }
 

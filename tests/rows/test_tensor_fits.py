@@ -25,5 +25,5 @@ def test_tensors_are_converted(kind):
 
 
 def test_types_that_numpy_lacks_are_refused():
-    with pytest.raises(ValueError, match=r"Pass X\.detach\(\)\.float\(\)"):
+    with pytest.raises(ValueError, match=r"X\.detach"):
         CALIBRATORS[0]().fit(torch.tensor(Z).bfloat16(), Y)

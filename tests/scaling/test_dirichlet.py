@@ -146,19 +146,9 @@ def test_overconfident_classifiers(dtype):
     assert losses[0] < losses[1] + 0.02
 
 
-def test_separable_rows_and_absent_classes_have_a_minimum():
-    Z = np.random.default_rng(0).normal(size=(80, 4))
-    Z[:, 3] -= 5
-    y = Z.argmax(axis=1)
-    c = DirichletCalibration(classes=range(4)).fit(Z, y)
-    assert np.isfinite(c.coef_).all()
-    assert np.abs(c.coef_).max() < 50
-    assert (c.predict_proba(Z)[:, 3] < 0.1).all()
-
-
 @pytest.mark.parametrize("params", [{"alpha": 0}, {"alpha": 0, "alpha_intercept": 0}])
 def test_separable_rows_without_regularization_warn(params):
     Z = 5 * np.random.default_rng(0).normal(size=(20, 4))
     y = np.append(Z[:-4].argmax(axis=1), [0, 1, 2, 3])
-    with pytest.warns(ConvergenceWarning, match=r"no minimum|did not|stopped after"):
+    with pytest.warns(ConvergenceWarning, match="minimum|stopped"):
         DirichletCalibration(smoothing=0, classes=range(4), **params).fit(Z, y)

@@ -66,23 +66,6 @@ def test_smoothing_goes_from_the_first_two_weights_to_the_third(smoothing, share
     assert c.predict_proba(1e4 * Z).min() >= share / 4 * (1 - 1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_weights_of_the_data_model_are_recovered(n_classes):
-    truth, n = np.array([0.6, 0.1, 0.3]), 200_000
-    random = np.random.default_rng(0)
-    Z = 4 * random.normal(size=(n, n_classes))
-    c = EnsembleTemperatureScaling(smoothing=0.0)
-    P = np.tensordot(truth, members(Z, 3.0), 1)
-    y = (P.cumsum(axis=1) < random.random((n, 1))).sum(axis=1)
-    c.fit(Z, y)
-    mixed = np.tensordot(truth, members(Z, 3.0), 1)
-    losses = [-np.log(p[np.arange(n), y]).mean() for p in (c.predict_proba(Z), mixed)]
-    # The temperature is fitted without the others, which costs little.
-    assert losses[0] == pytest.approx(losses[1], abs=0.004)
-    assert c.weights_[2] == pytest.approx(0.3, abs=0.15)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_log_probabilities_are_exact_far_below_one(dtype):
     """Without a uniform member, where probabilities round to zero."""

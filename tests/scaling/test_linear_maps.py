@@ -1,10 +1,8 @@
 """VectorScaling and MatrixScaling: the minimum of the formula, its limits, rows that have none."""
 
-import warnings
-
 import numpy as np
 import pytest
-from families import mixed, mixed_log_probabilities
+from families import mixed, mixed_log_probabilities, warnings_of
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -153,7 +151,7 @@ def test_separable_rows_warn_about_no_optimum():
     Z, _ = make_logits(60, 20, random_state=0)
     y = np.arange(60) % 20
     Z[np.arange(60), y] += 2
-    with pytest.warns(ConvergenceWarning, match="classifies every row correctly .* alpha=1.0"):
+    with pytest.warns(ConvergenceWarning, match="alpha=1.0"):
         c = MatrixScaling(alpha=0).fit(Z, y)
     assert np.isfinite(c.coef_).all()
     assert np.array_equal(c.predict(Z), y)
@@ -175,9 +173,8 @@ def test_a_search_that_stops_early_is_not_worse_than_temperature(alpha):
 
 def plain(Z, y, **params):
     """A plain fit, with its warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        calibrator = VectorScaling(alpha=0, smoothing=0, **params).fit(Z, y)
+    calibrator = VectorScaling(alpha=0, smoothing=0, **params)
+    caught = warnings_of(calibrator.fit, Z, y)
     P = calibrator.predict_proba(Z)
     assert np.isfinite(calibrator.coef_).all()
     assert np.isfinite(calibrator.intercept_).all()

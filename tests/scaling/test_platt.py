@@ -78,7 +78,7 @@ def test_separable_classes_with_and_without_smoothed_targets():
     Z = np.array([[0.0, 3], [0, 2], [2, 0], [3, 0]])
     y = [1, 1, 0, 0]
     for X in (Z[:, 1:] - Z[:, :1], Z):  # of two classes there is no second column to name
-        with pytest.warns(ConvergenceWarning, match="minimum: in X .* separates .* smooth_targets"):
+        with pytest.warns(ConvergenceWarning, match="separates .*smooth_targets"):
             plain = PlattScaling(smooth_targets=False).fit(X, y)
     assert 1 < plain.coef_[0] < 1e3
     smooth = PlattScaling().fit(Z, y)
@@ -105,7 +105,7 @@ def test_margins_that_do_not_vary_get_the_rate_of_the_class(logits):
 @pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_scores_that_point_the_wrong_way_get_a_negative_slope():
     Z, y = make_logits(500, 2, random_state=0)
-    with pytest.warns(UserWarning, match="1 of 1 sigmoids is negative.*of the rows: on"):
+    with pytest.warns(UserWarning, match="1 of 1 sigmoids"):
         c = PlattScaling().fit(-Z, y)
     assert c.coef_[0] < 0
     np.testing.assert_allclose(
@@ -115,7 +115,7 @@ def test_scores_that_point_the_wrong_way_get_a_negative_slope():
 
 def test_the_first_class_of_negative_slope_is_named():
     Z, y = make_logits(900, 3, random_state=0)
-    with pytest.warns(UserWarning, match="1 of 3 sigmoids .* the first for column 2 of X: on"):
+    with pytest.warns(UserWarning, match="1 of 3 .*column 2"):
         PlattScaling().fit(Z * [1, 1, -1], y)
 
 

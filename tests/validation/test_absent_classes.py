@@ -1,10 +1,8 @@
 """Fits warn of classes without rows that several rows should have."""
 
-import warnings
-
 import numpy as np
 import pytest
-from families import CALIBRATORS, AbsentClassesWarning
+from families import CALIBRATORS, AbsentClassesWarning, warnings_of
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -23,9 +21,7 @@ SHARED = (
 
 
 def warned(f):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        f()
+    caught = warnings_of(f)
     return [str(w.message) for w in caught if w.category is AbsentClassesWarning]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import permutations
 
 import numpy as np
 import pandas as pd
 import pytest
-from families import ColumnOrderWarning
+from families import ColumnOrderWarning, warnings_of
 from scipy.special import softmax
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -36,11 +35,8 @@ NAMES = np.array(["a", "b", "c"])
 
 def warned(f, *args, **params):
     """The message of the warning of columns, or an empty string."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        f(*args, **params)
-    texts = {str(w.message) for w in caught if issubclass(w.category, ColumnOrderWarning)}
-    return "".join(texts)
+    caught = warnings_of(f, *args, **params)
+    return "".join({str(w.message) for w in caught if issubclass(w.category, ColumnOrderWarning)})
 
 
 # --------------------------------------------------------------------------------------
@@ -275,15 +271,13 @@ def test_pipelines_have_columns_in_the_order_of_the_calibrator():
     "use",
     [
         lambda X, y: compare_calibrators(X, y, calibrators=[BBQ()], cv=3),
-        lambda X, y: calibration_report(Uncalibrated().fit(Z3, Y3), X, y, random_state=0).to_html(),
+        lambda X, y: calibration_report(Uncalibrated().fit(Z3, Y3), X, y, figure=None).to_html(),
         TemperatureSweepDisplay.from_logits,
     ],
     ids=["comparison", "report", "sweep"],
 )
 def test_exchanged_columns_are_warned_of_once_for_each_set_of_rows(use):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        use(Z3[:, [1, 0, 2]], Y3)
+    caught = warnings_of(use, Z3[:, [1, 0, 2]], Y3)
     texts = [str(w.message) for w in caught if issubclass(w.category, ColumnOrderWarning)]
     assert 1 <= len(texts) == len({text.partition("Columns of")[0] for text in texts}) <= 2
 

@@ -1,10 +1,18 @@
 """Masked classes, logits far below the others, rows of weight 0, and the ends of the range."""
 
-import warnings
-
 import numpy as np
 import pytest
-from families import CALIBRATORS, COMPARED, FORMS, JOINT, WITH_FOLDS, EstimatorCalibration, quick
+from families import (
+    CALIBRATORS,
+    COMPARED,
+    FORMS,
+    JOINT,
+    WITH_FOLDS,
+    EstimatorCalibration,
+    quick,
+    quiet,
+    warnings_of,
+)
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
@@ -36,13 +44,6 @@ MASKED = np.where(HIDDEN, -np.inf, Z)
 TAKING = [kind for kind in CALIBRATORS if kind._takes_masked]
 taking = pytest.mark.parametrize("kind", quick(TAKING))
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
-
-
-def quiet(form, *args, **params):
-    """The fitted form, without its warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return clone(form).set_params(**params).fit(*args)
 
 
 # --------------------------------------------------------------------------------------
@@ -253,11 +254,8 @@ def test_all_of_the_accepted_range_is_fitted(kind, scale):
 
 @pytest.mark.parametrize("form", quick(FORMS), ids=repr)
 def test_weights_that_sum_to_one_warn(form):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        clone(form).fit(Z, Y, np.full(len(Z), 1 / len(Z)))
-    text = "sum to 1"
-    assert any(text in str(warning.message) for warning in caught)
+    caught = warnings_of(clone(form).fit, Z, Y, np.full(len(Z), 1 / len(Z)))
+    assert any("sum to 1" in str(warning.message) for warning in caught)
     clone(form).fit(Z, Y, np.full(len(Z), 0.1))  # else it warns
 
 

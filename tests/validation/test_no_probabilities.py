@@ -1,6 +1,5 @@
 """Numbers that are no probabilities: each mistake has its remedy, in every function."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,12 +15,6 @@ p = P[:, 1]
 EVERY = calls(
     "y_true", "y_proba", skip={"CalibrationMonitor.update": "its labels name three columns"}
 )
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
 
 
 SIGMOIDS = np.clip(P * [0.9, 1.2, 0.7] + 0.1, 0, 1)

@@ -36,16 +36,16 @@ def test_missing_labels_are_named():
         ("y", lambda: TemperatureScaling().fit(Z, y)),
         ("y_true", lambda: expected_calibration_error(y, P)),
     ):
-        with pytest.raises(ValueError, match=f"^Input {name} contains None: .* at position 7. Lea"):
+        with pytest.raises(ValueError, match=f"{name} .*None at position 7"):
             action()
 
 
 def test_feature_names():
     y, names = np.array(["bee", "ant", "cat"])[Y], ["bee", "ant", "cat"]
     X, proba = (pl.DataFrame(dict(zip(names, columns.T, strict=True))) for columns in (Z, P))
-    with pytest.raises(ValueError, match=r"^Columns of X must be in the order"):
+    with pytest.raises(ValueError, match=r"of X .*order"):
         skcalib.BBQ().fit(X, y)
-    with pytest.raises(ValueError, match=r"^Columns of y_proba must be in the order"):
+    with pytest.raises(ValueError, match=r"of y_proba .*order"):
         expected_calibration_error(y, proba)
     error = expected_calibration_error(y, proba, labels=names)
     assert error == expected_calibration_error(y, proba[sorted(names)])
