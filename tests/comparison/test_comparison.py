@@ -77,7 +77,7 @@ def test_every_calibrator_takes_part(rows):
 @pytest.mark.parametrize("calibrator", SOME, ids=repr)
 @pytest.mark.parametrize("measure", [m for m in MEASURES if m != "Brier"])
 def test_scores_match_cross_val_score(rows, found, calibrator, measure):
-    """But the Brier score of several classes, which scikit-learn only has since 1.7."""
+    """scikit-learn has the Brier score of several classes only since 1.7, so it is left out."""
     name = MEASURES[measure]
     expected = cross_val_score(clone(calibrator), *rows, cv=5, scoring=our_scorer(name))
     expected = -expected if name.startswith("neg_") else expected

@@ -63,7 +63,7 @@ def test_the_threshold_of_two_classes():
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.7, 0.15])
-def test_of_several_best_decisions_the_first_is_taken(p):
+def test_the_first_of_several_best_decisions_is_taken(p):
     """Rounding errors of sums must not decide."""
     cost = 1e6 * np.array([[0, p], [1 - p, 0]])
     assert bayes_decision([p], cost).tolist() == [0]

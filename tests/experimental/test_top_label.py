@@ -86,7 +86,7 @@ def test_histograms_match_the_paper():
         np.testing.assert_allclose(found[rows], np.repeat(expected, 60, axis=1))
 
 
-def test_of_two_classes_each_prediction_has_a_calibrator():
+def test_each_of_two_predictions_has_a_calibrator():
     Z, y = make_logits(3000, 2, offset=[1, 0], temperature=2.0, random_state=0)
     c = TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
     assert len(c.calibrators_) == 2
