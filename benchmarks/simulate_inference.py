@@ -134,6 +134,8 @@ class Structure(NamedTuple):
 
 def sharpened(P: np.ndarray, factor: float = 1.5) -> np.ndarray:
     """Probabilities of an over-confident model: logits times the factor."""
+    if factor == 1:
+        return P
     if P.ndim == 1:
         return expit(factor * logit(np.clip(P, 1e-12, 1 - 1e-12)))
     if not np.allclose(P.sum(axis=1), 1):
@@ -278,6 +280,7 @@ INTERVALS: dict[str, Callable[..., tuple[float, float]]] = {
     "mean": mean_ends,
     "judged": judged_ends,
     "difference": partial(difference_ends, log_loss_of),
+    "errors": partial(difference_ends, ERRORS["debiased"]),
     "comparison": comparison_ends,
 }
 
@@ -327,7 +330,8 @@ def _truth(name: str, structure: Structure, factor: float) -> float:
     if name in {"slope", "intercept", "bin"}:
         return float(name == "slope") / factor
     true = _many(structure)
-    P = true if factor == 1 else sharpened(true, factor)
+    # A difference of calibration errors is the error of the sharpened probabilities.
+    P = sharpened(true, 1.5 if name == "errors" else factor)
     if name in {"mean", "judged"}:
         return float(true.mean() if name == "mean" else MORE * (1 - true.mean()))
     if name in {"difference", "comparison"}:
@@ -373,7 +377,7 @@ def binned_error(name: str, P: np.ndarray, true: np.ndarray) -> float:
 def gaps(structure: Structure, factor: float) -> np.ndarray:
     """Return the true gaps (n_columns, 15) of bins."""
     true = _many(structure)
-    P, columns = true if factor == 1 else sharpened(true, factor), []
+    P, columns = sharpened(true, factor), []
     if not structure.classes.endswith("labels"):
         P, true = top_label(P, true)
     for p, q in zip(np.atleast_2d(P.T), np.atleast_2d(true.T), strict=True):
@@ -424,7 +428,7 @@ def simulate(
     how = arguments(structure)
     for seed in seeds:
         y, P, g = structure.sample(seed)
-        P = P if factor == 1 else sharpened(P, factor)
+        P = sharpened(P, factor)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

@@ -229,6 +229,7 @@ def calibration_error_interval(
     measured = measured_by(measure, n_bins, strategy, *rows)
     random = check_random_state(random_state)
     if method == "inversion" or (method == "auto" and is_error(measured)):
+        warn_of_few_units(measured)
         return inverted(measured, n_resamples, random, confidence_level)
     units = leave_out_units(measured.problem, n_resamples, random)
     found = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)
@@ -311,7 +312,6 @@ def inverted(
     measured: Measured, n_resamples: int, random: Random, level: float
 ) -> IntervalEstimate:
     """Return a calibration error with its interval by inversion of a test."""
-    warn_of_few_units(measured)
     ends = error_interval(measured, n_resamples, level, random)
     return IntervalEstimate(measured.of_rows(), *ends, level)
 
@@ -566,6 +566,7 @@ def calibration_difference(
         found = jackknifed(difference, units, first.problem.weights, confidence_level)
         return CalibrationDifference(*found)
 
+    warn_of_few_units(first)
     samples = (draw_rows(first.problem.clusters, random) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     # Each generator is as for the interval of a single model.

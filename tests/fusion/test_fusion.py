@@ -94,8 +94,8 @@ def test_copies_count_as_one_score():
     np.testing.assert_allclose(copies.predict_proba(gaps), P, atol=0.05)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ReversedOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ReversedOrderWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_reversed_score_is_used_like_any_other():
     X, y = make_scores(600, 2, 2)
@@ -215,8 +215,8 @@ def test_invalid_numbers_of_scores(n_scores):
         FusionCalibrator(n_scores).fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.MissingClassesWarning")
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.MissingClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 @pytest.mark.filterwarnings("ignore:Score 'score 0'")
 @pytest.mark.parametrize("labels", [np.arange(3), np.array(["a", "b", "c"])])
 def test_wrong_numbers_of_scores_have_a_remedy(labels):
@@ -323,7 +323,7 @@ def test_other_columns_at_predict_have_a_remedy():
         FusionCalibrator(2).fit(X, y).predict(X[:, :2])
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_classes_without_rows_and_names_of_classes():
     X, y = make_scores(300, 2, 4)
     kept = y != 2

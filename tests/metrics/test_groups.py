@@ -240,6 +240,17 @@ def test_slopes_of_few_groups_with_an_event_warn():
         calibration_slope(y, p, groups=np.arange(600) // 3)
 
 
+@pytest.mark.parametrize("measure", ["expected_calibration_error", log_loss])
+def test_a_difference_of_two_models_warns_once(measure):
+    y, p = sample(600)
+    y[:] = np.arange(600) % 100 == 0
+    with pytest.warns(UserWarning, match="10 independent groups") as caught:
+        calibration_difference(
+            y, p, p**2, measure=measure, groups=np.arange(600) // 6, n_resamples=19
+        )
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 @pytest.mark.parametrize(("n_wrong", "warns"), [(2, True), (7, False)])
 def test_losses_warn_if_a_few_groups_have_most_of_the_wrong_predictions(n_wrong, warns):
     """Events are frequent. A few groups are wrong, and one row of some other groups."""
