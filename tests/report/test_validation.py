@@ -186,3 +186,15 @@ def test_codes_of_hospitals_are_categories():
         mixed = validated(y, p, features=hospital)
     assert "distinct integers" in mixed.warnings_[0]
     assert "0 in (" in " ".join(mixed.segments_.segment)  # no second warning
+
+
+def test_two_columns_may_have_the_event_first():
+    y, p = cohort(100)
+    want = validated(y, p).risk_
+    both = np.stack([p, 1 - p], axis=1)
+    for found in (
+        validated(1 - y, both, pos_label=0),
+        validated(y, both, labels=[1, 0], pos_label=1),
+    ):
+        for name in ("prevalence", "observed over expected", "c-statistic"):
+            assert found.risk_[name].estimate == pytest.approx(want[name].estimate), name
