@@ -7,11 +7,13 @@ Logits of ten classes are in chunks of a million rows, which the workers hold in
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
+from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
+from command_line import run
 from distributed import Client, LocalCluster, wait
 from timing import medians
 
@@ -34,23 +36,22 @@ def rows_of(n_rows: int) -> tuple[da.Array, da.Array]:
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--methods", nargs="+", default=["TemperatureScaling"])
-    args = parser.parse_args()
-    print(f"{'method':25} {'rows':>12} {'workers':>8} {'seconds':>8}")
+def times(
+    rows: tuple[int, ...] = (1_000_000, 10_000_000),
+    methods: tuple[str, ...] = ("TemperatureScaling",),
+) -> Iterator[tuple[Any, ...]]:
+    """Seconds to fit chunks of rows, for one and for two workers."""
+    yield "method", "rows", "workers", "seconds"
     for workers in (1, 2):
         cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
         with cluster, Client(cluster):
-            for n_rows in args.rows:
+            for n_rows in rows:
                 X, y = rows_of(n_rows)
-                for name in args.methods:
+                for name in methods:
                     calibrator = getattr(skcalib, name)()
                     tasks = {"fit": lambda c=calibrator, X=X, y=y: c.fit(X, y)}
-                    seconds = medians(tasks, 3)["fit"]
-                    print(f"{name:25} {n_rows:12,} {workers:8} {seconds:8.2f}", flush=True)
+                    yield name, n_rows, workers, f"{medians(tasks, 3)['fit']:.2f}"
 
 
 if __name__ == "__main__":
-    main()
+    run(times)

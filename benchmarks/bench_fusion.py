@@ -2,26 +2,26 @@
 
 A record is a .npz file with ``scores_cal``, ``y_cal``, ``scores_test`` and ``y_test``, where scores
 are (n, n_scores, n_classes) or log-odds (n, n_scores), or several files ``NAME-CLASSIFIER.npz`` in
-the format of ``records.py`` with the same rows. Each folder has a table with a line per record: the
-scores alone after calibration, then the best of them on the calibration rows, also after the
-default, the mean of the raw probabilities, the pool of calibrated scores with equal weights,
-logistic regression of all log-probabilities, and the fusion. Run::
+the format of ``records.py`` with the same rows. The columns are the scores alone after calibration,
+then the best of them on the calibration rows, also after the default, the mean of the raw
+probabilities, the pool of calibrated scores with equal weights, logistic regression of all
+log-probabilities, and the fusion. Run::
 
-    python benchmarks/bench_fusion.py [FOLDER ...] [--times]
+    python benchmarks/bench_fusion.py losses FOLDER
+    python benchmarks/bench_fusion.py splits FOLDER
+    python benchmarks/bench_fusion.py times
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import simple_table
+from command_line import run
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegressionCV
 
@@ -67,7 +67,13 @@ def read(folder: Path) -> Iterator[Record]:
 
 
 def compare(
-    names: list[str], S: np.ndarray, y: np.ndarray, T: np.ndarray, y_test: np.ndarray
+    names: list[str],
+    S: np.ndarray,
+    y: np.ndarray,
+    T: np.ndarray,
+    y_test: np.ndarray,
+    *,
+    regression: bool = True,
 ) -> dict[str, float]:
     """Return the test log loss of each score alone, and of the methods."""
     n_scores, n_classes = S.shape[1:]
@@ -91,19 +97,20 @@ def compare(
     P = np.nan_to_num(np.nanmean(softmax(T, axis=2), axis=1), nan=1 / n_classes)
     losses["mean"] = loss(np.log(np.maximum(P, 1e-15)), y_test)
     losses["equal weights"] = loss(log_softmax(alone.mean(axis=0), axis=1), y_test)
-    A, B = (
-        np.nan_to_num(np.maximum(log_softmax(Z, axis=2), -20)).reshape(len(Z), -1) for Z in (S, T)
-    )
-    model = LogisticRegressionCV(Cs=8, cv=5, scoring="neg_log_loss", max_iter=300, tol=1e-3)
-    L = np.full((len(B), n_classes), np.log(1e-15))
-    L[:, np.unique(y)] = model.fit(A, y).predict_log_proba(B)
-    losses["regression"] = loss(L, y_test)
+    if regression:
+        A, B = (np.maximum(log_softmax(Z, axis=2), -20).reshape(len(Z), -1) for Z in (S, T))
+        A, B = np.nan_to_num(A), np.nan_to_num(B)
+        model = LogisticRegressionCV(Cs=8, cv=5, scoring="neg_log_loss", max_iter=300, tol=1e-3)
+        L = np.full((len(B), n_classes), np.log(1e-15))
+        L[:, np.unique(y)] = model.fit(A, y).predict_log_proba(B)
+        losses["regression"] = loss(L, y_test)
     losses["fusion"] = loss(fusion.predict_log_proba(T.reshape(len(T), -1)), y_test)
     return losses
 
 
-def measure_times() -> None:
-    """Print the CPU seconds of a fit, and the milliseconds of one row."""
+def times(calls: int = 300) -> Iterator[tuple[Any, ...]]:
+    """CPU seconds of a fit, and milliseconds of one row."""
+    yield "rows", "scores", "classes", "fit", "one row"
     rng = np.random.default_rng(0)
     for n, n_scores, n_classes in ((5000, 5, 10), (5000, 5, 2), (1000, 10, 100), (1000, 18, 2)):
         y = rng.integers(n_classes, size=n)
@@ -112,29 +119,41 @@ def measure_times() -> None:
         start = time.process_time()
         fusion = FusionCalibrator(n_scores=n_scores).fit(X, y)
         seconds, start = time.process_time() - start, time.process_time()
-        for i in range(300):
+        for i in range(calls):
             fusion.predict_proba(X[i : i + 1])
-        row = (time.process_time() - start) / 0.3
-        print(f"{n} x {n_scores} x {n_classes}: fit {seconds:.2f} s, one row {row:.2f} ms")
+        row = 1000 * (time.process_time() - start) / calls
+        yield n, n_scores, n_classes, f"{seconds:.2f}", f"{row:.2f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("folders", nargs="*", type=Path)
-    parser.add_argument("--times", action="store_true")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    if options.times:
-        measure_times()
-    for folder in options.folders:
-        results = {name: compare(*parts) for name, *parts in read(folder)}
-        header = list(next(iter(results.values())))
-        if len(results) > 1:
-            values = results.values()
-            results["mean of all"] = {k: np.mean([losses[k] for losses in values]) for k in header}
-        lines = [[name, *(f"{v:.4f}" for v in losses.values())] for name, losses in results.items()]
-        print(simple_table(["record", *header], lines), flush=True)
+def records(folders: Iterable[str]) -> list[Record]:
+    return [record for folder in folders for record in read(Path(folder))]
+
+
+def losses(*folders: str) -> Iterator[tuple[Any, ...]]:
+    """Log losses of each score, and of the methods, on the records in a folder."""
+    found = {name: compare(*parts) for name, *parts in records(folders)}
+    header = list(next(iter(found.values())))
+    yield "record", *header
+    for name, values in found.items():
+        yield name, *values.values()
+    yield "mean", *(float(np.mean([values[k] for values in found.values()])) for k in header)
+
+
+def splits(*folders: str, n: int = 8, only: str = "") -> Iterator[tuple[Any, ...]]:
+    """Log losses over random splits of all rows, and excess over the best score's default."""
+    yield "record", "best, default", "fusion", "excess", "standard error"
+    for name, names, S, y, T, y_test in records(folders):
+        if only not in name:
+            continue
+        X, labels, found = np.concatenate([S, T]), np.append(y, y_test), []
+        for seed in range(1, n + 1):
+            fit, test = np.split(np.random.default_rng(seed).permutation(len(X)), [len(y)])
+            values = compare(names, X[fit], labels[fit], X[test], labels[test], regression=False)
+            found.append([values["best, default"], values["fusion"]])
+        best, fused = np.mean(found, axis=0)
+        error = float(np.diff(found, axis=1).std(ddof=1) / np.sqrt(n))
+        yield name, float(best), float(fused), float(fused - best), error
 
 
 if __name__ == "__main__":
-    main()
+    run(losses, splits, times)

@@ -11,16 +11,14 @@ last lines are those of ``CalibrationMonitor.update``. Run::
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
+from command_line import run
 from methods import calibrators
 from peers import frozen_classifier, probabilities
-from results import simple_table
 from sklearn import calibration
 from timing import least
 
@@ -71,40 +69,23 @@ def methods() -> dict[str, Callable[[np.ndarray, np.ndarray], OfRows]]:
     return found
 
 
-def microseconds(n_classes: int, names: list[str], repeat: int) -> dict[str, list[str]]:
-    """Those of each method for each number of rows."""
-    Z, y = make_logits(N_CALIBRATION, n_classes, temperature=2.0, random_state=0)
-    of_rows = {name: methods()[name](Z, y) for name in names}
-    cells: dict[str, list[str]] = {name: [] for name in names}
-    for n_rows, calls in CALLS.items():
-        tasks = {name: of(Z[:n_rows], y[:n_rows]) for name, of in of_rows.items()}
-        for name, seconds in least(tasks, repeat, calls).items():
-            cells[name].append(f"{1e6 * seconds:.0f}")
-    return cells
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    add = parser.add_argument
-    add("--classes", nargs="+", type=int, default=[2, 10, 100])
-    add("--repeat", type=int, default=20)
-    add("--only", nargs="+", metavar="TEXT", help="methods whose names contain one of these")
-    return parser.parse_args()
-
-
-def main() -> None:
-    args = arguments()
-    warnings.simplefilter("ignore")
-    wanted = args.only or [""]
-    names = [name for name in methods() if any(text in name for text in wanted)]
-    cells: dict[str, list[str]] = {name: [name] for name in names}
-    for n_classes in args.classes:
-        for name, found in microseconds(n_classes, names, args.repeat).items():
-            cells[name] += found
-    header = ["method", *(f"{K} classes: {n}" for K in args.classes for n in CALLS)]
-    text = simple_table(header, list(cells.values()))
-    print(text)
+def times(
+    classes: tuple[int, ...] = (2, 10, 100), repeat: int = 20, only: tuple[str, ...] = ("",)
+) -> Iterator[tuple[Any, ...]]:
+    """Microseconds of the methods whose names contain one of the texts in ``only``."""
+    yield "method", "classes", *(f"{n} rows" for n in CALLS)
+    for n_classes in classes:
+        Z, y = make_logits(N_CALIBRATION, n_classes, temperature=2.0, random_state=0)
+        of_rows = {
+            name: fit(Z, y) for name, fit in methods().items() if any(text in name for text in only)
+        }
+        found = []
+        for n_rows, calls in CALLS.items():
+            tasks = {name: of(Z[:n_rows], y[:n_rows]) for name, of in of_rows.items()}
+            found.append(least(tasks, repeat, calls))
+        for name in of_rows:
+            yield name, n_classes, *(f"{1e6 * seconds[name]:.0f}" for seconds in found)
 
 
 if __name__ == "__main__":
-    main()
+    run(times)

@@ -11,37 +11,38 @@ once by ``newton``, and class by class by methods of SciPy. Run::
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
-from bench_methods import logits
+from bench_methods import logits, shape
+from command_line import run
 from scipy.optimize import minimize
 from timing import medians
 
+from skcalib import MatrixScaling, VectorScaling
 from skcalib._optimize.linear import LinearLoss
 from skcalib._optimize.logistic import RowSigmoids, fit_sigmoids
-from skcalib._optimize.maps import MatrixMap, Regularization, VectorMap
+from skcalib._optimize.maps import Regularization
 from skcalib._optimize.minimize import cached_parts
 from skcalib._optimize.temperature import fit_inverse_temperature
 from skcalib._rows import Rows
 from skcalib._rows.parallel import one_blas_thread
 from skcalib._scores.columns import margins
-from skcalib.scaling._linear import _linear_loss
 
 # Methods that need the inverse of the preconditioner have no more parameters.
 MANY_PARAMETERS = 512
 
-SIZES = ["200x2", "1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"]
+SIZES = "200x2", "1000x2", "1000x10", "5000x10", "5000x100", "50000x100", "300000x10", "1000000x2"
 
 
-def objective_of(map_: VectorMap | MatrixMap, n: int, n_columns: int) -> LinearLoss:
+def objective_of(calibrator: VectorScaling | MatrixScaling, n: int, n_columns: int) -> LinearLoss:
     """The objective that vector or matrix scaling minimizes."""
-    Z, y = logits(n, n_columns)
-    rows = Rows(Z, y, None)
+    rows = Rows(*logits(n, n_columns), None)
     scale = fit_inverse_temperature(rows).value
-    loss = _linear_loss(map_, rows, scale, 1 / (n + 1), normalize=True)
+    loss = calibrator._loss(rows, scale, 1 / (n + 1))  # noqa: SLF001
     return loss.penalized_with(Regularization.rule(loss.n_classes, n))
 
 
@@ -109,33 +110,31 @@ def of_sigmoids(n: int, n_columns: int, tol: float) -> dict[str, Callable[[], ob
     }
 
 
-def show(title: str, methods: dict[str, Callable[[], object]], repeat: int) -> None:
-    """A line with the time of the library's choice, and those of others as multiples."""
-    with one_blas_thread:
-        seconds = medians(methods, repeat)
-    unit = seconds["choice"]
-    ratios = ", ".join(f"{name} {t / unit:.2f}" for name, t in seconds.items())
-    print(f"{title}, {1e3 * unit:.2f} ms; {ratios}", flush=True)
+def times(
+    repeat: int = 9, sizes: tuple[str, ...] = SIZES, tol: float = 1e-5
+) -> Iterator[tuple[Any, ...]]:
+    """Milliseconds of the library's choice, and times of other methods as multiples."""
+    others = "L-BFGS-B", "trust-exact", "BFGS"
+    yield "problem", "parameters", "choice", *others
 
+    def line(problem: str, n_parameters: int, methods: dict[str, Callable[[], object]]) -> tuple:
+        with one_blas_thread:
+            seconds = medians(methods, repeat)
+        unit = seconds["choice"]
+        ratios = (f"{seconds[name] / unit:.2f}" if name in seconds else "" for name in others)
+        return problem, n_parameters, f"{1e3 * unit:.2f}", *ratios
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--repeat", type=int, default=9)
-    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="ROWSxCOLUMNS")
-    parser.add_argument("--tol", type=float, default=1e-5)
-    args = parser.parse_args()
-    for map_ in (VectorMap(), MatrixMap()):
-        for size in args.sizes:
-            objective = objective_of(map_, *map(int, size.split("x")))
-            n_parameters = len(objective.identity)
-            methods = {"choice": lambda o=objective: o.minimize(args.tol, 200)}
-            if n_parameters <= MANY_PARAMETERS:
-                methods["L-BFGS-B"] = lambda o=objective: whitened(o, args.tol)
-            show(f"{type(map_).__name__} {size}: {n_parameters} parameters", methods, args.repeat)
-    for size in args.sizes:
-        methods = of_sigmoids(*map(int, size.split("x")), args.tol)
-        show(f"sigmoids {size}", methods, args.repeat)
+    for kind, size in itertools.product((VectorScaling, MatrixScaling), sizes):
+        objective = objective_of(kind(), *shape(size))
+        n_parameters = len(objective.identity)
+        methods = {"choice": lambda o=objective: o.minimize(tol, 200)}
+        if n_parameters <= MANY_PARAMETERS:
+            methods["L-BFGS-B"] = lambda o=objective: whitened(o, tol)
+        yield line(f"{kind.__name__} {size}", n_parameters, methods)
+    for size in sizes:
+        n, K = shape(size)
+        yield line(f"sigmoids {size}", 2 * (1 if K == 2 else K), of_sigmoids(n, K, tol))
 
 
 if __name__ == "__main__":
-    main()
+    run(times)

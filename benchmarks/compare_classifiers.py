@@ -1,10 +1,7 @@
 """Calibrated classifiers of scikit-learn: the least probability of votes, and ensembles of splits.
 
-For each classifier, over data sets and draws of training rows, the mean log loss on test rows of
-``CalibratedClassifier`` less that of a reference: with ``--what min_proba`` of scikit-learn's
-``CalibratedClassifierCV`` with one classifier, its sigmoid; with ``--what ensemble`` of
-``ensemble=False``, with the ECE, the standard error over data sets and draws, and the time of a
-prediction. Run::
+``--what ensemble`` compares the values of ``ensemble``. ``--what min_proba`` compares lower bounds
+of probabilities with scikit-learn's ``CalibratedClassifierCV`` with one classifier. Run::
 
     OMP_NUM_THREADS=1 python benchmarks/compare_classifiers.py --what min_proba [--draws 3]
     OMP_NUM_THREADS=1 python benchmarks/compare_classifiers.py --what ensemble --calibrator platt
@@ -12,12 +9,13 @@ prediction. Run::
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+from command_line import run
 from sklearn import datasets, ensemble
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -102,35 +100,35 @@ def measured(model: object, X: np.ndarray, y: np.ndarray, n_rows: int, seed: int
     return [log_loss(y_test, P), error, seconds]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--what", choices=["min_proba", "ensemble"], default="min_proba")
-    parser.add_argument("--calibrator", choices=list(CALIBRATORS), default="platt")
-    parser.add_argument("--classifiers", nargs="+", choices=list(CLASSIFIERS), default=CLASSIFIERS)
-    parser.add_argument("--data", nargs="+", choices=list(DATA), default=DATA)
-    parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=600, help="at most half of a data set")
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")  # of separable rows
-    for name in args.classifiers:
-        models = compared(CLASSIFIERS[name], CALIBRATORS[args.calibrator], args.what)
-        found = []
-        for data in args.data:
-            for seed in range(args.draws):
-                X, y = DATA[data](seed)
-                n_rows = min(args.rows, len(y) // 2)
-                found.append([measured(m, X, y, n_rows, seed) for m in models.values()])
-        losses = np.array(found)  # (data and draws, models, measures)
-        line = f"{name:16}"
-        for k, (which, mean) in enumerate(zip(models, losses.mean(axis=0), strict=True)):
-            gain = losses[:, k, :2] - losses[:, 0, :2]
-            error = gain.std(axis=0, ddof=1) / np.sqrt(len(gain))
-            line += f" | {which:7} {mean[0]:.4f} {mean[1]:.4f}"
-            if k:
-                line += f" ({gain[:, 0].mean():+.4f} +- {error[0]:.4f})"
-            line += f" x{mean[2] / losses[:, 0, 2].mean():.1f}"
-        print(line, flush=True)
+def compare(
+    what: str = "ensemble",
+    calibrator: str = "platt",
+    classifiers: tuple[str, ...] = tuple(CLASSIFIERS),
+    data: tuple[str, ...] = tuple(DATA),
+    draws: int = 3,
+    rows: int = 600,
+) -> Iterator[tuple[Any, ...]]:
+    """Log loss, ECE, and time of a prediction, of several models of each classifier.
+
+    The first model is the reference: the difference of log losses has a standard error over data
+    sets and draws, and the time is a multiple. At most half of a data set calibrates.
+    """
+    yield "classifier", "model", "log loss", "ECE", "difference", "standard error", "time"
+    for name in classifiers:
+        reference: Any = None
+        for title, model in compared(CLASSIFIERS[name], CALIBRATORS[calibrator], what).items():
+            found = []
+            for make, seed in itertools.product(data, range(draws)):
+                X, y = DATA[make](seed)
+                found.append(measured(model, X, y, min(rows, len(y) // 2), seed))
+            values = np.array(found)
+            reference = values if reference is None else reference
+            gain = values[:, 0] - reference[:, 0]
+            spread = float(gain.std(ddof=1) / np.sqrt(len(gain)))
+            loss, error, seconds = values.mean(axis=0)
+            ratio = f"{seconds / reference[:, 2].mean():.1f}"
+            yield name, title, loss, error, float(gain.mean()), spread, ratio
 
 
 if __name__ == "__main__":
-    main()
+    run(compare)

@@ -8,9 +8,11 @@ random splits into 75 % training and 25 % test rows. Run::
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from command_line import run
 from sklearn.base import ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_classification
@@ -34,29 +36,24 @@ def methods(classifier: ClassifierMixin) -> dict[str, ClassifierMixin]:
     }
 
 
-def main() -> None:
-    """Print log loss, ECE and accuracy of each method on two data sets."""
+def compare() -> Iterator[tuple[Any, ...]]:
+    """Log loss, ECE and accuracy of each method on two data sets."""
+    yield "data", "method", "log loss", "ECE", "accuracy"
     made = make_classification(3000, 20, n_informative=8, n_classes=3, flip_y=0.1, random_state=0)
     data = {
-        "boosting, 3 classes made by scikit-learn": (
-            HistGradientBoostingClassifier(max_iter=50, random_state=0), *made
-        ),
+        "boosting, 3 classes": (HistGradientBoostingClassifier(max_iter=50, random_state=0), *made),
         "naive Bayes, digits": (GaussianNB(), *load_digits(return_X_y=True)),
-    }  # fmt: skip
+    }
+    splitter = StratifiedShuffleSplit(5, test_size=0.25, random_state=0)
     for title, (classifier, X, y) in data.items():
-        print(f"\n{title:40} log loss    ECE  accuracy")
         for name, method in methods(classifier).items():
             results = []
-            for train, test in StratifiedShuffleSplit(5, test_size=0.25, random_state=0).split(
-                X, y
-            ):
+            for train, test in splitter.split(X, y):
                 P = method.fit(X[train], y[train]).predict_proba(X[test])
                 ece = expected_calibration_error(y[test], P)
                 results.append([log_loss(y[test], P), ece, np.mean(P.argmax(axis=1) == y[test])])
-            loss, ece, accuracy = np.mean(results, axis=0)
-            print(f"{name:40} {loss:8.3f}  {ece:.3f}  {accuracy:8.3f}")
+            yield title, name, *(f"{v:.3f}" for v in np.mean(results, axis=0))
 
 
 if __name__ == "__main__":
-    warnings.filterwarnings("ignore")
-    main()
+    run(compare)

@@ -68,3 +68,11 @@ def test_measures_of_the_same_votes_are_equal(door):
     expected = numbers(door(y_true=y, y_proba=p))
     for q in (p.astype(np.float32), p.astype(np.float32).astype(float), 1 - (1 - p)):
         np.testing.assert_allclose(numbers(door(y_true=y, y_proba=q)), expected, atol=1e-5)
+
+
+def test_dense_scores_in_single_precision_are_no_ties():
+    """Their distances are rounding errors, but all of them together are no rounding error."""
+    p = np.linspace(0.5, 0.501, 4000, dtype=np.float32)
+    y = (np.arange(len(p)) % 2).astype(int)
+    curve = skcalib.metrics.reliability_curve(y, p, n_bins=4, strategy="quantile")
+    np.testing.assert_allclose(curve.n_samples, 1000, atol=50)

@@ -1,5 +1,7 @@
 """Warnings point at the line of the user's program, through all layers of other code."""
 
+import contextlib
+import functools
 import pickle
 
 import numpy as np
@@ -144,3 +146,21 @@ def test_warnings_of_fits_can_be_pickled():
     again = pickle.loads(pickle.dumps(warning))
     assert isinstance(again, ConvergenceWarning)
     assert (str(again), again.cause) == (str(warning), "separable")
+
+
+def test_warnings_pass_through_decorators_and_cached_properties():
+    code = """class Lazy:
+        @functools.cached_property
+        @unchanged()
+        def value(self):
+            return fit(*rows)
+    """
+    unchanged = contextlib.contextmanager(lambda: iter([None]))
+    inside = {
+        "__name__": "skcalib.lazy", "functools": functools, "unchanged": unchanged,
+        "fit": TemperatureScaling().fit, "rows": (SEPARABLE, TWO),
+    }  # fmt: skip
+    exec(compile(code, "lazy.py", "exec"), inside)
+    with pytest.warns(ConvergenceWarning) as caught:
+        _ = inside["Lazy"]().value
+    assert [w.filename for w in caught] == [__file__]

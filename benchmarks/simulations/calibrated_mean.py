@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 from scipy.stats import beta
 
 from skcalib.judge import calibrated_mean
@@ -67,26 +67,3 @@ def calibrated_mean_rates(draws: int = 1000, rows: int = 10_000) -> Iterator[tup
             f"{min(a / b for a, b in widths):.2f}", f"{ours / theirs:.2f}",
             f"{100 * alone / draws:.1f} %",
         )  # fmt: skip
-
-
-@simulation
-def calibrated_mean_groups(draws: int = 1000, rows: int = 10_000) -> Iterator[tuple[Any, ...]]:
-    """Coverage and width of the intervals of groups, whose rates are from 0.1 to 0.6.
-
-    The coverage counts all intervals of the groups.
-    """
-    yield "score", "groups", "labels of each", "coverage", "mean width"
-    for name, n_groups, n in itertools.product(SCORES, (2, 10), (10, 30, 100)):
-        rng, rates = np.random.default_rng(n), expit(np.linspace(*logit([0.1, 0.6]), n_groups))
-        among, covered, widths = np.arange(rows) % n_groups, 0, []
-        few = slice(0, n * n_groups)
-        for _ in range(draws):
-            y = rng.uniform(size=rows) < rates[among]
-            s = SCORES[name](y, rng) + among
-            found = calibrated_mean(y[few], s[few], s, by=among[few], by_all=among)
-            for k, part in found.by.items():
-                low, high = of_labels(y[few][among[few] == k])
-                covered += part.low <= rates[k] <= part.high
-                widths.append([part.high - part.low, high - low])
-        ours, theirs = np.mean(widths, axis=0)
-        yield name, n_groups, n, f"{100 * covered / len(widths):.1f} %", f"{ours / theirs:.2f}"

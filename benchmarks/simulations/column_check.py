@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from skcalib._input.column_order import agreement_below_chance, largest_columns, suspect_columns
+from skcalib._input.column_order import check_column_order
+from skcalib._rows import Rows
 
 from . import simulation
 
@@ -28,8 +30,10 @@ def make_weak_model(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_alarm(Z: np.ndarray, y: np.ndarray) -> bool:
-    rows = y, largest_columns(Z), Z.shape[1]
-    return suspect_columns(*rows) is not None or agreement_below_chance(*rows) is not None
+    with warnings.catch_warnings(record=True) as alarms:
+        warnings.simplefilter("always")
+        check_column_order(Rows(Z, y, classes=np.arange(Z.shape[1])), named=True)
+    return bool(alarms)
 
 
 @simulation

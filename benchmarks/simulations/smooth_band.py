@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from scipy.stats import beta
 
 from skcalib._input.measures import Scored
 from skcalib._scores.kernel import SmoothCurve
@@ -56,17 +55,6 @@ def kernel(t: np.ndarray, scores: np.ndarray, bandwidth: float) -> np.ndarray:
     return sum(scaled, np.zeros((len(t), len(scores)))) / (bandwidth * np.sqrt(2 * np.pi))
 
 
-def of_beta(rows: Scored, K: np.ndarray, w: np.ndarray, t: np.ndarray, level: float) -> np.ndarray:
-    s, weighted = rows.score, K * w
-    weighted /= weighted.sum(axis=1, keepdims=True)
-    mean, variance = weighted @ s, weighted**2 @ (s * (1 - s))
-    mean = np.clip(mean, 1e-12, 1 - 1e-12)
-    size = mean * (1 - mean) / np.maximum(variance, 1e-15) - 1
-    size = np.maximum(size, 1e-3)
-    ends = (beta.ppf(q, mean * size, (1 - mean) * size) for q in ((1 - level) / 2, (1 + level) / 2))
-    return np.array([t + end - mean for end in ends])
-
-
 def confidence_band(
     rows: Scored, K: np.ndarray, w: np.ndarray, t: np.ndarray, level: float, n: int, rng: Random
 ) -> np.ndarray:
@@ -90,45 +78,19 @@ def holds(band: Any, values: np.ndarray) -> float:
     return float(np.mean((band[0] <= values + 1e-9) & (values - 1e-9 <= band[1])))
 
 
-def of_calibrated(rows: Scored, level: float, n_resamples: int, seed: int) -> list[float]:
-    """Shares of places at which the bands hold the curve, and the confidence band the truth."""
-    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
+def coverages(
+    kind: str, n: int, truth: Callable[[np.ndarray], np.ndarray], how: tuple[float, int], seed: int
+) -> list[float]:
+    """Shares of places at which the consistency band holds the curve, and the other the truth."""
+    rng = np.random.default_rng(seed)
+    rows = rows_of(kind, n, truth, rng)
+    curve = smooth_curve(rows)
     cells = places(rows, curve)
-    t, w = curve.score[cells], weights_of(rows)
-    K = kernel(t, rows.score, curve.bandwidth)
-    bands = [
-        consistency_band(rows, curve.at(cells), level, n_resamples, seed)[1:],
-        of_beta(rows, K, w, t, level),
-    ]
-    found = [holds(band, curve.value[cells]) for band in bands]
-    return [*found, holds(confidence_band(rows, K, w, t, level, n_resamples, rng), t)]
-
-
-def of_over_confident(rows: Scored, level: float, n_resamples: int, seed: int) -> list[float]:
-    """Share of places outside of the band, and those at which the other holds truth and mean."""
-    curve, rng = smooth_curve(rows), np.random.default_rng(seed)
-    cells = places(rows, curve)
-    t, w = curve.score[cells], weights_of(rows)
+    t, (level, n_resamples) = curve.score[cells], how
     K = kernel(t, rows.score, curve.bandwidth)
     drawn = consistency_band(rows, curve.at(cells), level, n_resamples, seed)[1:]
-    confident = confidence_band(rows, K, w, t, level, n_resamples, rng)
-    expected = t + (K * w) @ (over_confident(rows.score) - rows.score) / (K @ w)
-    truth = over_confident(t)
-    return [
-        1 - holds(drawn, curve.value[cells]),
-        holds(confident, truth),
-        holds(confident, expected),
-    ]
-
-
-def coverages(kind: str, n: int, level: float, n_resamples: int, seed: int) -> list[float]:
-    """All columns of the table, of one draw."""
-    rng = np.random.default_rng(seed)
-    *calibrated, held = of_calibrated(rows_of(kind, n, lambda s: s, rng), level, n_resamples, seed)
-    power, *bent = of_over_confident(
-        rows_of(kind, n, over_confident, rng), level, n_resamples, seed
-    )
-    return [*calibrated, power, held, *bent]
+    confident = confidence_band(rows, K, weights_of(rows), t, level, n_resamples, rng)
+    return [holds(drawn, curve.value[cells]), holds(confident, truth(t))]
 
 
 def mean(values: Iterable[float]) -> str:
@@ -144,16 +106,19 @@ def smooth_band(
     """Coverage of bands of the smooth reliability diagram, over kinds of data.
 
     The consistency band that is drawn says where the curve of a calibrated model lies: *calibrated*
-    is the share of places at which it holds the curve if events are drawn from the scores, *power*
-    that at which the curve leaves it if they are drawn from other probabilities. *Beta* is a band
-    of the same meaning without resamples, from quantiles of beta distributions with the mean and
-    the variance of the curve. A confidence band of the curve, from resampled rows with the same
-    bandwidth, should hold the true frequency of events: *held* is the share of places at which it
-    does if the model is calibrated, *bent* if it is over-confident, and *smooth* where the truth is
-    smoothed as the curve is. Places are evenly spaced along the curve.
+    is the share of places at which it holds the curve if events are drawn from the scores,
+    *over-confident* if they are drawn from other probabilities. A confidence band of the curve,
+    from resampled rows with the same bandwidth, should hold the true frequency of events: *held* is
+    the share of places at which it does if the model is calibrated, *bent* if it is over-confident.
+    Places are evenly spaced along the curve.
     """
-    yield "scores", "rows", "calibrated", "beta", "power", "held", "bent", "smooth"
+    yield "scores", "rows", "calibrated", "held", "over-confident", "bent"
+    how = level, resamples
     for kind in SCORES:
         for n in ROWS:
-            results = [coverages(kind, n, level, resamples, seed) for seed in range(draws)]
+            results = [
+                coverages(kind, n, lambda s: s, how, seed)
+                + coverages(kind, n, over_confident, how, seed)
+                for seed in range(draws)
+            ]
             yield kind, n, *map(mean, zip(*results, strict=True))

@@ -161,19 +161,17 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
     """
     if are_probabilities(P):
         return
-    P = on_host(P)
-    rows = P[:, None] if P.ndim == 1 else P
-    improper = ~((rows >= 0) & (rows <= 1 + ROUNDING)).all(axis=1)
-    sums = ""
-    if P.ndim == 2:
-        improper |= np.abs(P.sum(axis=1) - 1) > SUM_TOLERANCE
-        sums = f" that sum to one in each row within {SUM_TOLERANCE:g}"
-    first = int(improper.argmax())
-    row, found = rows[first], f"{rows[first, 0]:g} in row {first}"
-    if P.ndim == 2:
+    invalid = ~((P >= 0) & (P <= 1 + ROUNDING))
+    if P.ndim == 1:
+        first = int(invalid.argmax())
+        sums, found = "", f"{P[first]:g} in row {first}"
+    else:
+        invalid = invalid.any(axis=1) | (np.abs(P.sum(axis=1) - 1) > SUM_TOLERANCE)
+        row = P[invalid.argmax()]
         n_classes = P.shape[1] if labels is None else len(distinct_labels(labels))
+        sums = f" that sum to one in each row within {SUM_TOLERANCE:g}"
         found = (
-            f"{improper.sum()} of {len(P)} invalid rows, the first with minimum {row.min():g}, "
+            f"{invalid.sum()} of {len(P)} invalid rows, the first with minimum {row.min():g}, "
             f"maximum {row.max():g} and sum {row.sum():g}, in {P.shape[1]} columns for {n_classes} "
             "classes"
         )

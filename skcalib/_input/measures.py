@@ -179,20 +179,20 @@ def check_measure(
     rows, statistics = checked_rows(
         check, y_proba=y_proba, y_true=y_true, sample_weight=sample_weight
     )
-    n_columns = rows.n_columns if rows.X.ndim == 2 else 1
+    present, categories = statistics.labels, statistics.categories
     is_single = rows.X.ndim == 1
     if is_single and labels is None and order is not None:
         labels = order  # the second of two ordered classes is the event
-    elif is_single and labels is None and statistics.labels.tolist() == [pos_label]:
+    elif is_single and labels is None and present.tolist() == [pos_label]:
         # All rows have the event, and its complement has no name.
         is_name = isinstance(pos_label, str)
         other = f"not {pos_label}" if is_name else type(pos_label)(not pos_label)
         labels = [other, pos_label]
     classes = resolve_classes(
-        statistics.labels, n_columns, labels, y_proba, categories=statistics.categories, proba=True
+        present, rows.n_columns, labels, y_proba, categories=categories, proba=True
     )
-    is_named = labels is not None or statistics.categories is not None
-    if pos_label is None and is_single and not is_named and is_text(classes):
+    has_order = labels is not None or categories is not None
+    if pos_label is None and is_single and not has_order and is_text(classes):
         raise ValueError(  # alphabetical order does not tell which label is the event
             f"pos_label is not specified: y_true holds the text labels [{shown(classes)}] and "
             "y_proba one column, the probabilities of one of them. Pass this label as pos_label=, "
@@ -203,11 +203,10 @@ def check_measure(
         rows = rows.map(lambda P, y, w: 1 - P)
     elif is_single and event == 0:
         classes = classes[::-1]
-    as_indices = partial(encode, classes=classes)
-    order = statistics.categories if order is None else order
-    rows = rows.relabel(as_indices, classes=classes, order=order)
-    named = labels is not None or pos_label is not None
-    check_column_order(rows, named=named, name="y_proba", param="labels")
+    order = categories if order is None else order
+    rows = rows.relabel(partial(encode, classes=classes), classes=classes, order=order)
+    is_named = labels is not None or pos_label is not None
+    check_column_order(rows, named=is_named, name="y_proba", param="labels")
     return rows
 
 

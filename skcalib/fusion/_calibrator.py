@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
+from skcalib._fits import log_probabilities
 from skcalib._input.arrays import as_kind_of, column_names
 from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import in_groups
@@ -26,19 +27,11 @@ from skcalib._warnings import recorded
 from skcalib.base import Outputs, set_fitted
 from skcalib.scaling import Uncalibrated
 
-from ._pool import (
-    Pool,
-    fill_gaps,
-    fit_pool,
-    held_out_loss,
-    loss_report,
-    pooled,
-    within_covariance,
-)
+from ._pool import Pool, fill_gaps, fit_pool, held_out_loss, loss_report, pooled, within_covariance
 from ._scores import (
     as_matrix,
     check_class_names,
-    check_columns,
+    check_column_order,
     check_scores,
     evidence_of,
     fit_score,
@@ -65,9 +58,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         Number of scores. None reads it from the names of the columns of a data frame, such as
         ``trees__logit_0``, as :class:`~sklearn.pipeline.FeatureUnion` names them.
     calibrator : calibrator, default=None
-        Calibrator of each score. None means :class:`SplineCalibration` for two classes and
-        :class:`MatrixScaling` for up to 100 classes. More classes, and scores with masked classes,
-        have :class:`VectorScaling`.
+        Calibrator of each score. None means ``AutoCalibrator("smooth")``, with the folds of ``cv``.
     cv : int, splitter or iterable of splits, default=5
         How to split the rows for out-of-fold evidence. An integer is the number of random folds, or
         of folds of groups if ``fit`` is given ``groups``.
@@ -135,7 +126,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
     in proportion to the usefulness, so that noise has a weight near zero. The penalty is
     :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
-    :math:`10 \|c\|^2`. The total weight is nearly free between one, which is best for copies,
+    :math:`100 \|c\|^2`. The total weight is nearly free between one, which is best for copies,
     and the effective number of scores.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.
@@ -261,28 +252,20 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         log_rates = np.log((1 - share) * counts / rows.weight + share / n_classes)
 
         # Calibrate each score alone, on all rows and across folds.
+        tested, fold, _ = first_tests(splits)
+        once = [Split(train, tested[fold == i]) for i, (train, _) in enumerate(splits)]
         calibrators, messages = [], {}
+        L = np.full((rows.n_rows, n_scores, n_classes), np.nan)
         for m, name in enumerate(names):
             with recorded() as messages[m]:
-                calibrators.append(fit_score(self.calibrator, rows, m))
-            if calibrators[m] is None:
-                raise ValueError(
-                    "The rows that have a score must be of at least two classes, got one class or "
-                    f"no row for {name!r}. Leave this score out."
-                )
+                calibrator, L[:, m] = fit_score(self.calibrator, rows, m, name, once)
+            calibrators.append(calibrator)
         warn_of_groups("Score", np.array(names), messages)
         warn_of_small_weights(rows.weight, rows.n_rows)
-        tested, fold, _ = first_tests(splits)
-        E, base = np.empty((rows.n_rows, n_scores, n_classes)), np.empty((rows.n_rows, n_classes))
-        for number, (train, _) in enumerate(splits):
-            test, part = tested[fold == number], rows.take(train)
-            with recorded():
-                fits = [fit_score(self.calibrator, part, m) for m in range(n_scores)]
-            E[test], base[test] = evidence_of(fits, rows.X[test], rows.classes, log_rates)
 
         # Pool the out-of-fold evidence, of all scores and without each score.
-        E, base, y = E[tested], base[tested], rows.y[tested]
-        w = np.ones(len(y)) if rows.w is None else rows.w[tested]
+        y, w = rows.y[tested], np.ones(len(tested)) if rows.w is None else rows.w[tested]
+        E, base = evidence_of(L[tested], log_rates)
         covariance = within_covariance(E, y, w)
         evidence, without = fill_gaps(E, base, covariance), {}
         for m, name in enumerate(names):
@@ -308,7 +291,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         """Check the scores ``X``, and return an output for the fused log-probabilities (n, K)."""
         check_fitted(self)
         scores, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
-        check_columns(scores, self)
+        check_column_order(scores, self)
         Z = logits_for(self, scores)
         check_scores(Z, n_scores)
         present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
@@ -348,7 +331,12 @@ def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
     n_scores = len(fusion.score_names_)
     Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     log_rates = np.log(fusion.base_rates_)
-    E, base = evidence_of(fusion.calibrators_, Z, fusion.classes_, log_rates)
+    L = np.full((*Z.shape[:2], len(log_rates)), np.nan)
+    for m, calibrator in enumerate(fusion.calibrators_):
+        rows = np.flatnonzero(~np.isnan(Z[:, m, 0]))
+        if len(rows):
+            L[rows, m] = log_probabilities(calibrator, Z[rows, m], fusion.classes_)
+    E, base = evidence_of(L, log_rates)
     offsets = np.vstack([fusion.intercept_, fusion.missing_offsets_])
     pool = Pool(np.append([*fusion.weights_.values()], fusion.imputed_slopes_), offsets)
     L = pooled(pool, fill_gaps(E, base, fusion.covariance_))

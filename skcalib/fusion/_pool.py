@@ -15,8 +15,9 @@ from scipy.special import log_softmax
 
 from skcalib._typing import Array, Bools, Floats, Indices
 
-# Strengths of the ridge penalty for weights and offsets, chosen on 17 records and in simulations.
-RIDGE, OFFSET_RIDGE = 3.0, 10.0
+# Strengths of the ridge penalty for weights, offsets, and offsets where a score is missing, chosen
+# on 17 records and in simulations.
+RIDGE, OFFSET_RIDGE, GAP_RIDGE = 3.0, 100.0, 10.0
 
 
 class Pool(NamedTuple):
@@ -75,7 +76,8 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
     any score have zeros everywhere, and so the base rates.
     """
     has: Bools = ~np.isnan(E[:, :, 0])
-    filled, rows = np.nan_to_num(E), np.flatnonzero(~has.all(axis=1))
+    filled: Floats = np.where(has[:, :, None], E, 0)
+    rows = np.flatnonzero(~has.all(axis=1))
     if len(rows):
         # The system of the scores that a row has, with ones on the diagonal for other scores.
         pairs = has[rows, :, None] & has[rows, None, :]
@@ -88,10 +90,10 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
 
 
 def pooled(pool: Pool, evidence: Evidence) -> Floats:
-    """Return the log-probabilities (n, K) of the pool."""
+    """Return the logits (n, K) of the pool."""
     X, gaps, base, _ = evidence
-    L: Floats = log_softmax(base + X @ pool.weights + gaps @ pool.offsets, axis=1)
-    return L
+    Z: Floats = base + X @ pool.weights + gaps @ pool.offsets
+    return Z
 
 
 def alone(evidence: Evidence) -> list[Floats]:
@@ -121,14 +123,16 @@ def penalized_loss(
 ) -> tuple[float, Floats]:
     """Return the log loss of a pool with its ridge penalty in nats, and its gradient.
 
-    ``theta`` has the weights b, their changes a, and the offsets c. With the shares u of the prior
-    and their number S, the weights are b = t u + d, where d is orthogonal to u, and the penalty is
-    ((t - 1) / (S - 0.7))^2 + 3 M (|d|^2 + |a|^2) + 10 |c|^2. The total t is nearly free between 1,
-    which is best for copies, and S, which is best for independent scores.
+    ``theta`` has the weights b, their changes a, the offsets c, and the offsets g of gaps. With the
+    shares u of the prior and their number S, the weights are b = t u + d, where d is orthogonal to
+    u, and the penalty is
+    ((t - 1) / (S - 0.7))^2 + 3 M (|d|^2 + |a|^2) + 100 |c|^2 + 10 |g|^2.
+    The total t is nearly free between 1, which is best for copies, and S, which is best for
+    independent scores.
     """
     (shares, n_useful), n_scores = prior, len(prior.shares)
     pool = as_pool(theta, n_scores)
-    L = pooled(pool, evidence)
+    L = log_softmax(pooled(pool, evidence), axis=1)
     R = np.exp(L)
     R[np.arange(len(y)), y] -= 1
     R *= w[:, None]
@@ -137,10 +141,11 @@ def penalized_loss(
     total = direction @ pool.weights[:n_scores]
     excess, deviations = (total - 1) / (n_useful - 0.7), pool.weights.copy()
     deviations[:n_scores] -= total * shares
-    penalty = excess**2 + ridge * deviations @ deviations + OFFSET_RIDGE * (pool.offsets**2).sum()
+    pull = np.array([[OFFSET_RIDGE]] + n_scores * [[GAP_RIDGE]]) * pool.offsets
+    penalty = excess**2 + ridge * deviations @ deviations + (pull * pool.offsets).sum()
     slopes = evidence.X.reshape(-1, 2 * n_scores).T @ R.ravel() + 2 * ridge * deviations
     slopes[:n_scores] += 2 * excess / (n_useful - 0.7) * direction
-    offsets = evidence.gaps.T @ R + 2 * OFFSET_RIDGE * pool.offsets
+    offsets = evidence.gaps.T @ R + 2 * pull
     return penalty - w @ L[np.arange(len(y)), y], np.append(slopes, offsets)
 
 
@@ -171,7 +176,7 @@ def held_out_loss(evidence: Evidence, y: Indices, w: Floats, fold: Indices) -> f
         train, test = fold != number, fold == number
         pool = fit_pool(evidence.take(train), y[train], w[train])
         L[test] = pooled(pool, evidence.take(test))
-    return log_loss(L, y, w)
+    return log_loss(log_softmax(L, axis=1), y, w)
 
 
 def log_loss(L: Floats, y: Indices, w: Floats) -> float:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
 from skcalib._fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
@@ -14,13 +15,11 @@ from skcalib._input.classes import check_column_names, without_shared_ends
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
 from skcalib._input.parameters import check_integer
+from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows
-from skcalib._typing import Array, Bools, Floats
-from skcalib._warnings import warn
-from skcalib.scaling import MatrixScaling, SplineCalibration, VectorScaling
-
-# A matrix of more classes takes long to fit.
-MANY_CLASSES = 100
+from skcalib._typing import Array, Bools, Floats, Split
+from skcalib._warnings import recorded, warn
+from skcalib.selection import AutoCalibrator
 
 
 def as_matrix(X: Any, n_columns: int | None = None) -> Any:
@@ -39,7 +38,7 @@ def as_matrix(X: Any, n_columns: int | None = None) -> Any:
     return as_array(X, n_columns=n_columns)
 
 
-def check_columns(X: Any, fusion: Any) -> None:
+def check_column_order(X: Any, fusion: Any) -> None:
     """Raise a ValueError unless new scores have the columns of ``fit`` in the same order."""
     names, fitted = column_names(X), getattr(fusion, "feature_names_in_", [])
     if names and list(fitted) != names and set(fitted) == set(names):
@@ -118,52 +117,67 @@ def check_scores(X: Floats, n_scores: int) -> bool:
             "skcalib.judge.ScoreTransformer(missing='keep')."
         )
     masked = not missing.all() and check_finite(Z[~missing])
-    # -inf if some score masks each class.
-    possible: Floats = np.where(nan, np.inf, Z).min(axis=1).max(axis=1)
-    impossible = np.count_nonzero(np.isneginf(possible))
-    if masked and impossible:
-        raise ValueError(
-            "Each row of X must have a class that no score masks by -inf, got "
-            f"{impossible} of {len(Z)} rows without one. Mask a class in all scores or in none."
-        )
+    if masked:
+        possible: Bools = ~np.isneginf(Z).any(axis=1)  # NaN masks no class
+        impossible = len(Z) - np.count_nonzero(possible.any(axis=1))
+        if impossible:
+            raise ValueError(
+                "Each row of X must have a class that no score masks by -inf, got "
+                f"{impossible} of {len(Z)} rows without one. Mask a class in all scores or in none."
+            )
     empty = np.count_nonzero(missing.all(axis=1))
     if empty:
         warn(f"{empty} of {len(Z)} rows have no score: their probabilities are the base rates.")
     return masked
 
 
-def fit_score(calibrator: Any, rows: Rows, m: int) -> Any:
-    """Return a calibrator of score ``m``; None if the rows that have it are of a single class.
+def fit_score(
+    calibrator: Any, rows: Rows, m: int, name: str, splits: Sequence[Split]
+) -> tuple[Any, Floats]:
+    """Return a calibrator of score ``m``, and log-probabilities (n, K) of held-out rows.
 
-    ``rows`` have scores (n, M, width), with NaN in place of missing ones.
+    ``rows`` have scores (n, M, width), with NaN in place of missing ones. The log-probabilities are
+    NaN in rows without the score, and in rows that no split tests. The mixture of the default is
+    the same in all splits.
     """
-    part = rows.take(~np.isnan(rows.X[:, m, 0]))
-    Z, y, classes = part.X[:, m], part.y, part.classes
-    if not len(y) or (y == y[0]).all():
-        return None
-    if calibrator is None and len(classes) == 2:
-        calibrator = SplineCalibration()
-    elif calibrator is None:
-        is_separate = len(classes) > MANY_CLASSES or np.isneginf(Z).any()
-        calibrator = VectorScaling() if is_separate else MatrixScaling()
-    return fit_calibrator(calibrator, Z, classes[y], part.w, classes, groups=part.groups)
+    classes, has = rows.classes, np.flatnonzero(~np.isnan(rows.X[:, m, 0]))
+    y = rows.y[has]
+    if len(np.unique(y)) < 2:
+        raise ValueError(
+            "The rows that have a score must be of at least two classes, got one class or "
+            f"no row for {name!r}. Leave this score out."
+        )
+
+    def fit(estimator: Any, numbers: Array) -> Any:
+        part = rows.take(numbers)
+        labels, groups = classes[part.y], part.groups
+        return fit_calibrator(estimator, part.X[:, m], labels, part.w, classes, groups=groups)
+
+    # Splits of the rows that have the score, with two classes to train on.
+    inner = [Split(*(side[np.isin(side, has)] for side in split)) for split in splits]
+    inner = [s for s in inner if len(s.test) and len(np.unique(rows.y[s.train])) > 1]
+    numbered = [Split(*(np.searchsorted(has, side) for side in split)) for split in inner]
+    default = AutoCalibrator("smooth", cv=numbered or 5)
+    fitted = fit(default if calibrator is None else calibrator, has)
+    members, weights, intercept = [calibrator], np.ones(1), 0.0
+    if calibrator is None:
+        members, intercept = [*fitted.calibrators_.values()], fitted.intercept_
+        weights = np.array([fitted.weights_[candidate] for candidate in fitted.calibrators_])
+    L = np.full((rows.n_rows, len(classes)), np.nan)
+    with recorded():
+        for train, test in inner:
+            Z = rows.X[test, m]
+            parts = [log_probabilities(fit(member, train), Z, classes) for member in members]
+            L[test] = log_softmax(mixture(np.stack(parts), weights) + intercept, axis=1)
+    return fitted, L
 
 
-def evidence_of(
-    calibrators: Sequence[Any], Z: Floats, classes: Array, log_rates: Floats
-) -> tuple[Floats, Floats]:
+def evidence_of(L: Floats, log_rates: Floats) -> tuple[Floats, Floats]:
     """Return the evidence (n, M, K), NaN where missing, and logarithms (n, K) of base rates.
 
-    Masked classes have zero evidence, and base rates of zero. A score without a calibrator has zero
-    evidence.
+    ``L`` are log-probabilities (n, M, K) of the scores. Masked classes have zero evidence, and base
+    rates of zero.
     """
-    L = np.full((len(Z), len(calibrators), len(classes)), np.nan)
-    for m, calibrator in enumerate(calibrators):
-        rows = np.flatnonzero(~np.isnan(Z[:, m, 0]))
-        if calibrator is None:
-            L[rows, m] = log_rates
-        elif len(rows):
-            L[rows, m] = log_probabilities(calibrator, Z[rows, m], classes)
     masked: Bools = np.any(np.isneginf(L), axis=1)
     E = L - log_rates
     E[masked[:, None] & ~np.isnan(L)] = 0

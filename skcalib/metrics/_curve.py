@@ -115,13 +115,20 @@ def curves_of(
     columns: ScoreColumns, n_bins: NBins, strategy: Strategy
 ) -> Iterator[ReliabilityCurve]:
     """Return the curve of each column."""
+    edges, sums = sums_of(columns, n_bins, strategy)
+    return map(partial(curve_from_sums, kind=columns.kind), columns.labels, edges, sums)
+
+
+def sums_of(
+    columns: ScoreColumns, n_bins: NBins, strategy: Strategy
+) -> tuple[list[Floats], Floats]:
+    """Return the edges for each column, and sums over rows (n_columns, 5, n_bins)."""
     edges = edges_of(columns, n_bins, strategy)
     # Columns with equal edges share one array, which bin_sums assigns to bins at once.
     is_shared = len(set(map(id, edges))) == 1
     shared = closed(edges[0], strategy) if is_shared else [closed(e, strategy) for e in edges]
     most = max(map(len, edges)) - 1
-    sums = columns.sums(partial(bin_sums, edges=shared, n_bins=most))
-    return map(partial(curve_from_sums, kind=columns.kind), columns.labels, edges, sums)
+    return edges, columns.sums(partial(bin_sums, edges=shared, n_bins=most))
 
 
 def edges_of(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> list[Floats]:
@@ -151,16 +158,25 @@ def curve_from_sums(
 ) -> ReliabilityCurve:
     """Return the non-empty bins, from the rows of :class:`BinSums`."""
     filled = np.flatnonzero(sums[1] > 0)
-    count, weight, weight_squared, hits, scores = np.asarray(sums)[:, filled]
+    labels = None if label is None else np.full(len(filled), label)
+    sums = np.asarray(sums)[:, filled]
+    return curve_of_bins(edges[filled], edges[filled + 1], sums, labels, kind)
+
+
+def curve_of_bins(
+    lower: Floats, upper: Floats, sums: Floats, labels: Array | None, kind: Kind
+) -> ReliabilityCurve:
+    """Return the curve for the edges (n,) and sums (5, n) of non-empty bins."""
+    count, weight, weight_squared, hits, scores = sums
     return ReliabilityCurve(
-        lower=edges[filled],
-        upper=edges[filled + 1],
+        lower=lower,
+        upper=upper,
         n_samples=count,
         weight=weight,
         confidence=scores / weight,
         accuracy=hits / weight,
         n_effective=effective_rows(count, weight, weight_squared),
-        label=None if label is None else np.full(len(weight), label),
+        label=labels,
         kind=kind,
     )
 
@@ -170,7 +186,20 @@ def effective_rows(count: Floats, weight: Floats, weight_squared: Floats) -> Flo
     # Squares underflow for weights below 1e-162, which have no effect beside larger weights.
     is_normal = weight_squared > 0
     n = np.divide(weight**2, weight_squared, out=count.copy(), where=is_normal)
-    return np.clip(n, np.minimum(count, 1), count)
+    return np.minimum(np.maximum(n, np.minimum(count, 1)), count)  # faster than clip
+
+
+def curve_of_classes(columns: ScoreColumns, n_bins: NBins, strategy: Strategy) -> ReliabilityCurve:
+    """Return one curve with the non-empty bins of all classes."""
+    edges, sums = sums_of(columns, n_bins, strategy)
+    column, filled = np.nonzero(sums[:, 1] > 0)
+    # One row of edges per column; columns may share their edges, or have fewer bins than others.
+    rows = {id(e): np.resize(e, sums.shape[2] + 1) for e in edges}
+    table = np.stack([rows[id(e)] for e in edges])[column]
+    i = np.arange(len(column))
+    lower, upper = table[i, filled], table[i, filled + 1]
+    labels = np.concatenate([np.full(1, label) for label in columns.labels])[column]
+    return curve_of_bins(lower, upper, sums[column, :, filled].T, labels, columns.kind)
 
 
 def concatenated(curves: Iterable[ReliabilityCurve]) -> ReliabilityCurve:
@@ -281,6 +310,8 @@ def reliability_curve(
     """
     rows = (y_true, y_proba, kind, sample_weight, labels, pos_label)
     columns = columns_of(*rows, order=order)
+    if groups is None and columns.kind in OF_EACH:
+        return curve_of_classes(columns, n_bins, strategy)
     curves = curves_of(columns, n_bins, strategy)
     if groups is not None:
         check_in_memory((y_true, y_proba, groups))

@@ -151,18 +151,16 @@ class Evaluation:
             )
             for title, values in self.row_values.items()
         }
-        others = {title: kind for title, kind in self.errors.items() if title != "ECE"}
-        return (
-            means
-            | {"ECE": self.ece}
-            | {title: error_interval(self, *kind) for title, kind in others.items()}
-        )
+        return means | {
+            title: self.ece if title == "ECE" else error_estimate(self, *kind)
+            for title, kind in self.errors.items()
+        }
 
     @cached_property
     @silent
     def ece(self) -> IntervalEstimate:
         """Return the calibration error of the verdict, which needs no other."""
-        return error_interval(self, *self.errors["ECE"])
+        return error_estimate(self, *self.errors["ECE"])
 
     @cached_property
     @silent
@@ -214,45 +212,37 @@ def changes(before: Evaluation, after: Evaluation) -> dict[str, Change]:
     differences = {
         title: CalibrationDifference(*mean_estimate(values - first[title], *weights_and_groups))
         for title, values in after.row_values.items()
-    } | {title: error_difference(before, after, *kind) for title, kind in after.errors.items()}
+    } | {title: error_estimate(after, *kind, before) for title, kind in after.errors.items()}
     return {
         title: Change(before.measures[title], after.measures[title], difference)
         for title, difference in differences.items()
     }
 
 
-def error_params(rows: Evaluation, measure: str, kind: Kind) -> tuple[dict[str, Any], bool]:
-    """Return arguments of an error, and False if the intervals would take minutes."""
-    n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
-    params = {**rows.params, "kind": kind}
-    if n_entries > (MANY_ROWS if measure in WITHOUT_BINS else 5_000_000):
-        if measure in WITHOUT_BINS:
-            del params["n_bins"]
-        return params, False
-    params |= {"measure": measure, **rows.draws(n_entries)}
-    if measure in WITHOUT_BINS:  # a resample takes milliseconds
-        params["n_resamples"] = 99
-    return params, True
-
-
-def error_interval(rows: Evaluation, measure: str, kind: Kind) -> IntervalEstimate:
-    """Return a calibration error with its interval, or NaN for the ends for many rows."""
-    params, has_interval = error_params(rows, measure, kind)
-    if has_interval:
-        return metrics.calibration_error_interval(rows.y, rows.P, **params)
-    return IntervalEstimate(getattr(metrics, measure)(rows.y, rows.P, **params), math.nan, math.nan)
-
-
 @silent
-def error_difference(
-    before: Evaluation, after: Evaluation, measure: str, kind: Kind
-) -> CalibrationDifference:
-    """Return a calibration error after calibration minus the error before."""
-    params, has_interval = error_params(after, measure, kind)
-    if has_interval:
-        return metrics.calibration_difference(after.y, before.P, after.P, **params)
-    first, second = (error_interval(rows, measure, kind).estimate for rows in (before, after))
-    return CalibrationDifference(second - first, math.nan, math.nan, math.nan)
+def error_estimate(
+    rows: Evaluation, measure: str, kind: Kind, before: Evaluation | None = None
+) -> Any:
+    """Return a calibration error with its interval, or its change since an evaluation ``before``.
+
+    The ends are NaN for so many rows that the interval would take minutes.
+    """
+    params, is_binned = {**rows.params, "kind": kind}, measure not in WITHOUT_BINS
+    n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
+    if n_entries <= (5_000_000 if is_binned else MANY_ROWS):
+        params |= {"measure": measure, **rows.draws(n_entries)}
+        if not is_binned:  # a resample takes milliseconds
+            params["n_resamples"] = 99
+        if before is None:
+            return metrics.calibration_error_interval(rows.y, rows.P, **params)
+        return metrics.calibration_difference(rows.y, before.P, rows.P, **params)
+    if not is_binned:
+        del params["n_bins"]
+    error = getattr(metrics, measure)(rows.y, rows.P, **params)
+    if before is None:
+        return IntervalEstimate(error, math.nan, math.nan)
+    first = getattr(metrics, measure)(rows.y, before.P, **params)
+    return CalibrationDifference(error - first, math.nan, math.nan, math.nan)
 
 
 def mean_estimate(

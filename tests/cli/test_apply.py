@@ -83,6 +83,12 @@ def test_probabilities_and_log_odds(folder, run):
     np.save("p.npy", 1 / (1 + np.exp(-odds)))
     run("--apply c.json --logits p.npy --probabilities --output q.npy")
     assert_allclose(np.load("q.npy"), fitted.predict_proba(odds), rtol=1e-9)
+    P = fitted.predict_proba(odds)
+    np.save("percent.npy", 100 * P)
+    (folder / "c.json").write_text(to_json(PlattScaling().fit(np.log(P), y)))
+    run("--apply c.json --logits percent.npy --probabilities --output r.npy")
+    expected = PlattScaling().fit(np.log(P), y).predict_proba(np.log(P))
+    assert_allclose(np.load("r.npy"), expected, rtol=1e-9)
 
 
 def test_several_labels_have_no_column_of_labels(folder, run):

@@ -90,6 +90,13 @@ def test_probabilities_and_test_files(folder, run):
     assert calibrator.classes_.tolist() == ["no", "yes"]
 
 
+@pytest.mark.slow
+def test_classes_in_the_order_of_the_columns(folder, run):
+    np.save("y.npy", np.array([30, 10, 20])[np.load("y.npy")])
+    out, _ = run("--logits z.npy --labels y.npy --classes 30 10 20")
+    assert "Classes in the order of the columns: 30, 10, 20" in out
+
+
 # Options, and words that the sentence must have.
 BAD_OPTIONS = {
     "--labels y.npy": "--logits and --labels",

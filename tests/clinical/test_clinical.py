@@ -201,7 +201,7 @@ def test_net_benefit_is_an_expected_cost(w):
     assert len(net_benefit_curve(Y, P).threshold) == 99
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_differences_of_models_have_intervals():
     measure = partial(net_benefit, threshold=0.3)
     found = calibration_difference(Y, 1 - P, P, measure=measure, n_resamples=99, random_state=0)
@@ -227,7 +227,7 @@ BAD = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize("case", BAD)
 def test_wrong_input_is_refused_by_name(case):
     figures, change, word = BAD[case]

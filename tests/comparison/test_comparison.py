@@ -77,7 +77,7 @@ def test_every_calibrator_takes_part(rows):
 @pytest.mark.parametrize("calibrator", SOME, ids=repr)
 @pytest.mark.parametrize("measure", [m for m in MEASURES if m != "Brier"])
 def test_scores_match_cross_val_score(rows, found, calibrator, measure):
-    """But the Brier score of several classes, which scikit-learn only has since 1.7."""
+    """scikit-learn has the Brier score of several classes only since 1.7, so it is left out."""
     name = MEASURES[measure]
     expected = cross_val_score(clone(calibrator), *rows, cv=5, scoring=our_scorer(name))
     expected = -expected if name.startswith("neg_") else expected
@@ -323,7 +323,7 @@ def test_kinds_of_calibration_errors():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_rows_that_lack_classes(rows):
     logits, y = rows
     names = np.array(["a", "b", "c"])
@@ -361,7 +361,7 @@ def test_test_rows_are_as_wide_as_the_others(wide):
         compare_calibrators(fit, y, calibrators=[Weighable()], test=(test, y))
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_training_rows_need_two_classes_with_weight_and_test_rows_may_have_one(rows):
     logits, y = rows
     halves = [(np.arange(300), np.arange(300, 600)), (np.arange(300, 600), np.arange(300))]
@@ -464,24 +464,20 @@ def test_calibrators_of_features_are_compared_by_default(rows):
     assert "ConditionalCalibrator" in found.names
 
 
-def test_a_line_shows_the_progress_on_a_terminal(rows, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, ""), (1.1, "\rcompare_calibrators: 4 of 4 fits\n")]
+)
+def test_a_line_shows_the_progress_of_long_fits_on_a_terminal(rows, monkeypatch, seconds, text):
     class Slow(TemperatureScaling):
         def fit(self, X, y, sample_weight=None):
-            time.sleep(1.1)
+            time.sleep(seconds)
             return super().fit(X, y, sample_weight)
 
-    texts = []
-    for calibrator in (TemperatureScaling(), Slow()):
-        terminal = Terminal()
-        monkeypatch.setattr(sys, "stderr", terminal)
-        compare_calibrators(*rows, calibrators=[calibrator], cv=2)
-        texts.append(terminal.getvalue())
-    assert texts[0] == ""
-    assert texts[1] == "\rcompare_calibrators: 4 of 4 fits\n"
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    compare_calibrators(*rows, calibrators=[Slow()], cv=2)
+    assert terminal.getvalue() == text
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -513,7 +513,7 @@ def test_frozen_classifiers_are_not_refitted(ensemble):
     assert_array_equal(fitted.coef_, before)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 @pytest.mark.parametrize("kind", quick(CALIBRATORS))
 def test_frozen_classifier_that_knows_more_classes(kind):
     """A class that the calibration rows lack causes IndexError, a lost column or NaN elsewhere."""
@@ -547,7 +547,7 @@ def test_response_methods_that_exist_after_fit_are_used():
 # Calibrators of the user.
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_pipeline_of_calibrators_gets_weights_and_classes():
     w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES))

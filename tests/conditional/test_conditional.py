@@ -223,7 +223,7 @@ def test_different_features_at_prediction_are_refused(fitted, change, word):
 
 @pytest.mark.slow
 def test_many_rows_are_sampled_for_the_weights_and_all_fitted():
-    """From 50 000 rows on, the weights are those of half as many rows."""
+    """From 50 000 rows on, half as many rows determine the weights."""
     Z, y, F = rows(54_000)
     some, new = slice(50_000), slice(50_000, None)
     c = of_few().fit(Z[some], y[some], features=F[some])

@@ -63,7 +63,7 @@ def test_the_threshold_of_two_classes():
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.7, 0.15])
-def test_of_several_best_decisions_the_first_is_taken(p):
+def test_the_first_of_several_best_decisions_is_taken(p):
     """Rounding errors of sums must not decide."""
     cost = 1e6 * np.array([[0, p], [1 - p, 0]])
     assert bayes_decision([p], cost).tolist() == [0]
@@ -100,21 +100,13 @@ def test_one_dimension_and_pos_label():
         assert expected_cost(y, 1 - p, other, labels=["yes", "no"]) == pytest.approx(both)
 
 
-def test_named_rows_of_costs_are_in_the_order_of_classes():
+def test_names_that_hold_the_names_of_the_classes_must_be_in_their_order():
     P = pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], columns=["no", "yes"])
-    cost = pd.DataFrame(FRAUD, index=["no", "yes"])
-    assert bayes_decision(P, cost).tolist() == bayes_decision(P, FRAUD).tolist()
-    assert expected_cost(["no", "yes"], P, cost) == expected_cost(["no", "yes"], P, FRAUD)
-    other = cost[::-1]
-    assert bayes_decision(P, other).tolist() == bayes_decision(P, FRAUD).tolist()
-    wanted = expected_cost(["no", "yes"], P, FRAUD)
-    assert expected_cost(["no", "yes"], P.to_numpy(), other) == wanted
-    # Names with the names of the columns inside are refused in another order.
-    longer = other.set_axis(["true yes", "true no"])
+    cost = pd.DataFrame(FRAUD[::-1], index=["true yes", "true no"])
     with pytest.raises(ValueError, match=r"cost\.T .*order"):
-        bayes_decision(P, longer)
+        bayes_decision(P, cost)
     with pytest.raises(ValueError, match=r"cost\.T .*order"):
-        expected_cost(["no", "yes"], P.to_numpy(), longer)
+        expected_cost(["no", "yes"], P.to_numpy(), cost)
 
 
 BAD = {

@@ -64,7 +64,7 @@ def test_bands_resample_whole_groups(display):
     np.testing.assert_allclose(*bands, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_models_on_the_same_axes():
     first = drawn(name="A")
     second = drawn(p=softmax(-Z, axis=1), name="B", ax=first.ax_)

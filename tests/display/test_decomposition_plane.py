@@ -15,7 +15,7 @@ from skcalib.datasets import make_logits
 from skcalib.metrics import ScoreDecomposition, ScoreDecompositionDisplay, score_decomposition
 
 # Some models give the most probable class the least probability.
-pytestmark = pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 
 N = 300
 RNG = np.random.default_rng(0)

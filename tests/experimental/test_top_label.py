@@ -86,7 +86,7 @@ def test_histograms_match_the_paper():
         np.testing.assert_allclose(found[rows], np.repeat(expected, 60, axis=1))
 
 
-def test_of_two_classes_each_prediction_has_a_calibrator():
+def test_each_of_two_predictions_has_a_calibrator():
     Z, y = make_logits(3000, 2, offset=[1, 0], temperature=2.0, random_state=0)
     c = TopLabelCalibration(shrinkage=0).fit(Z[:, 1:] - Z[:, :1], y)
     assert len(c.calibrators_) == 2
@@ -114,7 +114,7 @@ def test_confidence_is_right_for_each_predicted_class():
 # Rows without a solution.
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_classes_with_one_kind_of_outcome_have_the_pooled_calibrator():
     Z, y = make_logits(900, 4, random_state=0)
     Z[:, 3] -= 50  # never predicted

@@ -176,7 +176,7 @@ def test_models_are_valid(calibrator):
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_labels_of_any_type_are_an_output(labels):
     Z, y = logits_of(3 if len(labels) == 3 else 1)
     calibrator = skcalib.VectorScaling().fit(Z, np.asarray(labels)[y])
@@ -188,7 +188,7 @@ def test_labels_of_any_type_are_an_output(labels):
     assert json.loads(metadata["skcalib.classes"]) == np.asarray(labels).tolist()
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 def test_labels_without_an_onnx_type_are_refused_as_output():
     Z, y = logits_of(3)
     calibrator = skcalib.PlattScaling().fit(Z, np.array([1, 2, 2**63], np.uint64)[y])

@@ -129,7 +129,7 @@ def test_trees_do_not_divide_ties(rng):
     np.testing.assert_allclose(calibrator.predict_proba(shifted), P, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_a_class_that_no_row_is_labelled_with():
     Z, y = logits_of(4, 300, np.float64)
     some = y != 2

@@ -99,7 +99,7 @@ def check_agreement(model, X, *, share=0.0):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 def test_classifiers_with_scaled_features(classifier):
     is_boosting = isinstance(classifier, HistGradientBoostingClassifier)

@@ -58,7 +58,7 @@ def test_weights_minimize_the_documented_loss():
         b, c = theta[:2], theta[2:]
         t = u @ b / (u @ u)
         d = b - t * u
-        ridge = 3 * 2 * d @ d + ((t - 1) / (1 / (u @ u) - 0.7)) ** 2 + 10 * c @ c
+        ridge = 3 * 2 * d @ d + ((t - 1) / (1 / (u @ u) - 0.7)) ** 2 + 100 * c @ c
         return ridge + w.sum() * mean_loss(c + np.einsum("nmk,m->nk", E, b))
 
     pool = fit_pool(fill_gaps(E, base, np.eye(2)), y, w)

@@ -26,7 +26,7 @@ def fields(found):
     return np.array([found.estimate, found.low, found.high, found.n_effective])
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ReversedOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ReversedOrderWarning")
 @given(problem=problems(), level=st.sampled_from([0.8, 0.95]))
 def test_estimate_and_interval_are_the_formula(problem, level):
     y, s, n = problem

@@ -96,16 +96,17 @@ def test_each_label_of_a_row_may_have_a_weight():
     assert_array_equal(one, other)
 
 
-def test_columns_of_labels_and_logits_have_the_same_order():
-    names = ["b", "a", "d", "c"]
-    X, E = pd.DataFrame(Z, columns=names), pd.DataFrame(Y, columns=names)
+@pytest.mark.parametrize("form", ["{}", "logit_{}", "p({})"])
+def test_columns_of_labels_and_logits_have_the_same_order(form):
+    names = [form.format(name) for name in "badc"]
+    X, E = pd.DataFrame(Z, columns=names), pd.DataFrame(Y, columns=list("badc"))
     fitted = MultiLabelCalibrator().fit(X, E)
     assert_array_equal(fitted.feature_names_in_, names)
-    assert_array_equal(fitted.get_feature_names_out(), names)
-    with pytest.raises(ValueError, match=r"y\.columns"):
-        MultiLabelCalibrator().fit(X[sorted(names)], E)
+    other = X[sorted(names)]
+    with pytest.raises(ValueError, match="order of the columns of y"):
+        MultiLabelCalibrator().fit(other, E)
     with pytest.raises(ValueError, match="feature names"):
-        fitted.transform(X[sorted(names)])
+        fitted.transform(other)
 
 
 # ------------------------------------------------------------------------------------------
@@ -182,15 +183,6 @@ def test_unknown_labels_of_weight_zero_may_have_any_value(form):
     assert_allclose(other.predict_proba(Z), known.predict_proba(Z), rtol=1e-9)
     with pytest.raises(ValueError, match="indicator"):
         MultiLabelCalibrator().fit(Z, UNKNOWN_FORMS[form])
-
-
-@pytest.mark.parametrize("form", ["{}", "logit_{}", "p({})"])
-def test_columns_of_labels_in_another_order_are_refused(form):
-    y = pd.DataFrame(Y, columns=list("abcd"))
-    X = pd.DataFrame(Z, columns=[form.format(name) for name in "abcd"])
-    MultiLabelCalibrator().fit(X, y)
-    with pytest.raises(ValueError, match="order"):
-        MultiLabelCalibrator().fit(X.iloc[:, [1, 0, 2, 3]], y)
 
 
 NAN = np.where(Y == 1, np.nan, 0)

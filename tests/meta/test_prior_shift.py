@@ -275,7 +275,7 @@ def test_bad_priors_are_refused(case, rows, shift):
     assert vars(shift) == before
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.AbsentClassesWarning")
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
 def test_classes_without_rows_have_no_prior(rows):
     Z, y, Z_new, _ = rows
     some = y < 2

@@ -201,6 +201,12 @@ BAD = {
     "pos_label": (Y, P, {"pos_label": 1}, "pos_label"),
     "labels": (Y, P, {"labels": [0, 1]}, "3 columns"),
     "order of labels": (Y, FRAME, {"labels": list("bac")}, "order"),
+    "order of labels in y_true": (
+        pd.DataFrame(Y, columns=list("abc")),
+        P,
+        {"labels": list("bac")},
+        "Columns of y_true must",
+    ),
     "weights": (Y, P, {"sample_weight": np.ones(Y.shape)}, "one entry per row"),
     "order of columns": (pd.DataFrame(Y, columns=list("bac")), FRAME, {}, "order"),
 }

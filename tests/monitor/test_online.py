@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from families import Certain
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -18,30 +19,16 @@ from sklearn.pipeline import make_pipeline
 
 from skcalib import (
     IsotonicCalibration,
+    PlattScaling,
     TemperatureScaling,
     Uncalibrated,
     VectorScaling,
 )
-from skcalib.base import BaseCalibrator
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.monitor import OnlineCalibrator
 
 T = 40
-
-
-class Certain(BaseCalibrator):
-    """Gives one class nearly all of the probability, for any logits."""
-
-    def __init__(self, k=0, *, classes=None):
-        super().__init__(classes=classes)
-        self.k = k
-
-    def _fit(self, rows):
-        return {}
-
-    def _calibrate(self, Z):
-        return 8.0 * (np.arange(Z.shape[1]) == self.k) + np.zeros_like(Z)
 
 
 @cache
@@ -317,3 +304,11 @@ def test_many_classes_have_a_slope_only():
 def test_names_of_the_maps_are_reserved():
     with pytest.raises(ValueError, match="other names"):
         OnlineCalibrator({"online": fitted()["vector"]}).predict(Z)
+
+
+def test_one_column_of_log_odds_has_one_column_of_outputs():
+    margin, y = Z[:, :1], (Y == 1).astype(int)
+    experts = [PlattScaling().fit(margin, y), Uncalibrated().fit(margin, y)]
+    c = OnlineCalibrator(experts).partial_fit(margin, y)
+    assert c.transform(margin).shape == (60, 1)
+    assert_allclose(expit(c.transform(margin))[:, 0], c.predict_proba(margin)[:, 1])

@@ -66,7 +66,7 @@ def test_few_rows_reveal_only_large_errors(n, words):
     assert words in verdict_on(calibrator, Z[:n], y[:n])[1]
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.ColumnOrderWarning")
+@pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize(
     ("n_wrong", "words"),
     [
@@ -108,7 +108,7 @@ def hospitals(seed=0, scale=1.8):
     return y, expit(scale * z + 0.8 * (scale - 1)), hospital
 
 
-@pytest.mark.filterwarnings("ignore::skcalib._warnings.FewGroupsWarning")
+@pytest.mark.filterwarnings("ignore::families.FewGroupsWarning")
 def test_the_verdict_does_not_contradict_itself():
     """With 12 groups the test of the ECE has no power, but the slope is clearly wrong."""
     y, p, hospital = hospitals()

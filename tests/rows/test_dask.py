@@ -351,6 +351,7 @@ def bad_fits():
     like = {"dtype": X.dtype, "meta": np.empty((0, 3))}
     later, fewer = rows[names][rows["i"] >= 100], rows["y"][rows["i"] < 300]
     far = lazy[names].mask(lazy["z0"] > 3)
+    late = da.arange(N, chunks=CHUNK) >= CHUNK
     return {
         "chunks along the classes": (X.rechunk((CHUNK, 2)), Y, None, "rechunk"),
         "chunks of other lengths": (X, Y.rechunk(CHUNK // 2), None, "rechunk"),
@@ -370,6 +371,7 @@ def bad_fits():
         "continuous": (X, Y + 0.5, None, "continuous"),
         "negative weights": (X, Y, -Y, r"X\.blocks\[\d\].*negative"),
         "no weights": (X, Y, 0 * Y, "all zero"),
+        "no weights after a chunk without rows": (X[late], Y[late], 0 * Y[late], "all zero"),
         "weights of two dimensions": (X, Y, X, "one entry per row"),
     }
 

@@ -152,3 +152,13 @@ def test_separable_rows_without_regularization_warn(params):
     y = np.append(Z[:-4].argmax(axis=1), [0, 1, 2, 3])
     with pytest.warns(ConvergenceWarning, match="minimum|stopped"):
         DirichletCalibration(smoothing=0, classes=range(4), **params).fit(Z, y)
+
+
+def test_the_fit_of_a_chosen_strength_is_the_fit_with_this_number():
+    """Also the part of the matrix that only the penalty determines."""
+    Z, y = make_logits(400, 10, offset=np.linspace(-1, 1, 10), temperature=2.0, random_state=1)
+    Z[:, 1] += 0.5 * Z[:, 2]
+    chosen = DirichletCalibration(tol=1e-8).fit(Z, y)
+    alone = DirichletCalibration(alpha=chosen.alpha_, tol=1e-8).fit(Z, y)
+    assert_allclose(chosen.coef_, alone.coef_, atol=1e-6)
+    assert_allclose(chosen.intercept_, alone.intercept_, atol=1e-6)

@@ -221,3 +221,25 @@ def test_log_probabilities_are_clipped_at_the_lowest_feature():
         found = VectorScaling(smoothing=0).fit(Z, y)
         outputs.append([*found.coef_, *found.intercept_, *found.transform(Z)[far, 0]])
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-6)
+
+
+def test_with_fewer_rows_than_pairs_of_classes_the_penalty_is_larger():
+    """The documented factor m = K (K - 1) / 2N, here 2.25."""
+    K, N = 10, 20
+    Z, y = make_logits(N, K, temperature=0.5, random_state=0)
+    y = np.append(np.arange(K), y[K:])
+    c = MatrixScaling(alpha=1.0, tol=1e-9).fit(Z, y)
+    F = mixed_log_probabilities(c, Z)
+    R = softmax(scores(c, F), axis=1) - np.eye(K)[y]
+    strength = np.where(np.eye(K) > 0, 1, (K - 1) * 2.25) * 2 * K / N
+    gradient = R.T @ F / N + strength * (c.coef_ - np.eye(K))
+    np.testing.assert_allclose(gradient, 0, atol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore::families.SmallWeightsWarning")
+def test_small_weights_do_not_end_a_search_without_penalty(problem):
+    Z, y, _ = problem
+    plain = VectorScaling(alpha=0, smoothing=0)
+    expected = plain.fit(Z, y).coef_
+    found = plain.fit(Z, y, np.full(len(y), 1e-3)).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-4)

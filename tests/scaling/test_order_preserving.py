@@ -126,3 +126,11 @@ def test_separable_rows_without_regularization_keep_temperature_scaling():
     with pytest.warns(ConvergenceWarning, match="separable"):
         c = OrderPreservingScaling(alpha=0).fit(Z, Z.argmax(axis=1))
     assert (c.slopes_ == 1).all()
+
+
+def test_a_weight_moves_knots_as_equal_rows_do():
+    L, y = truncated()
+    w = np.arange(len(y)) % 4
+    weighted = OrderPreservingScaling().fit(L, y, w)
+    repeated = OrderPreservingScaling().fit(np.repeat(L, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(weighted.knots_, repeated.knots_, rtol=1e-9)

@@ -641,3 +641,10 @@ def test_two_classes_mix_log_odds_as_candidates_mix_probabilities():
         assert_allclose(c.predict_proba(Z), Q, rtol=1e-5, atol=1e-7)
     one = AutoCalibrator().fit(X[:, 1:] - X[:, :1], y)
     assert_allclose(one.predict_proba(far[:, 1:] - far[:, :1]), c.predict_proba(far), rtol=1e-9)
+
+
+def test_rows_in_several_test_sets_divide_their_weight():
+    once, twice = (AutoCalibrator(MIXED, cv=splits).fit(Z, Y) for splits in (HALVES, 2 * HALVES))
+    assert twice.weights_ == pytest.approx(once.weights_, abs=1e-6)
+    assert twice.cv_log_loss_ == pytest.approx(once.cv_log_loss_)
+    assert twice.cv_log_loss_error_ == pytest.approx(once.cv_log_loss_error_)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import Certain
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
@@ -10,25 +11,10 @@ from skcalib import AutoCalibrator, TemperatureScaling, VectorScaling
 from skcalib._optimize.mixture import fit_intercept
 from skcalib._rows import Rows
 from skcalib._splits import rows_to_split
-from skcalib.base import BaseCalibrator
 from skcalib.datasets import make_logits
 from skcalib.experimental import EstimatorCalibration
 from skcalib.selection._candidates import default_candidates
 from skcalib.selection._stacking import Fold, lowest_loss, pseudo_rows, without_useless_trees
-
-
-class Certain(BaseCalibrator):
-    """Gives one class nearly all of the probability, for any logits."""
-
-    def __init__(self, k=0, *, classes=None):
-        super().__init__(classes=classes)
-        self.k = k
-
-    def _fit(self, rows):
-        return {}
-
-    def _calibrate(self, Z):
-        return 12.0 * (np.arange(Z.shape[1]) == self.k) + np.zeros_like(Z)
 
 
 @st.composite
@@ -82,7 +68,7 @@ def test_the_first_of_given_candidates_is_favored(n_classes, n_rows, total, rng)
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(20, False), (50, True)])
-def test_a_weight_below_three_percent_is_set_to_zero(n_rows, kept):
+def test_a_weight_below_four_percent_is_set_to_zero(n_rows, kept):
     """Each candidate predicts the label of a share of the rows with certainty."""
     y = np.arange(1000) % 3 % 2
     y[:n_rows] = 2

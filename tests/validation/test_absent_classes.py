@@ -51,3 +51,11 @@ def test_frozen_classifiers_know_classes_that_the_rows_lack():
     for calibrator, n in ((skcalib.PlattScaling(), 1), (skcalib.TemperatureScaling(), 0)):
         fitted = skcalib.CalibratedClassifier(model, calibrator)
         assert len(warned(lambda f=fitted: f.fit(Z[LEFT], NAMES[Y[LEFT]]))) == n
+
+
+def test_the_most_expected_of_many_absent_classes_are_named():
+    logits = np.tile(np.arange(10.0) / 5, (500, 1))
+    y = np.arange(500) % 2
+    [message] = warned(lambda: skcalib.VectorScaling(classes=range(10)).fit(logits, y))
+    named = [k for k in range(2, 10) if f"{k} in " in message]
+    assert named == [5, 6, 7, 8, 9]

@@ -1,18 +1,18 @@
 """Swapped arguments and argument names of other libraries raise messages with a remedy."""
 
 from functools import partial
-from inspect import signature
 
 import numpy as np
 import pandas as pd
 import pytest
-from families import CALIBRATORS, public_objects
+from families import CALIBRATORS
+from public import LABELS, PROBABILITIES, REGISTRY
 from scipy.special import expit, softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import skcalib
-from skcalib import clinical, conditional, decision, metrics, monitor
+from skcalib import decision, metrics, monitor
 
 rng = np.random.default_rng(0)
 Y = np.arange(40) % 3
@@ -21,41 +21,35 @@ P, E = softmax(Z, axis=1), (rng.uniform(size=(40, 3)) < expit(Z)).astype(int)
 FITTED = skcalib.TemperatureScaling().fit(Z, Y)
 
 
-def takers():
-    """Everything that takes labels with probabilities or logits, as functions of both."""
-    for f in public_objects(metrics, clinical, conditional, decision):
-        name = f.__name__
-        if not isinstance(f, type) and {"y_true", "y_proba"} <= set(signature(f).parameters):
-            more = {"other_proba": P, "cost": 1 - np.eye(3), "threshold": 0.5, "features": Y}
-            other = {key: more[key] for key in more if key in signature(f).parameters}
-            yield name, lambda y, p, f=f, other=other: f(y, p, **other), P
-    display = skcalib.ReliabilityDisplay.from_predictions
-    watch = monitor.CalibrationMonitor(labels=range(3))
-    yield "monitor", watch.update, P
-    yield "display", display, P
-    yield "fit", lambda y, z: skcalib.VectorScaling().fit(z, y), Z
-    yield "comparison", lambda y, z: skcalib.compare_calibrators(z, y, cv=2), Z
-    yield "report", lambda y, z: skcalib.calibration_report(FITTED, z, y), Z
+FITS = {
+    "fit": lambda y, z: skcalib.VectorScaling().fit(z, y),
+    "comparison": lambda y, z: skcalib.compare_calibrators(z, y, cv=2),
+    "report": lambda y, z: skcalib.calibration_report(FITTED, z, y),
+}
+MEASURES = {
+    name: lambda y, p, call=call: call(y_true=y, y_proba=p)
+    for name, call in REGISTRY.items()
+    if {"y_true", "y_proba"} <= call.parameters
+}
+TAKERS = [(f, Y, Z) for f in FITS.values()]
+TAKERS += [(f, LABELS, PROBABILITIES) for f in MEASURES.values()]
+every = pytest.mark.parametrize(("f", "labels", "scores"), TAKERS, ids=[*FITS, *MEASURES])
 
 
-TAKERS = {name: (f, scores) for name, f, scores in takers()}
-
-
-@pytest.mark.parametrize("name", TAKERS)
-def test_swapped_labels_and_scores_are_refused(name):
-    f, scores = TAKERS[name]
-    for y in (Y, Y.astype(float), np.array(list("abc"))[Y], Y.tolist()):
+@every
+def test_swapped_labels_and_scores_are_refused(f, labels, scores):
+    for y in (labels, labels.astype(float), np.array(list("abc"))[labels], labels.tolist()):
         with pytest.raises(ValueError, match="swapped"):
             f(scores, y)
     with pytest.raises(ValueError, match=r"continuous|one dimension"):  # and others are not
         f(scores, scores)
 
 
-@pytest.mark.parametrize("name", TAKERS)
-def test_refusal_of_indicators_names_functions_for_several_labels(name):
-    f, scores = TAKERS[name]
+@every
+def test_refusal_of_indicators_names_functions_for_several_labels(f, labels, scores):
+    several = np.stack([labels == labels.max(), np.arange(len(labels)) % 2], axis=1).astype(int)
     with pytest.raises(ValueError, match="MultiLabelCalibrator"):
-        f(E, scores)
+        f(several, scores)
 
 
 def test_the_sentence_where_one_label_is_taken():

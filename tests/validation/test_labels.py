@@ -363,6 +363,12 @@ def test_labels_of_two_types_are_named(labels):
             action()
 
 
+def test_ordered_categories_without_rows_are_no_classes():
+    y = pd.Categorical.from_codes((Y3 > 0) * 2, ["low", "middle", "high"], ordered=True)
+    fitted = skcalib.TemperatureScaling().fit(Z3[:, 1:2] - Z3[:, :1], y)
+    assert fitted.classes_.tolist() == ["low", "high"]
+
+
 def test_labels_of_two_types_in_two_chunks_are_named():
     da = pytest.importorskip("dask.array")
     labels = Y3.astype(object)
