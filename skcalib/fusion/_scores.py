@@ -118,8 +118,8 @@ def check_scores(X: Floats, n_scores: int) -> bool:
         )
     masked = not missing.all() and check_finite(Z[~missing])
     if masked:
-        possible: Bools = ~np.isneginf(Z).any(axis=1)  # NaN masks no class
-        impossible = len(Z) - np.count_nonzero(possible.any(axis=1))
+        masks: Bools = np.any(np.isneginf(Z), axis=1)
+        impossible = np.count_nonzero(masks.all(axis=1))
         if impossible:
             raise ValueError(
                 "Each row of X must have a class that no score masks by -inf, got "
