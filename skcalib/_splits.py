@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    StratifiedKFold,
-    TimeSeriesSplit,
-    check_cv,
-)
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit, check_cv
 from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib._input.groups import warn_of_equal_rows

@@ -21,11 +21,7 @@ from skcalib._input.dask import collection_row, map_collection
 from skcalib._input.groups import in_groups
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import with_nan
-from skcalib._input.rows import (
-    check_fit,
-    check_fitted,
-    check_new_logits,
-)
+from skcalib._input.rows import check_fit, check_fitted, check_new_logits
 from skcalib._rows import Rows, arrays, both_columns, map_blocks
 from skcalib._rows.arrays import masked_logits
 from skcalib._typing import Array, ArrayLike, Floats, Output

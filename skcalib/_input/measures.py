@@ -14,12 +14,7 @@ from skcalib._rows.ranking import are_single, distinct_scores
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind
 
 from .arrays import as_array, check_in_memory
-from .classes import (
-    check_column_names,
-    columns_in_order,
-    position,
-    resolve_classes,
-)
+from .classes import check_column_names, columns_in_order, position, resolve_classes
 from .column_order import check_column_order
 from .labels import (
     SEVERAL_LABELS,

@@ -39,12 +39,18 @@ def as_matrix(X: Any, n_columns: int | None = None) -> Any:
 
 
 def check_column_order(X: Any, fusion: Any) -> None:
-    """Raise a ValueError if new scores have the names of ``fit`` in another order."""
+    """Raise a ValueError unless new scores have the columns of ``fit`` in the same order."""
     names, fitted = column_names(X), getattr(fusion, "feature_names_in_", [])
     if names and list(fitted) != names and set(fitted) == set(names):
         raise ValueError(
             f"Columns of X must be in the order of fit, got {shown(names)} after a fit to "
             f"{shown(fitted)}. Pass X[model.feature_names_in_]."
+        )
+    if not names and X.shape[1] != fusion.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(fusion).__name__} is expecting "
+            f"{fusion.n_features_in_} features as input. Pass the columns of all scores in the "
+            "order of fit, and NaN for missing scores."
         )
 
 
@@ -112,8 +118,8 @@ def check_scores(X: Floats, n_scores: int) -> bool:
         )
     masked = not missing.all() and check_finite(Z[~missing])
     if masked:
-        possible: Bools = ~np.isneginf(Z).any(axis=1)  # NaN masks no class
-        impossible = len(Z) - np.count_nonzero(possible.any(axis=1))
+        masks: Bools = np.any(np.isneginf(Z), axis=1)
+        impossible = np.count_nonzero(masks.all(axis=1))
         if impossible:
             raise ValueError(
                 "Each row of X must have a class that no score masks by -inf, got "

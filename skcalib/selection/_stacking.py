@@ -28,7 +28,7 @@ from skcalib.meta._estimator_calibration import EstimatorCalibration
 # because each candidate needs a pass over all logits. The smaller limit applies to simple
 # candidates and the uniform distribution: they need little time, and protect against overconfident
 # flexible candidates.
-NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.03
+NEGLIGIBLE, NEGLIGIBLE_OF_MORE = 0.01, 0.04
 
 # Pseudo-rows per candidate in the prior of the weights, unless they are default candidates.
 PSEUDO_ROWS = 0.1

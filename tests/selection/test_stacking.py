@@ -68,7 +68,7 @@ def test_the_first_of_given_candidates_is_favored(n_classes, n_rows, total, rng)
 
 
 @pytest.mark.parametrize(("n_rows", "kept"), [(20, False), (50, True)])
-def test_a_weight_below_three_percent_is_set_to_zero(n_rows, kept):
+def test_a_weight_below_four_percent_is_set_to_zero(n_rows, kept):
     """Each candidate predicts the label of a share of the rows with certainty."""
     y = np.arange(1000) % 3 % 2
     y[:n_rows] = 2
