@@ -538,7 +538,7 @@ def run_cells(minutes: float, figures: list[str], promises: list[str]) -> None:
     names += [("coverage", name, 1.5 if name in {*ERRORS, *BINS} else 1.0) for name in INTERVALS]
     names = [one for one in names if one[0] in promises and one[1] in figures]
     with FILE.open("a", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         if is_new:
             writer.writerow([*KEY, *Count._fields])
         blocks = stored()

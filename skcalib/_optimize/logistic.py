@@ -218,12 +218,11 @@ def _derivative_sums(R: Floats, Q: Floats, F: list[Floats]) -> Floats:
     d = len(F) + 1
     sums = np.empty((1 + d, d, R.shape[1]))
 
-    def sum_times_feature(A: Floats, j: int) -> Floats:
-        return A.sum(axis=0) if j == d - 1 else np.einsum("ij,ij->j", A, F[j])
+    def sums_times_features(A: Floats, first: int = 0) -> list[Floats]:
+        return [*(np.einsum("ij,ij->j", A, f) for f in F[first:]), A.sum(axis=0)]
 
+    sums[0] = sums_times_features(R)
     for i in range(d):
-        sums[0, i] = sum_times_feature(R, i)
-        QF = Q if i == d - 1 else Q * F[i]
-        for j in range(i, d):
-            sums[1 + i, j] = sums[1 + j, i] = sum_times_feature(QF, j)
+        row = sums_times_features(Q * F[i] if i < len(F) else Q, i)
+        sums[1 + i, i:] = sums[1 + i :, i] = row
     return sums
