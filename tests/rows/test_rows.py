@@ -70,3 +70,13 @@ def test_functions_of_blocks_do_not_hold_the_rows(kind, monkeypatch):
         sizes[n] = 0
         kind().fit(*make_logits(n, 3, temperature=2.0, random_state=0))
     assert sizes[6000] < sizes[1000] + 2000
+
+
+def test_maps_of_more_than_four_million_numbers_are_those_of_numpy(rng):
+    """They are not stored, but computed in each pass."""
+    X = rng.normal(size=(110_000, 40))
+    mapped = rows_of(X, np.arange(len(X)) % 40).map(lambda X, y, w: 2 * X[:, :39])
+    assert mapped.n_columns == 39
+    np.testing.assert_allclose(mapped.sum(lambda X, y, w: X.sum(axis=0)), 2 * X[:, :39].sum(axis=0))
+    few = mapped.take(np.array([4, 0]))
+    assert np.array_equal(few.map(lambda X, y, w: X + 1).X, 2 * X[[4, 0], :39] + 1)
