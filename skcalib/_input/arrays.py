@@ -48,6 +48,14 @@ def as_kind_of(value: Array, x: Any) -> Any:
     return to_library(value, x) if is_tensor(x) and value.dtype.kind in "biuf" else value
 
 
+def is_ragged(x: Any) -> bool:
+    """Return whether rows differ in length: a list that is no array, or an array of arrays."""
+    if isinstance(x, list | tuple):
+        return True
+    is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "O"
+    return is_vector and len(x) > 0 and np.ndim(x[0]) > 0
+
+
 def as_array(
     x: Any,
     name: str = "X",
@@ -85,9 +93,7 @@ def as_array(
         return x
     distinct_names(x, name)
     x = check_tensor(x, name) if tensors and is_tensor(x) else as_numpy(x, name)
-    # NumPy cannot convert lists of rows that differ in length, and an array may hold the rows.
-    is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind == "O"
-    if isinstance(x, list | tuple) or (is_vector and len(x) and np.ndim(x[0]) > 0):
+    if is_ragged(x):
         empty = "zeros" if name == "y_proba" else "-inf, the logit of an impossible class"
         raise ValueError(
             f"{name} must be one array with the same number of columns in each row, got a "

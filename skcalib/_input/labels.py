@@ -22,6 +22,7 @@ from .arrays import (
     check_needs_no_gradients,
     check_tensor,
     column_names,
+    is_ragged,
     is_tensor,
     on_host,
 )
@@ -280,8 +281,8 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
     if is_tensor(x):
         check_needs_no_gradients(check_tensor(x, name), name)
     x = as_numpy(x, name)
-    if isinstance(x, list | tuple) or getattr(x, "ndim", 2) > 2:
-        content = f"shape {x.shape}" if hasattr(x, "shape") else "a list of arrays"
+    if is_ragged(x) or getattr(x, "ndim", 2) > 2:
+        content = "a list of arrays" if is_ragged(x) else f"shape {x.shape}"
         raise ValueError(
             f"{name} must have two dimensions, one column for each label, got {content}. If it has "
             "the probabilities of absence and presence of each label, as MultiOutputClassifier "

@@ -20,8 +20,9 @@ from scipy.special import expit, log_expit
 from skcalib._rows import Rows, both_columns
 from skcalib._typing import Floats, Indices
 
-# Scaled logits are clipped at this distance from the largest: exp would underflow.
-LOWEST_LOGIT = -700.0
+# Scaled logits are clipped at this distance from the largest, so that neither exp nor the squares
+# of probabilities in gradients underflow.
+LOWEST_LOGIT = -350.0
 
 
 def loss_gradient(

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from skcalib._input.arrays import as_numpy, check_in_memory
+from skcalib._input.arrays import as_array, as_numpy, check_in_memory
 from skcalib._input.logits import LARGEST, ROUNDING, as_floats
 from skcalib._input.parameters import check_option
 from skcalib._typing import ArrayLike, Floats
@@ -186,7 +186,7 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         ends = _ends(self.scale, self.step)
         check_option("missing", self.missing, ["fill", "keep"])
         check_in_memory([X])
-        values, name = as_numpy(X, "X"), type(self).__name__
+        values, name = as_numpy(as_array(X), "X"), type(self).__name__
         scores = as_floats(values, "X", estimator=name, least_rows=least_rows)
         options = ends is None and scores.shape[1] > 1
         nan_ok = options or self.missing == "keep"

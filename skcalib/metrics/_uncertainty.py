@@ -281,6 +281,8 @@ def jackknifed(
     ``value(times)`` is the value if row i is repeated ``times[i]`` times, by default once.
     """
     estimate, n_units = value(), int(units.max()) + 1
+    if n_units == 1:  # one unit says nothing about the spread
+        return estimate, -np.inf, np.inf, 1.0
     without = np.array([value((units != unit).astype(np.intp)) for unit in range(n_units)])
     deviations = (n_units - 1) * (without.mean() - without)
     freedom = degrees_of_freedom(sums_by_group(w, units))

@@ -279,7 +279,7 @@ def test_tensors_have_the_outputs_of_arrays():
         P, labels = fusion.predict_proba(torch.tensor(X)), fusion.predict(torch.tensor(X))
     assert isinstance(P, torch.Tensor)
     assert isinstance(labels, torch.Tensor)
-    np.testing.assert_array_equal(P.numpy(), expected)
+    np.testing.assert_allclose(P.numpy(), expected, rtol=1e-12)
 
 
 def test_nullable_numbers_are_missing_scores():

@@ -316,7 +316,9 @@ def test_interval_is_infinite_if_a_group_alone_determines_the_figure():
     y, p = sample(60)
     halves = np.arange(60) // 30
     slope = calibration_slope(y, 0.2 + 0.2 * halves, groups=halves)
-    for found in (slope, calibration_intercept(y, p, groups=np.zeros(60))):
+    one = {"groups": np.zeros(60)}
+    loss = calibration_error_interval(y, p, measure="log_loss", **one)
+    for found in (slope, calibration_intercept(y, p, **one), loss):
         assert np.isfinite(found.estimate)
         assert (found.low, found.high) == (-np.inf, np.inf)
 

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import skcalib
-from skcalib import decision, metrics, monitor
+from skcalib import decision, judge, metrics, monitor
 
 rng = np.random.default_rng(0)
 Y = np.arange(40) % 3
@@ -138,6 +138,18 @@ def test_a_list_of_batches_is_to_be_concatenated(name):
     for batches in ([scores[:20], scores[20:]], [scores[:30], scores[30:]]):
         with pytest.raises(ValueError, match=r"np.concatenate\("):
             LOGIT_TAKERS[name](batches, Y)
+
+
+def test_an_array_of_rows_that_differ_in_length_is_refused():
+    ragged = np.empty(2, object)
+    ragged[:] = [[1.0, 2.0], [3.0]]
+    for fit, word in {
+        skcalib.VectorScaling().fit: "pad rows",
+        judge.ScoreTransformer((0, 10)).fit: "pad rows",
+        skcalib.MultiLabelCalibrator().fit: "one column for each label",
+    }.items():
+        with pytest.raises(ValueError, match=word):
+            fit(ragged, [[0, 1], [1, 0]])
 
 
 @pytest.mark.parametrize("name", LOGIT_TAKERS)
