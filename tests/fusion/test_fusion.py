@@ -317,9 +317,9 @@ def test_masks_must_leave_a_class():
         fusion.predict(X)
 
 
-def test_fewer_columns_at_predict_are_refused():
+def test_other_columns_at_predict_have_a_remedy():
     X, y = make_scores(100, 2, 2)
-    with pytest.raises(ValueError, match="4 features"):
+    with pytest.raises(ValueError, match="NaN"):
         FusionCalibrator(2).fit(X, y).predict(X[:, :2])
 
 
