@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import Rows
-from skcalib._typing import Array, Floats, Indices
+from skcalib._typing import Array, Bools, Floats, Indices
 from skcalib._warnings import FewGroupsWarning, warn
 
 from .arrays import check_in_memory
@@ -77,6 +77,24 @@ def warn_of_few_groups(n_groups: int) -> None:
             f"{n_groups}: intervals may be too narrow. Collect rows of more groups.",
             FewGroupsWarning,
         )
+
+
+def effective_number(sizes: Floats) -> float:
+    """Return the number of groups if their squared sizes were equal: a few large ones count as few.
+
+    Groups of size 0 do not count.
+    """
+    if not sizes.any():
+        return 0.0
+    squares = (sizes / sizes.max()) ** 2
+    return float(squares.sum() ** 2 / (squares @ squares))
+
+
+def groups_with(hit: Bools, groups: Indices) -> float:
+    """Return the effective number of groups with hits, by the fraction of hits in each group."""
+    sizes = np.bincount(groups)
+    used = sizes > 0
+    return effective_number(np.bincount(groups, hit)[used] / sizes[used])
 
 
 def warn_of_few_events(n_groups: int, n_all: int, n_wrong: float = np.inf) -> None:

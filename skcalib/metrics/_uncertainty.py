@@ -13,7 +13,13 @@ from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import as_numpy
-from skcalib._input.groups import FEW_GROUPS, group_numbers, warn_of_few_events, warn_of_many_bins
+from skcalib._input.groups import (
+    FEW_GROUPS,
+    group_numbers,
+    groups_with,
+    warn_of_few_events,
+    warn_of_many_bins,
+)
 from skcalib._input.measures import OF_EACH, columns_of, scored_rows
 from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._typing import ArrayLike, Floats, Indices, Kind, NBins, Strategy
@@ -269,7 +275,7 @@ def warn_of_rare_outcomes(problem: Problem, *, of_losses: bool = False) -> None:
         is_wrong |= event != (column.score > 0.5) if columns.kind != "top-label" else ~event
     n_wrong = np.inf
     if of_losses and problem.groups is not None:
-        n_wrong = 1 + degrees_of_freedom(np.bincount(units, is_wrong) / np.bincount(units))
+        n_wrong = groups_with(is_wrong, units)
     warn_of_few_events(len(np.unique(units[is_rare])), int(units.max()) + 1, n_wrong)
 
 
