@@ -20,7 +20,7 @@ FEW_GROUPS = 20
 # Fewer groups with an event do not show how much rare events vary.
 FEW_EVENTS = 10
 
-# Fewer groups with wrong predictions do not show how much losses vary.
+# Fewer groups with wrong predictions do not show how much losses and differences vary.
 FEW_WRONG = 7
 
 
@@ -100,7 +100,7 @@ def groups_with(hit: Bools, groups: Indices) -> float:
 def warn_of_few_events(n_groups: int, n_all: int, n_wrong: float = np.inf) -> None:
     """Warn if too few of all groups have the rarer outcome to estimate how much groups vary.
 
-    For losses, ``n_wrong`` is the effective number of groups with wrong predictions.
+    Losses and differences pass ``n_wrong``, the effective number of groups with wrong predictions.
     """
     if n_all < FEW_GROUPS:  # fewer groups have their own warning
         return
@@ -112,9 +112,9 @@ def warn_of_few_events(n_groups: int, n_all: int, n_wrong: float = np.inf) -> No
         )
     elif n_wrong < FEW_WRONG:
         warn(
-            f"Intervals of losses need {FEW_WRONG} groups with wrong predictions, got about "
-            f"{n_wrong:.0f}, as a few groups with most of them count as few: the interval may be "
-            "too narrow. Collect rows of more groups.",
+            f"Intervals of losses and differences need {FEW_WRONG} groups with wrong predictions, "
+            f"got about {n_wrong:.0f}, as a few groups with most of them count as few: the "
+            "interval may be too narrow. Collect rows of more groups.",
             FewGroupsWarning,
         )
 
