@@ -124,13 +124,13 @@ class Evaluation:
 
     @property
     def hits(self) -> Floats:
-        """Return 1 where the event of a row happened, else 0."""
+        """Event of each row: 1 where it happened, else 0."""
         event = 1 if self.kind == "binary" else self.P.argmax(axis=1)
         return (self.index == event).astype(float)
 
     @property
     def row_values(self) -> dict[str, Floats]:
-        """Return measures that are means over rows: proper scores, accuracy, and the mean gap."""
+        """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
         is_binary = self.kind == "binary"
         score = self.P[:, 1] if is_binary else self.P.max(axis=1)
         off = self.P - (self.index[:, None] == np.arange(len(self.classes))).astype(float)
@@ -180,7 +180,7 @@ class Evaluation:
 
     @cached_property
     def risk(self) -> dict[str, Any] | None:
-        """Return figures of the risk of the event, or None unless the kind is binary."""
+        """Figures of the risk of the event, or None unless the kind is binary."""
         if self.kind != "binary":
             return None
         return {title: risk_figure(self, title) for title in risk_functions(self)}
