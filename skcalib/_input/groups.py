@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._rows import Rows
-from skcalib._typing import Array, Floats, Indices
+from skcalib._typing import Array, Bools, Floats, Indices
 from skcalib._warnings import FewGroupsWarning, warn
 
 from .arrays import check_in_memory
@@ -20,7 +20,7 @@ FEW_GROUPS = 20
 # Fewer groups with an event do not show how much rare events vary.
 FEW_EVENTS = 10
 
-# Fewer groups with wrong predictions do not show how much losses vary.
+# Fewer groups with wrong predictions do not show how much losses and differences vary.
 FEW_WRONG = 7
 
 
@@ -79,10 +79,28 @@ def warn_of_few_groups(n_groups: int) -> None:
         )
 
 
+def effective_number(sizes: Floats) -> float:
+    """Return the number of groups if their squared sizes were equal: a few large ones count as few.
+
+    Groups of size 0 do not count.
+    """
+    if not sizes.any():
+        return 0.0
+    squares = (sizes / sizes.max()) ** 2
+    return float(squares.sum() ** 2 / (squares @ squares))
+
+
+def groups_with(hit: Bools, groups: Indices) -> float:
+    """Return the effective number of groups with hits, by the fraction of hits in each group."""
+    sizes = np.bincount(groups)
+    used = sizes > 0
+    return effective_number(np.bincount(groups, hit)[used] / sizes[used])
+
+
 def warn_of_few_events(n_groups: int, n_all: int, n_wrong: float = np.inf) -> None:
     """Warn if too few of all groups have the rarer outcome to estimate how much groups vary.
 
-    For losses, ``n_wrong`` is the effective number of groups with wrong predictions.
+    Losses and differences pass ``n_wrong``, the effective number of groups with wrong predictions.
     """
     if n_all < FEW_GROUPS:  # fewer groups have their own warning
         return
@@ -94,9 +112,9 @@ def warn_of_few_events(n_groups: int, n_all: int, n_wrong: float = np.inf) -> No
         )
     elif n_wrong < FEW_WRONG:
         warn(
-            f"Intervals of losses need {FEW_WRONG} groups with wrong predictions, got about "
-            f"{n_wrong:.0f}, as a few groups with most of them count as few: the interval may be "
-            "too narrow. Collect rows of more groups.",
+            f"Intervals of losses and differences need {FEW_WRONG} groups with wrong predictions, "
+            f"got about {n_wrong:.0f}, as a few groups with most of them count as few: the "
+            "interval may be too narrow. Collect rows of more groups.",
             FewGroupsWarning,
         )
 

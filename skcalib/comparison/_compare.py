@@ -36,7 +36,7 @@ from skcalib._input.estimators import (
     features_argument,
     taking_masked,
 )
-from skcalib._input.groups import check_groups, group_numbers, warn_of_few_events
+from skcalib._input.groups import check_groups, group_numbers, groups_with, warn_of_few_events
 from skcalib._input.labels import as_labels, not_among, shown
 from skcalib._input.logits import FLOATS, check_weights
 from skcalib._input.parameters import check_option
@@ -47,7 +47,6 @@ from skcalib._typing import Array, ArrayLike, Kind, Split
 from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator
 from skcalib.conditional import ConditionalCalibrator
-from skcalib.metrics._groups import degrees_of_freedom
 from skcalib.metrics._named_scorers import Measures
 from skcalib.scaling import Uncalibrated
 from skcalib.selection import AutoCalibrator
@@ -435,8 +434,8 @@ def _part_numbers(test: Sample, arguments: Any, classes: Array) -> Any:
     right = test.y == classes[largest_columns(test.Z)]
     event = test.y == classes[1] if len(classes) == 2 else right
     fewest = min(len(np.unique(units[hit])) for hit in (event, ~event))
-    n_wrong = 1 + degrees_of_freedom(np.bincount(units, ~right) / np.bincount(units))
-    warn_of_few_events(fewest, n_units, np.inf if numbers is None else n_wrong)
+    n_wrong = np.inf if numbers is None else groups_with(~right, numbers)
+    warn_of_few_events(fewest, n_units, n_wrong)
     return (np.random.RandomState(0).permutation(n_units) % min(n_units, N_PARTS))[units]
 
 

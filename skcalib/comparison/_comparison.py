@@ -218,7 +218,7 @@ class CalibratorComparison:
         return self.fit_times.shape[1] > 1 or bool(self.left_out)
 
     def _is_clear(self, measure: str) -> NDArray[np.bool_]:
-        """Return whether intervals exclude 0, or else differences exceed two standard errors."""
+        """Whether intervals exclude 0, or else differences exceed two standard errors."""
         low, high = self.interval(measure)
         difference, error = self._differences(measure)
         reach = CLEAR * np.where(np.isnan(error), np.inf, error)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
+from skcalib._input.groups import effective_number
 from skcalib._typing import Bools, Floats, Indices
 
 Random = np.random.RandomState
@@ -25,10 +26,7 @@ def degrees_of_freedom(sizes: Floats) -> float:
     size. A few large groups count as few groups (Carter, Schnepel, Steigerwald, Review of
     Economics and Statistics 99, 2017).
     """
-    if not sizes.any():
-        return 1.0
-    squares = (sizes / sizes.max()) ** 2
-    return max(float(squares.sum() ** 2 / (squares @ squares)) - 1, 1.0)
+    return max(effective_number(sizes) - 1, 1.0)
 
 
 def inflation(level: float, freedom: Any) -> Any:

@@ -13,7 +13,13 @@ from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import as_numpy
-from skcalib._input.groups import FEW_GROUPS, group_numbers, warn_of_few_events, warn_of_many_bins
+from skcalib._input.groups import (
+    FEW_GROUPS,
+    group_numbers,
+    groups_with,
+    warn_of_few_events,
+    warn_of_many_bins,
+)
 from skcalib._input.measures import OF_EACH, columns_of, scored_rows
 from skcalib._input.parameters import check_integer, check_option, check_real
 from skcalib._typing import ArrayLike, Floats, Indices, Kind, NBins, Strategy
@@ -239,15 +245,18 @@ def calibration_error_interval(
 def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
     """Return the number of the part that each row is in: a row, a group, or several of these."""
     units, n_units = problem.clusters, int(problem.clusters.max()) + 1
-    warn_of_rare_outcomes(problem, of_losses=True)
+    warn_of_rare_outcomes(problem, count_wrong=True)
     return units if n_units <= most else (random.permutation(n_units) % most)[units]
 
 
-def warn_of_few_units(measured: Measured) -> None:
-    """Warn if few groups have an event, or if there are many bins for the groups or rows."""
+def warn_of_few_units(measured: Measured, *, count_wrong: bool = False) -> None:
+    """Warn if few groups have an event, or if there are many bins for the groups or rows.
+
+    ``count_wrong`` also counts groups with wrong predictions.
+    """
     problem = measured.problem
     if problem.groups is not None:
-        warn_of_rare_outcomes(problem)
+        warn_of_rare_outcomes(problem, count_wrong=count_wrong)
     if isinstance(measured, MeasuredByBins):
         n_bins = max(len(column.edges) for column in measured.columns) - 1
         n_units = int(problem.clusters.max()) + 1
@@ -255,10 +264,11 @@ def warn_of_few_units(measured: Measured) -> None:
             warn_of_many_bins(n_bins, n_units)
 
 
-def warn_of_rare_outcomes(problem: Problem, *, of_losses: bool = False) -> None:
+def warn_of_rare_outcomes(problem: Problem, *, count_wrong: bool) -> None:
     """Warn if few groups, or rows without groups, have the rarer outcome of any column.
 
-    Losses of groups also need groups with wrong predictions.
+    ``count_wrong`` also counts groups with wrong predictions. Leaving out or drawing groups does
+    not show wrong predictions that no group has.
     """
     columns = columns_of(None, problem.rows, problem.kind, None, None, problem.pos_label)
     units, (is_rare, is_wrong) = problem.clusters, np.zeros((2, problem.rows.n_rows), np.bool_)
@@ -268,8 +278,8 @@ def warn_of_rare_outcomes(problem: Problem, *, of_losses: bool = False) -> None:
         is_rare |= event if with_event <= without else ~event
         is_wrong |= event != (column.score > 0.5) if columns.kind != "top-label" else ~event
     n_wrong = np.inf
-    if of_losses and problem.groups is not None:
-        n_wrong = 1 + degrees_of_freedom(np.bincount(units, is_wrong) / np.bincount(units))
+    if count_wrong and problem.groups is not None:
+        n_wrong = groups_with(is_wrong, units)
     warn_of_few_events(len(np.unique(units[is_rare])), int(units.max()) + 1, n_wrong)
 
 
@@ -516,6 +526,12 @@ def calibration_difference(
     ValueError
         As :func:`calibration_error_interval`, and if the probabilities differ in shape.
 
+    Warns
+    -----
+    UserWarning
+        As :func:`calibration_error_interval` for a mean, and for errors also if there are more than
+        two bins for each group or row.
+
     References
     ----------
     .. [1] Davison, Hinkley, "Bootstrap Methods and their Application", 1997, chapters 4 and 5.
@@ -568,7 +584,7 @@ def calibration_difference(
         found = jackknifed(difference, units, first.problem.weights, confidence_level)
         return CalibrationDifference(*found)
 
-    warn_of_few_units(first)
+    warn_of_few_units(first, count_wrong=True)
     samples = (draw_rows(first.problem.clusters, random) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     # Each generator is as for the interval of a single model.

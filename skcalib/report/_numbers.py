@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib import clinical, metrics
 from skcalib._input.arrays import on_host
-from skcalib._input.groups import warn_of_few_events
+from skcalib._input.groups import groups_with, warn_of_few_events
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import resolved
@@ -112,9 +112,10 @@ class Evaluation:
         self.errors = {title: (measure, self.kind) for title, measure in ERRORS.items()}
         self.errors[f"{other} ECE"] = ERRORS["ECE"], other
         if self.groups is not None:
-            units, hits = self.groups[self.weights > 0], self.hits[self.weights > 0]
+            used, wrong = self.weights > 0, self.P.argmax(axis=1) != self.index
+            units, hits = self.groups[used], self.hits[used]
             fewest = min(len(np.unique(units[hits == outcome])) for outcome in (0, 1))
-            warn_of_few_events(fewest, len(np.unique(units)))
+            warn_of_few_events(fewest, len(np.unique(units)), groups_with(wrong[used], units))
 
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
@@ -123,13 +124,13 @@ class Evaluation:
 
     @property
     def hits(self) -> Floats:
-        """Return 1 where the event of a row happened, else 0."""
+        """Event of each row: 1 where it happened, else 0."""
         event = 1 if self.kind == "binary" else self.P.argmax(axis=1)
         return (self.index == event).astype(float)
 
     @property
     def row_values(self) -> dict[str, Floats]:
-        """Return measures that are means over rows: proper scores, accuracy, and the mean gap."""
+        """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
         is_binary = self.kind == "binary"
         score = self.P[:, 1] if is_binary else self.P.max(axis=1)
         off = self.P - (self.index[:, None] == np.arange(len(self.classes))).astype(float)
@@ -179,7 +180,7 @@ class Evaluation:
 
     @cached_property
     def risk(self) -> dict[str, Any] | None:
-        """Return figures of the risk of the event, or None unless the kind is binary."""
+        """Figures of the risk of the event, or None unless the kind is binary."""
         if self.kind != "binary":
             return None
         return {title: risk_figure(self, title) for title in risk_functions(self)}

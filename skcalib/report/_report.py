@@ -71,12 +71,12 @@ class _Report:
 
     @property
     def evaluation(self) -> Evaluation:
-        """Return the evaluated probabilities that the report is on."""
+        """Evaluated probabilities that the report is on."""
         return list(self.evaluations.values())[-1]
 
     @property
     def kind(self) -> Kind:
-        """Return the score and event of the calibration errors."""
+        """Score and event of the calibration errors."""
         return self.evaluation.kind
 
     @overload
@@ -197,22 +197,22 @@ class CalibrationReport(_Report):
 
     @cached_property
     def measures_(self) -> dict[str, Change]:
-        """Return measures by name with intervals."""
+        """Measures by name with intervals."""
         return changes(*self.evaluations.values())
 
     @property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
-        """Return the tests of calibration before and after."""
+        """Tests of calibration before and after."""
         return self._pair(lambda rows: rows.test)
 
     @property
     def segments_(self) -> tuple[MulticalibrationResult, MulticalibrationResult] | None:
-        """Return the gaps of segments before and after, or None without features."""
+        """Gaps of segments before and after, or None without features."""
         return None if self.evaluation.features is None else self._pair(lambda rows: rows.segments)
 
     @property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
-        """Return figures of the risk of the event before and after, or None."""
+        """Figures of the risk of the event before and after, or None."""
         if self.kind != "binary":
             return None
         before, after = self._pair(lambda rows: rows.risk)
@@ -220,7 +220,7 @@ class CalibrationReport(_Report):
 
     @property
     def by_class_(self) -> dict[str, Array]:
-        """Return rows, base rate, mean probability and ECE of each class."""
+        """Rows, base rate, mean probability and ECE of each class."""
         before, after = self._pair(lambda rows: rows.by_class)
         columns = {name: after[name] for name in ("label", "n_samples", "base_rate")}
         for name in ("mean", "ece"):
@@ -229,7 +229,7 @@ class CalibrationReport(_Report):
 
     @cached_property
     def verdict_(self) -> list[str]:
-        """Return sentences on all tests, the effect of calibration, and the remaining error."""
+        """Sentences on all tests, the effect of calibration, and the remaining error."""
         before, after = self._pair(lambda rows: rows)
         return [
             _verdict.headline(after, self.name),
@@ -298,32 +298,32 @@ class ValidationReport(_Report):
 
     @property
     def measures_(self) -> dict[str, IntervalEstimate]:
-        """Return measures by name with intervals."""
+        """Measures by name with intervals."""
         return self.evaluation.measures
 
     @property
     def risk_(self) -> dict[str, Any] | None:
-        """Return figures of the risk of the event, or None unless the kind is binary."""
+        """Figures of the risk of the event, or None unless the kind is binary."""
         return self.evaluation.risk
 
     @property
     def test_(self) -> CalibrationTestResult:
-        """Return the test of calibration."""
+        """Test of calibration."""
         return self.evaluation.test
 
     @property
     def by_class_(self) -> dict[str, Array]:
-        """Return rows, base rate, mean probability and ECE of each class."""
+        """Rows, base rate, mean probability and ECE of each class."""
         return self.evaluation.by_class
 
     @property
     def segments_(self) -> MulticalibrationResult | None:
-        """Return the gaps of segments, or None without features."""
+        """Gaps of segments, or None without features."""
         return self.evaluation.segments
 
     @property
     def verdict_(self) -> list[str]:
-        """Return sentences on all tests, on the risks, and on the calibration error."""
+        """Sentences on all tests, on the risks, and on the calibration error."""
         rows = self.evaluation
         return [_verdict.headline(rows), *_verdict.risks(rows), _verdict.remaining(rows)]
 

@@ -1,5 +1,6 @@
 """Intervals and tests of rows that belong to groups, such as the visits of a patient."""
 
+import warnings
 from contextlib import nullcontext
 from functools import partial
 
@@ -261,6 +262,19 @@ def test_losses_warn_if_a_few_groups_have_most_of_the_wrong_predictions(n_wrong,
     with pytest.warns(UserWarning, match=message) if warns else nullcontext():
         calibration_error_interval(event, p, measure=log_loss, groups=groups)
     calibration_error_interval(event, p, groups=groups, n_resamples=9)  # an error, no loss
+
+
+@pytest.mark.parametrize(("n_wrong", "warns"), [(2, True), (14, False)])
+def test_differences_of_errors_warn_if_few_groups_have_wrong_predictions(n_wrong, warns):
+    """Questions and their negations: each group has both outcomes, but few groups are wrong."""
+    groups, turn = np.repeat(np.arange(24), 2), np.arange(48) % 2
+    p = np.where(turn, 0.1, 0.9)
+    event = (groups < n_wrong) == turn
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calibration_difference(event, p, p**2, groups=groups, n_resamples=39)
+    assert [one.filename for one in caught] == [__file__] * warns
+    assert all("7 groups with wrong predictions, got about 2" in str(o.message) for o in caught)
 
 
 # --------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 """The report of a model from its probabilities: figures, events, groups and page."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 from reports import Page, cohort, validated
 from scipy.special import expit, logit, softmax
@@ -88,6 +90,20 @@ def test_the_verdict_names_the_error_of_the_risks(scale, shift, words):
     z = rng.normal(size=2000)
     y = (rng.uniform(size=2000) < expit(z)).astype(int)
     assert any(words in sentence for sentence in validated(y, expit(scale * z + shift)).verdict_)
+
+
+@pytest.mark.parametrize(("n_wrong", "n_warnings"), [(2, 1), (7, 0)])
+def test_a_report_warns_if_a_few_groups_have_most_of_the_wrong_predictions(n_wrong, n_warnings):
+    groups, event = np.repeat(np.arange(24), 6), np.arange(144) % 2 == 0
+    wrong = (groups < n_wrong) | ((groups < 14) & (np.arange(144) % 6 == 0))
+    p = np.where(event != wrong, 0.9, 0.1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = validation_report(event, p, groups=groups, figure=Figure(), random_state=0)
+    messages = [str(one.message) for one in caught if "groups with wrong" in str(one.message)]
+    assert len(messages) == n_warnings
+    assert all(one.filename == __file__ for one in caught)
+    assert all(message in report.to_html() for message in messages)
 
 
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
