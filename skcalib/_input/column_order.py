@@ -169,11 +169,11 @@ def _ignored_label(classes: Labels) -> str:
     Consecutive integers are not suspect, such as 1, 2, 3 or -1, 0, 1. Two labels are not suspect,
     such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
     """
-    n = len(classes)
-    outside = classes[(classes < 0) | (classes >= n)]
-    if len(outside) != 1 or classes[-1] - classes[0] == n - 1 or (n == 2 and outside != -100):
+    n, labels = len(classes), classes.tolist()  # differences of small integers may overflow
+    outside = [label for label in labels if not 0 <= label < n]
+    if len(outside) != 1 or labels[-1] - labels[0] == n - 1 or (n == 2 and outside != [-100]):
         return ""
-    (absent,) = set(range(n)) - set(classes.tolist())
+    (absent,) = set(range(n)) - set(labels)
     return (
         f"all labels are column numbers except {outside[0]}, and no row has label {absent}. If "
         f"{outside[0]} marks rows without a class, leave these rows out."

@@ -14,7 +14,13 @@ from skcalib._rows.ranking import are_single, distinct_scores
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind
 
 from .arrays import as_array, check_in_memory
-from .classes import check_column_names, columns_in_order, position, resolve_classes
+from .classes import (
+    check_column_names,
+    check_label_order,
+    columns_in_order,
+    position,
+    resolve_classes,
+)
 from .column_order import check_column_order
 from .labels import (
     SEVERAL_LABELS,
@@ -178,7 +184,9 @@ def check_measure(
     is_single = rows.X.ndim == 1
     if is_single and labels is None and order is not None:
         labels = order  # the second of two ordered classes is the event
-    elif is_single and labels is None and present.tolist() == [pos_label]:
+    elif (
+        is_single and labels is None and not np.ndim(pos_label) and present.tolist() == [pos_label]
+    ):
         # All rows have the event, and its complement has no name.
         is_name = isinstance(pos_label, str)
         other = f"not {pos_label}" if is_name else type(pos_label)(not pos_label)
@@ -228,8 +236,8 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
             f"{E.shape} and {P.shape}."
         )
     check_probabilities(P.ravel())
-    owner = "y_true" if hasattr(y_true, "columns") and labels is None else ""
-    names = label_names(y_true if owner else y_proba, P.shape[1])
+    check_label_order(y_proba, y_true, "y_proba", "y_true")
+    names = label_names(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
         names = exact(labels, "labels")
         if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
@@ -237,7 +245,7 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
                 f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
             )
         check_column_names(y_true, names, "y_true", param="labels")
-    check_column_names(y_proba, names, "y_proba", param="labels", owner=owner)
+    check_column_names(y_proba, names, "y_proba", param="labels")
     E, P, w = with_weight_only(E, P, w)
     return Rows(P, E, w, classes=names)
 

@@ -281,14 +281,20 @@ class VennAbersCalibration(_PerClass):
         return {"bin_edges_": fitted.edges, "bin_values_": values, "bin_intervals_": intervals}
 
     def __getstate__(self) -> dict[str, Any]:
-        # Files are half as large without the merged probabilities, which follow from the intervals.
-        return {name: x for name, x in super().__getstate__().items() if name != "bin_values_"}
+        # Files are half as large without merged probabilities that follow from the intervals.
+        state: dict[str, Any] = super().__getstate__()
+        follow = map(np.array_equal, state.get("bin_values_", []), self._merged_intervals())
+        return {name: x for name, x in state.items() if name != "bin_values_" or not all(follow)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if hasattr(self, "bin_intervals_"):
-            intervals = [interval.T for interval in self.bin_intervals_]
-            self.bin_values_ = [merged(p0, p1, self.merge) for p0, p1 in intervals]
+        if "bin_intervals_" in state and "bin_values_" not in state:
+            self.bin_values_ = self._merged_intervals()
+
+    def _merged_intervals(self) -> list[Floats]:
+        """Merge the intervals of all step functions; without a fit there are none."""
+        intervals = vars(self).get("bin_intervals_", [])
+        return [merged(p0, p1, self.merge) for p0, p1 in (interval.T for interval in intervals)]
 
     def _calibrate(self, Z: Floats) -> Floats:
         if not self.pairs_.shape[0]:

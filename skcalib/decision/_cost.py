@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.arrays import as_numpy, check_in_memory, column_names
-from skcalib._input.classes import check_column_names, in_class_order
-from skcalib._input.labels import label_names, shown
+from skcalib._input.classes import check_column_names, check_label_order, in_class_order
+from skcalib._input.labels import shown
 from skcalib._input.logits import FLOATS, check_weights
 from skcalib._input.measures import check_measure, check_probability_rows, columns_of
 from skcalib._input.parameters import check_real
@@ -81,8 +81,7 @@ def bayes_decision(y_proba: ArrayLike, cost: ArrayLike) -> Indices:
     cost = _in_class_order(cost, np.array(names, dtype=object) if named else rows.classes)
     costs = _as_numbers(cost)
     if _has_names(cost):
-        classes = label_names(y_proba, len(rows.classes))
-        check_column_names(cost.T, classes, "cost.T", owner="y_proba")  # type: ignore[union-attr]
+        check_label_order(cost.T, y_proba, "cost.T", "y_proba")  # type: ignore[union-attr]
     _check_costs(costs, len(rows.classes), rows.n_rows)
     if costs.ndim == 2:
         return np.asarray(map_blocks(partial(_decide, costs=costs), rows.X))

@@ -255,28 +255,30 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
 
     A table whose columns have many equal values one after another has each of them once.
     """
-    kind = array.dtype.kind
+    name = array.dtype.str[1:] if array.dtype.kind in "SU" else array.dtype.name
+    if not DTYPE_PATTERN.fullmatch(name):
+        raise _refusal(array, where)
+    encoded = {"dtype": name, "shape": list(array.shape)}
     if array.ndim == 2 and array.dtype == np.float64 and array.size > SHORT:
         columns = array.ravel(order="F")
         bits = columns.view(np.int64)
         starts = np.flatnonzero(np.append(True, bits[1:] != bits[:-1]))
         if len(starts) <= 0.6 * array.size:
             counts = np.diff(starts, append=array.size).tolist()
-            once = _encode_array(columns[starts], where)
-            return {**once, "shape": list(array.shape), "repeats": counts}
-    name = array.dtype.str[1:] if kind in "SU" else array.dtype.name
-    if not DTYPE_PATTERN.fullmatch(name):
-        raise _refusal(array, where)
-    flat = array.ravel().tolist()
+            return {**encoded, "values": _encode_values(columns[starts], where), "repeats": counts}
+    return {**encoded, "values": _encode_values(array, where)}
+
+
+def _encode_values(array: Array, where: str) -> list[Any]:
+    """Encode the values of an array, row by row."""
+    kind, flat = array.dtype.kind, array.ravel().tolist()
     if kind == "M":
-        flat = np.datetime_as_string(array).ravel().tolist()
-    elif kind == "S":
-        flat = [x.decode("latin-1") for x in flat]
-    elif kind == "f":
-        flat = [x if isfinite(x) else repr(x) for x in flat]
-    elif kind == "O":
-        flat = [_encode_scalar(x, where) for x in flat]
-    return {"dtype": name, "shape": list(array.shape), "values": flat}
+        return np.datetime_as_string(array).ravel().tolist()
+    if kind == "S":
+        return [x.decode("latin-1") for x in flat]
+    if kind == "f":
+        return [x if isfinite(x) else repr(x) for x in flat]
+    return [_encode_scalar(x, where) for x in flat] if kind == "O" else flat
 
 
 def _encode_scalar(value: Any, where: str) -> Any:
@@ -370,7 +372,7 @@ def _decode_array(raw: dict[str, Any]) -> Any:
         values = [x.encode("latin-1") for x in values]
     array = np.array([_decode_scalar(x) for x in values], dtype).reshape(raw["shape"])
     # If the text was edited, the dtype may have rounded or cut values.
-    if _encode_array(array, "")["values"] != raw["values"]:
+    if _encode_values(array, "") != raw["values"]:
         raise ValueError(f"values must be of the type {dtype}, got {raw['values']!r:.80}")
     return array if raw["shape"] else array.item()
 

@@ -92,10 +92,11 @@ def check_class_names(names: Sequence[Any], n_scores: int, classes: Array) -> No
     The columns of each score are side by side, in the order of the classes.
     """
     width = len(names) // n_scores
-    labels = without_shared_ends([str(label) for label in classes.tolist()])
     if n_scores > 1 and width > 1 and all(isinstance(name, str) for name in names):
+        labels = without_shared_ends([str(label) for label in classes.tolist()])
+        scores = [without_shared_ends(list(names[m * width :][:width])) for m in range(n_scores)]
         by_class = [without_shared_ends(list(names[m::n_scores])) for m in range(n_scores)]
-        if labels in by_class:
+        if labels in by_class and labels not in scores:  # scores may have the names of classes
             raise _order_error(names)
     for start in range(0, len(names), max(width, 1)):
         check_column_names(SimpleNamespace(columns=names[start : start + width]), classes)
@@ -161,6 +162,7 @@ def fit_score(
     fitted = fit(default if calibrator is None else calibrator, has)
     members, weights, intercept = [calibrator], np.ones(1), 0.0
     if calibrator is None:
+        fitted.cv = 5  # row numbers would fill files
         members, intercept = [*fitted.calibrators_.values()], fitted.intercept_
         weights = np.array([fitted.weights_[candidate] for candidate in fitted.calibrators_])
     L = np.full((rows.n_rows, len(classes)), np.nan)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._fits import fit_to_rows, log_probabilities, with_fitted
 from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory, on_host
-from skcalib._input.classes import check_column_names
+from skcalib._input.classes import check_label_order
 from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._input.groups import check_groups
 from skcalib._input.labels import as_columns, as_indicator, label_names, shown, warn_of_groups
@@ -284,7 +284,7 @@ class MultiLabelCalibrator(
         unknown = None if W is None else W.reshape(len(Z), -1) == 0
         E = as_indicator(y, unknown=unknown)
         check_consistent_length(Z, E)
-        check_column_names(X, label_names(y, E.shape[1]), owner="y")
+        check_label_order(X, y)
         if Z.shape != E.shape:
             raise ValueError(
                 "X must have one column of log-odds for each column of y, got "

@@ -266,7 +266,7 @@ class AutoCalibrator(BaseCalibrator):
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """Return the default candidates, or check the user's candidates, by name."""
-        if self._is_default:
+        if self.calibrators is None or self._is_default:
             is_smooth = self.calibrators is not None
             return default_candidates(rows, ordered=self.ordered, smooth=is_smooth)
         candidates = by_name(self.calibrators, Uncalibrated())

@@ -1,5 +1,6 @@
 """Venn-Abers predictors: two refits per test row by brute force, intervals, pairs of classes."""
 
+import pickle
 from itertools import combinations
 
 import numpy as np
@@ -113,6 +114,16 @@ def test_intervals_of_masked_classes():
 
 # --------------------------------------------------------------------------------------
 # One-vs-one.
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_a_copy_is_the_predictor_before_later_parameters(multi_class):
+    Z, y = make_logits(90, 3, random_state=0)
+    c = VennAbersCalibration(multi_class=multi_class).fit(Z, y)
+    expected = c.predict_proba(Z)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(c)).predict_proba(Z), expected)
+    c.set_params(merge="brier")  # for the next fit
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(c)).predict_proba(Z), expected)
 
 
 @pytest.mark.parametrize("n_classes", [3, 13])

@@ -105,6 +105,8 @@ def test_names_that_hold_the_names_of_the_classes_must_be_in_their_order():
     cost = pd.DataFrame(FRAUD[::-1], index=["true yes", "true no"])
     with pytest.raises(ValueError, match=r"cost\.T .*order"):
         bayes_decision(P, cost)
+    numbered = pd.DataFrame(FRAUD, index=["case 1", "case 0"])  # the array has no names
+    np.testing.assert_array_equal(bayes_decision(P.to_numpy(), numbered), bayes_decision(P, FRAUD))
     with pytest.raises(ValueError, match=r"cost\.T .*order"):
         expected_cost(["no", "yes"], P.to_numpy(), cost)
 

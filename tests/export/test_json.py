@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from families import CALIBRATORS, fitted_state, of_case
-from scipy.special import softmax
+from scipy.special import logit, softmax
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
@@ -415,6 +415,18 @@ def test_broken_attributes_are_refused(texts, key, value):
 def test_parameters_have_defaults(texts):
     text = changed(texts["VectorScaling"], ("calibrator", "parameters"), {})
     assert repr(from_json(text)) == "VectorScaling()"
+
+
+def test_tables_may_have_all_their_values():
+    """As in texts of earlier versions."""
+    p = np.linspace(0.01, 0.99, 60)
+    fitted = VennAbersCalibration().fit(logit(p)[:, None], np.arange(60) % 3 > 0)
+    raw = json.loads(to_json(fitted))
+    (table,) = raw["calibrator"]["fitted"]["bin_intervals_"]
+    del table["repeats"]
+    table["values"] = fitted.bin_intervals_[0].ravel().tolist()
+    found, expected = (x.predict_interval(Z[:, :1]) for x in (from_json(json.dumps(raw)), fitted))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_integers_stand_for_floats(texts):

@@ -1,6 +1,7 @@
 """FusionCalibrator: what it promises, missing scores, input and outputs."""
 
 import os
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -258,6 +259,19 @@ def test_columns_ordered_by_class_are_recognised_by_their_names():
     assert FusionCalibrator(2).fit(frame, labels[y]).score_names_ == ["score 0", "score 1"]
     with pytest.raises(ValueError, match="side by side"):
         FusionCalibrator(2).fit(frame.iloc[:, [0, 3, 1, 4, 2, 5]], labels[y])
+
+
+def test_scores_may_have_the_numbers_of_the_classes():
+    X, y = make_scores(200, 3, 3)
+    frame = pd.DataFrame(X, columns=[f"model{m}__logit_{k}" for m in range(3) for k in range(3)])
+    assert FusionCalibrator().fit(frame, y).score_names_ == ["model0", "model1", "model2"]
+
+
+def test_files_have_no_row_numbers():
+    X, y = make_scores(4000, 2, 2)
+    fusion = FusionCalibrator(2).fit(X, y)
+    assert len(pickle.dumps(fusion)) < 8000
+    assert all(len(repr(member)) < 200 for member in fusion.calibrators_)
 
 
 def test_dask_is_refused_with_the_remedy():

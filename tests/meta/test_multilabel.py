@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
 from skcalib import MultiLabelCalibrator, PlattScaling, TemperatureScaling
+from skcalib.metrics import expected_calibration_error
 
 
 def some_rows(n=200, n_labels=4, seed=0):
@@ -107,6 +108,30 @@ def test_columns_of_labels_and_logits_have_the_same_order(form):
         MultiLabelCalibrator().fit(other, E)
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(other)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [2, 0, 3, 1],
+        pd.date_range("2020", periods=4),
+        pd.MultiIndex.from_product([["lung", "heart"], ["left", "right"]]),
+    ],
+    ids=["numbers", "dates", "levels"],
+)
+def test_columns_may_have_names_of_any_kind(names):
+    E, other = pd.DataFrame(Y, columns=names), pd.DataFrame(Z, columns=names[::-1])
+    with pytest.raises(ValueError, match="order of the columns of y"):
+        MultiLabelCalibrator().fit(other, E)
+    with pytest.raises(ValueError, match="order of the columns of y_true"):
+        expected_calibration_error(E, expit(other), kind="multilabel")
+
+
+@pytest.mark.parametrize("names", [[3, 2, 1, 0], ["risk 3", "risk 2", "risk 1", "risk 0"]])
+def test_columns_of_logits_may_have_any_order_if_labels_have_no_names(names):
+    X = pd.DataFrame(Z, columns=names)
+    fitted = MultiLabelCalibrator().fit(X, Y)
+    assert_array_equal(fitted.predict_proba(X), MultiLabelCalibrator().fit(Z, Y).predict_proba(Z))
 
 
 # ------------------------------------------------------------------------------------------

@@ -172,6 +172,14 @@ def test_ignore_index_in_place_of_an_absent_class_warns(mark):
         assert f"except {mark}, and no row has label 1" in message
 
 
+def test_a_mark_in_few_bits_warns_once(rng):
+    """The difference between -100 and 40 is no number of 8 bits."""
+    y = np.append(rng.integers(0, 41, 500), np.arange(41)).astype(np.int8)
+    y[:9] = -100
+    message = warned(TemperatureScaling().fit, rng.normal(size=(len(y), 42)), y)
+    assert "except -100, and no row has label 41" in message
+
+
 @pytest.mark.parametrize("labels", [[1, 2, 3], [-1, 0, 1], [10, 20, 30], [7, 8, 9], [0, 1, 2]])
 def test_integers_from_another_number_on_are_labels(labels):
     TemperatureScaling().fit(Z3, np.array(labels)[Y3])
