@@ -214,3 +214,10 @@ def test_two_columns_may_have_the_event_first():
     ):
         for name in ("prevalence", "observed over expected", "c-statistic"):
             assert found.risk_[name].estimate == pytest.approx(want[name].estimate), name
+
+
+def test_a_statistic_of_zero_has_no_sign():
+    """With one event in five and risks of .2 the sum is 0, and its rounding error is negative."""
+    report = validated(np.repeat([0, 1], [80, 20]), np.full(100, 0.2))
+    assert report.risk_["Spiegelhalter's z"].statistic < 0
+    assert " -0.00" not in str(report)
