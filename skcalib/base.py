@@ -201,7 +201,13 @@ class BaseCalibrator(Outputs, Versioned, ClassifierMixin, OneToOneFeatureMixin, 
         X, rows = check_fit(self, X, y, sample_weight)
         if self._passes_groups_on:
             rows = in_groups(rows, X, groups, sample_weight)
-        return set_fitted(self, X, rows.classes, self._fit(rows))
+        fitted = self._fit(rows)
+        if not isinstance(fitted, dict):
+            raise TypeError(
+                f"_fit must return a dict of fitted attributes by name, got {fitted!r:.60} from "
+                f"{type(self).__name__}. Return for example {{'factor_': 1.0}}."
+            )
+        return set_fitted(self, X, rows.classes, fitted)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of the most probable classes.
@@ -283,6 +289,11 @@ def unmixed_logits(calibrator: BaseCalibrator, Z: Floats) -> tuple[Floats, float
     masked classes.
     """
     L = arrays.finite_unless_masked(calibrator._calibrate, Z)  # noqa: SLF001
+    if L.shape != Z.shape:
+        raise ValueError(
+            f"_calibrate must return logits in the shape of its input, {Z.shape}, got {L.shape} "
+            f"from {type(calibrator).__name__}."
+        )
     return L, getattr(calibrator, "smoothing_", 0.0) if calibrator._is_smoothed else 0.0  # noqa: SLF001
 
 

@@ -63,3 +63,20 @@ def test_it_is_compared_with_others():
     Z, y = make_logits(300, 3, temperature=2.0, random_state=0)
     table = compare_calibrators(Z, y, calibrators=[OwnScaling(), TemperatureScaling()], cv=2)
     assert set(table.names) == {"OwnScaling", "TemperatureScaling", "uncalibrated"}
+
+
+def test_mistakes_of_a_first_calibrator_are_named():
+    Z, y = make_logits(100, 3, random_state=0)
+
+    class Forgetful(OwnScaling):
+        def _fit(self, rows):
+            self.scale_ = 1.0
+
+    class Flat(OwnScaling):
+        def _calibrate(self, Z):
+            return self.scale_ * Z[:, 0]
+
+    with pytest.raises(TypeError, match="dict of fitted attributes by name, got None"):
+        Forgetful().fit(Z, y)
+    with pytest.raises(ValueError, match=r"\(100, 3\), got \(100,\) from Flat"):
+        Flat().fit(Z, y).predict_proba(Z)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from families import FORMS, quick
 from public import doors, numbers
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.base import clone
 
 import skcalib
@@ -58,6 +58,16 @@ def test_calibrators_give_the_same_votes_the_same_probabilities(calibrator, n_cl
     for X in forms:
         P = clone(calibrator).fit(X, y).predict_proba(X)
         np.testing.assert_allclose(P, expected, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("calibrator", quick([*FORMS, *STEPS]), ids=repr)
+def test_log_odds_of_two_digits_have_equal_probabilities_in_both_precisions(calibrator, rng):
+    """Most scores after the fit are equal to some score in the fit, up to rounding."""
+    z, new = (rng.normal(0, 2, (2000, 1)).round(2) for _ in range(2))
+    fitted = clone(calibrator).fit(z, rng.random(2000) < expit(0.6 * z[:, 0]))
+    single = fitted.predict_proba(new.astype(np.float32))
+    np.testing.assert_allclose(single, fitted.predict_proba(new), atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -176,13 +176,14 @@ def draw_legend(ax: Axes, handles: Iterable[Any], *, legend: Any) -> Any:
             outdated.remove()  # it shows fewer models
         for n_columns in range(max(1, int(figure.bbox.width / figure.dpi / 2.4)), 0, -1):
             drawn = figure.legend(handles=handles, loc=legend, ncols=n_columns)
+            draw_as_written(*drawn.get_texts())  # also where the legend is measured
             if n_columns == 1 or drawn.get_window_extent().width < figure.bbox.width:
                 break
             drawn.remove()  # long names: fewer columns
         setattr(drawn, _OWN, True)
     else:
         drawn = ax.legend(handles=handles, loc=legend, fontsize="small")
-    draw_as_written(*drawn.get_texts())
+        draw_as_written(*drawn.get_texts())
     return drawn
 
 

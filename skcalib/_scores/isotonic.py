@@ -78,9 +78,9 @@ def interpolated(p: Floats, x: Floats, values: Floats) -> Floats:
     return left + share * (arrays.take(values, right) - left)
 
 
-# Scores that are farther apart than this, in rounding errors of single precision, are the votes of
-# a forest or something similar, and also equal to test scores in single precision.
-FAR = 1e4
+# Scores that are farther apart than this, in rounding errors of single precision, also equal test
+# scores in single precision, such as the votes of a forest, and log-odds of two digits.
+FAR = 100.0
 
 # The proper score that defines the regret when p0 and p1 are merged into a probability.
 Merge = Literal["log_loss", "brier"]

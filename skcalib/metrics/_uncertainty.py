@@ -492,7 +492,7 @@ def calibration_difference(
     The default measure is the square root of an unbiased estimate. The bias of a calibration error
     that is not debiased depends on the model: it is larger if scores are distributed over more bins
     or are near 0.5. Therefore the errors of two calibrated models that differ in sharpness differ,
-    and with ``measure="expected_calibration_error"`` the test rejects in a third of samples at a
+    and with ``measure="expected_calibration_error"`` the test rejects in 20 to 33 % of samples at a
     level of 5 %, and with many bins in most.
 
     Parameters

@@ -154,7 +154,7 @@ def entry(found: Any, write: Callable[[float], str] = written) -> Entry:
     if isinstance(found, int):
         return Entry(f"{found:,}")
     if isinstance(found, CalibrationTestResult):
-        return Entry(f"{found.statistic:.2f}", f"({as_pvalue(found.pvalue)})")
+        return Entry(f"{found.statistic:z.2f}", f"({as_pvalue(found.pvalue)})")
     numbers = found.estimate, found.low, found.high
     is_change = isinstance(found, CalibrationDifference)
     value, low, high = (

@@ -382,7 +382,7 @@ def test_slopes_and_means_of_groups_cover(simulation, risks):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Intervals need 10")
+@pytest.mark.filterwarnings("ignore::families.FewGroupsWarning")
 @pytest.mark.parametrize("n_groups", [20, 50])
 def test_skewed_scores_and_differences_of_few_groups_cover(n_groups):
     """Differences without a correction cover 85 and 91 %."""

@@ -127,7 +127,8 @@ def test_the_first_sentence_is_of_all_tests(rng):
     worse = validated(y, p, features=np.where((p > 0.4) & (y == 1), "a", "b"))
     s = worse.segments_
     gap, low, high = (f"{x[0]:+.4f}" for x in (s.gap, s.low, s.high))
-    found = f"the test of a segment (0 = b: gap {gap} [{low}, {high}]) finds an error."
+    place = f"0 = b, scores from {s.lower[0]:.2f} to {s.upper[0]:.2f}"
+    found = f"the test of a segment ({place}: gap {gap} [{low}, {high}]) finds an error."
     assert worse.verdict_[0] == f"Not calibrated: {found}"
     assert f"{s.segment[1]}, scores" in str(worse)
 
