@@ -76,8 +76,9 @@ def resolve_classes(
         unknown = not_among(present, resolved)
         if len(unknown):
             raise ValueError(
-                f"y must hold only labels named in {name}, got {shown(unknown[:1])}, which is not "
-                f"one of [{shown(resolved)}]."
+                f"{'y_true' if proba else 'y'} must hold only labels named in {name}, got "
+                f"{shown(unknown[:1])}, which is not one of [{shown(resolved)}]. Add the label to "
+                f"{name}, or leave out its rows."
             )
     elif categories is not None and len(categories) == n_classes:
         resolved = categories

@@ -99,7 +99,10 @@ def exact(values: Any, name: str) -> Labels:
         )
     labels = np.asarray(array)
     if labels.ndim == 0:
-        raise ValueError(f"{name} must be a list or an array of labels, got {values!s:.100}.")
+        raise ValueError(
+            f"{name} must be a list or an array of labels, got {values!s:.100}. Pass a list, also "
+            "for one label."
+        )
     # NumPy converts numbers and NaN in a list of strings to strings.
     became_text = labels.dtype.kind == "U" and labels.ndim == 1 and type(values) in (list, tuple)
     if became_text and not all(isinstance(value, str) for value in values):

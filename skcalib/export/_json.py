@@ -190,8 +190,9 @@ def from_json(text: str, *, return_metadata: bool = False) -> Any:
         raw = json.loads(text, parse_constant=int)  # int refuses NaN and Infinity, which JSON lacks
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"The text must be JSON, got {text[:40]!r}, which breaks off or is nested too deep: "
-            f"{error}. Pass the text that to_json returned, not the name of a file."
+            f"The text must be JSON, got {text[:40]!r}, which is the name of a file, breaks off or "
+            f"is nested too deep: {error}. Pass the text that to_json returned, such as "
+            "pathlib.Path(file).read_text()."
         ) from error
     written_by = _check_head(raw)
     try:
@@ -303,7 +304,9 @@ def _refusal(value: Any, where: str) -> TypeError:
     if hasattr(value, "predict_proba") and not isinstance(value, BaseCalibrator):
         got, remedy = f"a {kind}", 'fit one without classifiers, such as AutoCalibrator("smooth")'
     else:
-        got, remedy = f"{reprlib.repr(value)} of type {kind}", "set this part to None"
+        is_calibrator = isinstance(value, BaseCalibrator)  # of a class of the user
+        got = f"{reprlib.repr(value)} of type {kind}"
+        remedy = "export it with to_onnx" if is_calibrator else "set this part to None"
     return TypeError(
         f"to_json writes calibrators of skcalib that are made of maps and bins, got {got} for "
         f"{where}. Save the calibrator with skops.io.dump or joblib.dump, or {remedy}."

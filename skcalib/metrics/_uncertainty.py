@@ -566,7 +566,8 @@ def calibration_difference(
     shape, other_shape = (np.shape(as_numpy(P, "other_proba")) for P in (y_proba, other_proba))
     if shape != other_shape:
         raise ValueError(
-            f"y_proba and other_proba must be of the same shape, got {shape} and {other_shape}."
+            f"y_proba and other_proba must be of the same shape, got {shape} and {other_shape}. "
+            "Pass the probabilities of both models for the same rows."
         )
     try:
         with warnings.catch_warnings():  # the first model has warned
