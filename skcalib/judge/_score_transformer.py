@@ -259,7 +259,7 @@ def _check_options(options: Floats, scale: str, missing: str) -> None:
     """Raise a ValueError if rows (n, K) cannot be options of one question, or gaps are unclear."""
     is_log = scale == "log-probability"
     nan = np.isnan(options)
-    sums = np.nansum(np.exp(options) if is_log else options, axis=1, dtype=np.float64)
+    sums: Floats = np.where(nan, 0, np.exp(options) if is_log else options).sum(1, np.float64)
     excess = sums > 1 + max(SUM_ROUNDING, COLUMN_ROUNDING * options.shape[1])
     if is_log:  # without gaps any log-probabilities are logits, such as means over tokens
         excess &= nan.any(axis=1)
