@@ -275,6 +275,7 @@ def check_rows(
     """
     name, y_name = ("y_proba", "y_true") if proba else ("X", "y")
     labels = as_labels(y, y_name, warns=not proba)
+    are_whole = getattr(getattr(X, "dtype", None), "kind", "") in {"b", "i", "u"}
     X = as_floats(X, name, flat=proba, estimator=estimator)
     if proba and X.ndim == 2 and X.shape[1] == 1:
         raise ValueError(
@@ -290,6 +291,11 @@ def check_rows(
     masked = like_probabilities = False
     if proba:
         check_probabilities(X, labels)
+        if are_whole:
+            warn(
+                "y_proba holds 0 and 1 as whole numbers, which are probably predicted labels. Pass "
+                "predict_proba(X), or y_proba.astype(float) if they are probabilities."
+            )
     else:
         masked, like_probabilities = check(X), seem_probabilities(X)
     w = None

@@ -101,7 +101,9 @@ def calibrated_mean(
         Labels, 0 and 1 or booleans; the rate is the share of 1. With ``bounds``, ratings.
     score_labelled : array-like of shape (n,) or (n, 1)
         Scores of the labelled rows. They may be in any unit, also negatively correlated
-        with the labels; log-odds are best (:class:`~skcalib.judge.ScoreTransformer`).
+        with the labels; log-odds are best (:class:`~skcalib.judge.ScoreTransformer`). Rows
+        without a score get any one number, or the probability of several judges
+        (:class:`~skcalib.fusion.FusionCalibrator`).
     score_all : array-like of shape (N,) or (N, 1)
         Scores of all rows, including the labelled rows.
     bounds : (float, float), default=None
@@ -400,7 +402,8 @@ def _scored(score: ArrayLike, sample_weight: ArrayLike | None, name: str) -> tup
         raise ValueError(
             f"{name} must hold finite numbers of at most {LARGEST:g} in size, got "
             f"{np.sum(~(np.abs(values) <= LARGEST))} of {len(values)} that are not. Fill in rows "
-            "without a score, for example with the middle of the scale."
+            "without a score, for example with the middle of the scale. For several judges with "
+            "gaps pass probabilities of skcalib.fusion.FusionCalibrator, which takes NaN."
         )
     w = check_weights(sample_weight, len(values))
     return values, np.ones(len(values)) if w is None else w

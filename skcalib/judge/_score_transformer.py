@@ -20,6 +20,10 @@ from skcalib._version import Versioned
 # Smallest total probability of options that were not returned: the rounding error of 1 in float32.
 MIN_REMAINDER = 2.0**-24
 
+# Largest errors of the sum of probabilities: log-probabilities with one decimal, and for each
+# column probabilities with two decimals.
+SUM_ROUNDING, COLUMN_ROUNDING = 0.05, 0.005
+
 
 class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Transformer of scores from a language model or judge to logits, for calibrators.
@@ -29,10 +33,18 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
 
     .. math:: z = \log \frac{s - \text{low} + h / 2}{\text{high} - s + h / 2} ,
 
-    which are finite at both ends of the scale. One column of probabilities p becomes
-    :math:`\log (p / (1 - p))`, and one column of log-probabilities l, such as means over the tokens
-    of an answer, becomes :math:`\log (e^l / (1 - e^l))`. Several columns belong to classes, such as
-    the options of a question. Their log-probabilities are logits.
+    which are finite at both ends of the scale. Scores are not rounded to steps.
+
+    One column of probabilities p becomes :math:`\log (p / (1 - p))`, and one column of
+    log-probabilities l, such as means over the tokens of an answer, becomes
+    :math:`\log (e^l / (1 - e^l))`. Several columns of probabilities or log-probabilities belong to
+    classes, such as the options of a question. Their log-probabilities are logits.
+
+    **Several models, one probability each.** Pass ``scale=(0, 1), step=1e-6, missing="keep"``.
+    Each column becomes :math:`\log (p / (1 - p))`, with an error of at most
+    :math:`h / 2 / \min(p, 1 - p)`, and missing probabilities stay NaN. Log-odds are between -14.5
+    and 14.5. With "probability" the columns would be classes. Their sum in a row is at most 1, and
+    a sum above 1.05 is an error, or with more than ten columns above 1 + 0.005 times their number.
 
     **Probabilities of 0 and 1 become finite.** They are clipped at the machine epsilon
     :math:`\epsilon` and, in one column, at :math:`1 - \epsilon`. So log-odds are between -36 and 36
@@ -58,7 +70,8 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         confidences between 0 and 1, and 5 for a model that states multiples of 5 only.
     missing : {"fill", "keep"}, default="fill"
         "fill" replaces options that were not returned, and refuses other missing scores. "keep"
-        returns NaN for a missing score in a column, and for a row without any returned option.
+        returns NaN for a missing score in a column, and for a row without any returned option. In
+        other rows it replaces missing log-probabilities, and refuses missing probabilities.
         :class:`~skcalib.fusion.FusionCalibrator` accepts NaN.
 
     Attributes
@@ -105,6 +118,12 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
 
     >>> ScoreTransformer("probability").transform([[0.0], [0.2], [0.5], [1.0]]).ravel().round(1)
     array([-36. ,  -1.4,   0. ,  36. ])
+
+    One probability from each of three models, the second without an answer:
+
+    >>> models = ScoreTransformer((0, 1), step=1e-6, missing="keep")
+    >>> models.transform([[0.9, np.nan, 0.8]]).round(2)
+    array([[2.2 ,  nan, 1.39]])
     """
 
     def __init__(
@@ -134,7 +153,8 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
         ValueError
             If a parameter is invalid, if scores are outside the scale, or if they are NaN without
             ``missing="keep"``. Also if more than two different scores lie within one step, or
-            probabilities are outside [0, 1].
+            probabilities are outside [0, 1]. Also if several probabilities, or the
+            returned log-probabilities of a row with NaN, sum to more than 1.
         """
         scores, ends = self._checked(X, least_rows=1)
         distinct = np.unique(scores[~np.isnan(scores)])
@@ -208,6 +228,8 @@ class ScoreTransformer(Versioned, OneToOneFeatureMixin, TransformerMixin, BaseEs
                 f"the first {scores[off][0]:.9g}. Leave out rows without a score, or pass "
                 f"missing='keep' for FusionCalibrator, and {remedy}."
             )
+        if options:
+            _check_options(scores, self.scale, self.missing)
         return scores, ends
 
     def __sklearn_tags__(self) -> Tags:
@@ -231,6 +253,35 @@ def _ends(scale: Any, step: Any) -> tuple[float, float] | None:
         f"step above 0 and at most high - low, got scale={scale!r} and step={step!r}. Pass (0, "
         "100) for percentages or (0, 1) and step=0.01 for fractions."
     )
+
+
+def _check_options(options: Floats, scale: str, missing: str) -> None:
+    """Raise a ValueError if rows (n, K) cannot be options of one question, or gaps are unclear."""
+    is_log = scale == "log-probability"
+    nan = np.isnan(options)
+    sums = np.nansum(np.exp(options) if is_log else options, axis=1, dtype=np.float64)
+    excess = sums > 1 + max(SUM_ROUNDING, COLUMN_ROUNDING * options.shape[1])
+    if is_log:  # without gaps any log-probabilities are logits, such as means over tokens
+        excess &= nan.any(axis=1)
+    remedy = (
+        "For one probability from each of several models pass scale=(0, 1), step=1e-6, "
+        f"missing='keep'{' and the probabilities np.exp(X)' if is_log else ''}. "
+    )
+    if excess.any():
+        raise ValueError(
+            "Several columns of X must be the options of one question or the classes of one model, "
+            f"with probabilities that sum to at most 1 in each row, got {excess.sum()} of "
+            f"{len(sums)} rows with more, the first {sums[excess][0]:.3g}. {remedy}"
+            "For several models with a column per class transform each model alone"
+            f"{'' if is_log else ', and divide stated probabilities of options by their sum'}."
+        )
+    partial = nan.any(axis=1) & ~nan.all(axis=1)
+    if missing == "keep" and not is_log and partial.any():
+        raise ValueError(
+            "With missing='keep', each row of X must have all probabilities or none, got "
+            f"{partial.sum()} of {len(sums)} rows with some of them. {remedy}"
+            "For options that were not returned pass missing='fill'."
+        )
 
 
 def _with_missing(options: Floats) -> Floats:

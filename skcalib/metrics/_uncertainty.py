@@ -472,10 +472,10 @@ def calibration_difference(
     r"""Compare the calibration errors of two models on the same rows, with a test and an interval.
 
     The difference :math:`d` is the measure of the second model minus the measure of the first. If
-    it is negative, the second model has the smaller error. It is compared with differences
-    :math:`d^*` of bootstrap samples of the rows or groups, which are the same for both models. The
-    distribution of :math:`d^* - d` estimates the distribution of :math:`d` around the true
-    difference, so
+    it is negative, the second model has the smaller error, or the smaller net benefit. It is
+    compared with differences :math:`d^*` of bootstrap samples of the rows or groups, which are the
+    same for both models. The distribution of :math:`d^* - d` estimates the distribution of
+    :math:`d` around the true difference, so
 
     .. math:: p = \frac{1 + \#\{ |d^* - d| \ge |d| \}}{1 + n_\text{resamples}} ,
 

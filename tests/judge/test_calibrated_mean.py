@@ -119,7 +119,7 @@ FEW_GROUPS, GROUPS = ["a", "a", "a", "b"], ["a"] * 10 + ["b"] * 10
         ((S, Y, MANY), "swapped"),
         ((Y, MANY, S), "20 and 4"),
         ((Y, S, S[:3]), "4 and 3"),
-        ((Y, [0.1, np.nan, 0, 1], MANY), "score_labelled .*1 of 4"),
+        ((Y, [0.1, np.nan, 0, 1], MANY), "score_labelled .*1 of 4 .*middle .*FusionCalibrator"),
         ((Y, S, [*MANY, np.inf, -np.inf]), "score_all .*2 of 22"),
         ((Y, ["a"] * 4, MANY), "score_labelled"),
         ((Y, np.ones((4, 2)), MANY), "one column"),

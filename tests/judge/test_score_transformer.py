@@ -194,3 +194,57 @@ def test_scores_as_text_are_refused(kind):
     ):
         with pytest.raises(ValueError, match="text"):
             use(scores)
+
+
+# --------------------------------------------------------------------------------------
+# Columns of several models.
+
+MODELS = np.array([[0.9, np.nan, 0.8], [0.2, 0.1, 0.4], [np.nan, np.nan, 0.02], [np.nan] * 3])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_small_step_gives_log_odds_of_several_models_with_gaps(dtype):
+    transformer = ScoreTransformer((0, 1), step=1e-6, missing="keep")
+    found = transformer.fit_transform(MODELS.astype(dtype))
+    np.testing.assert_allclose(found, logit(MODELS), rtol=1e-5)
+    p = np.array([0, 1e-5, 1e-3, 0.5, 0.999, 1])[:, None]
+    ends = clone(transformer).fit_transform(p)
+    bound = 5e-7 / np.minimum(p, 1 - p)[1:-1]
+    assert (np.abs(ends - logit(p))[1:-1] <= bound + 1e-12).all()
+    np.testing.assert_allclose(ends[[0, -1], 0], [-14.5, 14.5], atol=0.01)
+
+
+@pytest.mark.parametrize("missing", ["fill", "keep"])
+@pytest.mark.parametrize("method", ["fit", "transform"])
+def test_columns_of_several_models_are_no_options(missing, method):
+    remedy = (
+        r"(?s)1 of 4 rows with more, the first 1\.7\. .*scale=\(0, 1\), step=1e-6, missing='keep'"
+    )
+    whole = np.where(np.isnan(MODELS), [0.9, 0, 0.8], MODELS)
+    whole[2:] = [0.5, 0.2, 0.3]
+    for X in (MODELS, whole):
+        with pytest.raises(ValueError, match=remedy):
+            getattr(ScoreTransformer("probability", missing=missing), method)(X)
+    with pytest.raises(ValueError, match=remedy + r" and the probabilities np\.exp\(X\)"):
+        getattr(ScoreTransformer("log-probability", missing=missing), method)(np.log(MODELS))
+
+
+def test_kept_gaps_in_some_of_several_probabilities_are_refused():
+    kept = ScoreTransformer("probability", missing="keep")
+    with pytest.raises(ValueError, match=r"(?s)1 of 3 rows with some.*step=1e-6.*missing='fill'"):
+        kept.fit(MODELS[1:])
+    found = kept.transform([[0.2, 0.3, 0.5], [np.nan] * 3])
+    np.testing.assert_allclose(found, [np.log([0.2, 0.3, 0.5]), [np.nan] * 3])
+
+
+def test_sums_of_options_may_have_rounding_errors():
+    rounded = np.full((2, 40), 0.03)  # 39 times 1/39 and a small one, with two decimals
+    rounded[:, -1] = 0
+    proba = ScoreTransformer("probability")
+    np.testing.assert_allclose(proba.transform(rounded)[:, :-1], np.log(0.03))
+    np.testing.assert_allclose(proba.transform([[0.5, 0.54]]), np.log([[0.5, 0.54]]))
+    one_decimal = [[0.0, -3.0, np.nan]]
+    np.testing.assert_array_equal(OPTIONS.transform(one_decimal)[:, :2], [[0, -3]])
+    # Means of log-probabilities over the tokens of each option do not sum to one.
+    means = np.array([[-0.1, -0.2, -0.3]])
+    np.testing.assert_array_equal(OPTIONS.transform(means), means)

@@ -47,6 +47,13 @@ def test_numbers_that_are_no_probabilities_have_a_remedy(call):
         assert "\n" not in str(caught.value), case
 
 
+@pytest.mark.filterwarnings("ignore:y_proba probably holds:UserWarning")  # of the other label
+@pytest.mark.parametrize("call", EVERY)
+def test_predicted_labels_in_place_of_probabilities_have_a_warning(call):
+    with pytest.warns(UserWarning, match=r"predicted labels. Pass predict_proba"):
+        call(y_true=BINARY, y_proba=np.where(np.arange(90) % 9, BINARY, 1 - BINARY))
+
+
 @pytest.mark.parametrize("calibrated", [skcalib.CalibratedClassifier, skcalib.LogitTransformer])
 def test_negative_probabilities_of_a_classifier_are_refused(calibrated):
     class Negative(LogisticRegression):
