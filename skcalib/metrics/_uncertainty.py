@@ -613,9 +613,11 @@ def difference_of(
         sizes = sizes * few * np.sqrt(n_groups / max(n_groups - 1, 1))
     pvalue = float(1 + np.count_nonzero(sizes >= abs(estimate))) / (1 + len(draws))
     half = float(np.quantile(sizes, level, method="higher"))
-    # Limits from the limits of both errors, as if the errors were independent, if further out.
-    down = np.hypot(second.estimate - second.low, first.high - first.estimate)
-    up = np.hypot(second.high - second.estimate, first.estimate - first.low)
+    # Limits from the limits of both errors, if further out: as if the errors were independent, and
+    # with groups as if chance raised one while it lowered the other.
+    combine = np.hypot if groups is None else np.add
+    down = combine(second.estimate - second.low, first.high - first.estimate)
+    up = combine(second.high - second.estimate, first.estimate - first.low)
     low, high = estimate - max(float(down), half), estimate + max(float(up), half)
     if pvalue > 1 - level + ROUNDING_ERROR:
         return CalibrationDifference(estimate, min(low, 0.0), max(high, 0.0), pvalue)
