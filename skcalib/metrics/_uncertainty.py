@@ -487,7 +487,7 @@ def calibration_difference(
     further out if the intervals :math:`[l, u]` of both errors :math:`e` are wide [2]_:
     :math:`d - \sqrt{(e_2 - l_2)^2 + (u_1 - e_1)^2}` and
     :math:`d + \sqrt{(u_2 - e_2)^2 + (e_1 - l_1)^2}`, except for the end next to 0 where the test
-    rejects.
+    rejects. With ``groups`` the sum of both distances replaces the root.
 
     The default measure is the square root of an unbiased estimate. The bias of a calibration error
     that is not debiased depends on the model: it is larger if scores are distributed over more bins
