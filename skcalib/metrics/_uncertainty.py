@@ -594,7 +594,7 @@ def calibration_difference(
         for model in models
     )
     differences = draws[:, 1] - draws[:, 0]
-    return difference_of(one, other, differences, confidence_level, first.problem.groups)
+    return difference_of(one, other, differences, confidence_level, first.problem.units)
 
 
 def difference_of(

@@ -107,6 +107,21 @@ def test_decisions_match_numpy(measure, lib, dtype):
         check_equal(measure(lib.array(y), lib.array(form), **tensors), want, dtype)
 
 
+def test_views_of_tensors_have_the_errors_of_arrays(torch_lib):
+    """Transposed and strided tensors, without warnings of torch."""
+    y, P, w = rows()
+    X = torch_lib.array(np.ascontiguousarray(P.T)).T
+    assert not X.is_contiguous()
+    found, want = (
+        expected_calibration_error(y, p, kind="classwise", sample_weight=w) for p in (X, P)
+    )
+    assert found == pytest.approx(want, abs=1e-9)
+    y, P, _ = rows(2)
+    column = torch_lib.array(P)[:, 1]
+    want = expected_calibration_error(y, P[:, 1])
+    assert expected_calibration_error(y, column) == pytest.approx(want, abs=1e-9)
+
+
 @pytest.mark.parametrize("measure", OF_SEVERAL_LABELS, ids=lambda f: f.__name__)
 def test_several_labels(measure, lib, dtype):
     """Indicators and the probabilities of labels, which need not sum to one."""

@@ -192,3 +192,21 @@ def test_precision_within_autocast(kind, torch_lib):
     assert found.dtype == X.dtype
     expected = torch_lib.numpy(calibrator.predict_proba(X))
     np.testing.assert_array_equal(torch_lib.numpy(found), expected)
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, MatrixScaling, OrderPreservingScaling])
+def test_a_network_is_trained_through_a_calibrated_head(kind, torch_lib):
+    """The log loss of calibrated probabilities falls as the weights before them are trained."""
+    torch = torch_lib.xp
+    Z, y = make_logits(160, 3, temperature=2.0, random_state=1)
+    X, labels = torch_lib.array(Z.astype(np.float32)), torch_lib.array(y)
+    torch.manual_seed(0)
+    network, head = torch.nn.Linear(3, 3), kind().fit(X, y)
+    optimizer, losses = torch.optim.Adam(network.parameters(), lr=0.05), []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.nll_loss(head.predict_log_proba(network(X)), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] - 0.05
