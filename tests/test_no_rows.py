@@ -33,6 +33,7 @@ def outputs(model, X, **params):
         if hasattr(model, method):
             more = params if method != "transform" else {}
             out = np.asarray(getattr(model, method)(X, **more))
+            assert len(out) == len(X)
             found[method] = out.shape[1:], out.dtype
     return found
 

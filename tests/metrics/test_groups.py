@@ -219,6 +219,17 @@ def test_the_net_benefit_of_no_treated_row_has_limits_of_no_event():
     assert six.high[0] == pytest.approx(most, rel=0.02)
 
 
+def test_limits_of_a_difference_of_errors_allow_for_opposite_errors_of_groups():
+    y, p = sample(300)
+    q, options = expit(1.1 * logit(p)), {"groups": np.arange(300) // 3, "random_state": 0}
+    measure = "expected_calibration_error"
+    first, second = (calibration_error_interval(y, P, measure=measure, **options) for P in (p, q))
+    found = calibration_difference(y, p, q, measure=measure, **options)
+    assert found.pvalue > 0.05
+    further = second.high - second.estimate + first.estimate - first.low
+    assert found.high >= found.estimate + further - 1e-12
+
+
 def test_a_few_large_groups_count_as_few():
     """Two groups with most rows: the interval has the t quantile of about one degree of freedom."""
     y, p = sample(1000)
