@@ -16,7 +16,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from skcalib import AutoCalibrator, LogitTransformer, PlattScaling
+from skcalib import (
+    AutoCalibrator,
+    LogitTransformer,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib.datasets import make_logits
 from skcalib.export import from_json, to_json
 from skcalib.fusion import FusionCalibrator
@@ -104,6 +110,16 @@ def test_a_reversed_score_is_used_like_any_other():
     X[:, 2:] *= -1
     turned = FusionCalibrator(2).fit(X, y).loss_report_["fusion"]
     assert turned == pytest.approx(straight, abs=0.03)
+
+
+def test_where_scores_disagree_the_one_that_knows_the_class_counts():
+    """Score m has little noise in the logit of class m, and much in the logits of other classes."""
+    Z, y = make_logits(2000, 3, random_state=0)
+    S = Z[:, None] + np.random.default_rng(0).normal(size=(2000, 3, 3)) * (4 - 3.5 * np.eye(3))
+    fusion = FusionCalibrator(3, calibrator=VectorScaling()).fit(S.reshape(2000, -1), y)
+    effects = fusion.effects_.reshape(3, 3, 3)
+    for m in range(3):
+        assert effects[m, m, m] > 0.1 > effects[(m + 1) % 3, m, m]
 
 
 @no_score
@@ -435,16 +451,19 @@ def test_another_calibrator_and_its_search():
 @no_score
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_fusion_passes_the_checks_of_scikit_learn():
-    results = check_estimator(FusionCalibrator(1), on_fail=None)
+    fusion = FusionCalibrator(1, calibrator=TemperatureScaling())  # the default has its own test
+    results = check_estimator(fusion, on_fail=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert failed.keys() == expected_failed_checks(FusionCalibrator(1)).keys()
 
 
 @no_score
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.filterwarnings("ignore::families.AbsentClassesWarning")
+@pytest.mark.parametrize("n_classes", [2, 3, 21])
 def test_json_of_scores_with_gaps(n_classes):
     X, y = make_scores(200, 3, n_classes, gaps=0.2)
-    fusion = FusionCalibrator(3).fit(X, y)
+    fusion = FusionCalibrator(3, calibrator=VectorScaling()).fit(X, y)
+    assert fusion.effects_.shape == (3 * n_classes * (n_classes <= 20), n_classes)
     read = from_json(to_json(fusion))
     np.testing.assert_array_equal(read.predict_proba(X), fusion.predict_proba(X))
     assert read.loss_report_ == fusion.loss_report_
@@ -458,6 +477,7 @@ def test_json_of_scores_with_gaps(n_classes):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @settings(max_examples=25, deadline=None)
 @given(
+    calibrator=st.sampled_from([TemperatureScaling(), VectorScaling(), PlattScaling(), None]),
     n=st.integers(10, 80),
     n_scores=st.integers(1, 6),
     n_classes=st.integers(2, 6),
@@ -465,23 +485,23 @@ def test_json_of_scores_with_gaps(n_classes):
     scale=st.sampled_from([1e-6, 1.0, 1e4]),
     seed=st.integers(0, 99),
 )
-def test_outputs_are_probabilities(n, n_scores, n_classes, gaps, scale, seed):
+def test_outputs_are_probabilities(calibrator, n, n_scores, n_classes, gaps, scale, seed):
     rng = np.random.default_rng(seed)
     Z = scale * rng.normal(size=(n, n_scores, n_classes))
     y = rng.integers(n_classes, size=n)
     y[:2] = 0, 1
     Z[2:][rng.random((n - 2, n_scores)) < gaps] = np.nan
     X = Z.reshape(n, -1)
-    fusion = FusionCalibrator(n_scores, classes=range(n_classes)).fit(X, y)
-    P = fusion.predict_proba(X)
+    fusion = FusionCalibrator(n_scores, calibrator=calibrator, classes=range(n_classes))
+    P = fusion.fit(X, y).predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1)
     assert (P > 0).all()
     np.testing.assert_allclose(np.exp(fusion.predict_log_proba(X)), P)
     # A prediction does not depend on other rows, nor on the order of the scores.
     np.testing.assert_allclose(fusion.predict_proba(X[:3]), P[:3], rtol=1e-9)
     order = rng.permutation(n_scores)
-    turned = FusionCalibrator(n_scores, classes=range(n_classes)).fit(Z[:, order].reshape(n, -1), y)
-    assert np.abs(turned.predict_proba(Z[:, order].reshape(n, -1)) - P).max() < 1e-3
+    turned = Z[:, order].reshape(n, -1)
+    assert np.abs(clone(fusion).fit(turned, y).predict_proba(turned) - P).max() < 1e-3
 
 
 # --------------------------------------------------------------------------------------
