@@ -188,8 +188,8 @@ def numbers(result):
 
     A fitted calibrator counts by its probabilities of the example.
     """
-    if hasattr(result, "measures_"):  # a report
-        return numbers([result.measures_, result.risk_])
+    if hasattr(type(result), "measures_"):  # a report: figures without slow intervals
+        return numbers([result.by_class_, result.test_])
     if is_dataclass(result):
         names = [field.name for field in fields(result) if field.name != "label"]
         return numbers([getattr(result, name) for name in names])
@@ -198,9 +198,9 @@ def numbers(result):
     if hasattr(result, "predict_proba"):
         return numbers(result.predict_proba(LOGITS))
     if hasattr(result, "_asdict"):  # named tuples
-        result = result._asdict() | {"label": None}
+        result = result._asdict()
     if isinstance(result, dict):
-        result = list(result.values())
+        result = [value for name, value in result.items() if name != "label"]
     if isinstance(result, list | tuple):
         return [number for part in result for number in numbers(part)]
     values = np.asarray(result)

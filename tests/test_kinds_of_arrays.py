@@ -68,3 +68,29 @@ def test_results_do_not_depend_on_the_kind_of_array(path):
         found = numbers(call(**{name: convert(array) for name, array in arrays.items()}))
         tolerance = 5e-3 if kind in ("small", "half") else 1e-9
         np.testing.assert_allclose(found, expected, atol=tolerance, err_msg=kind)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_all_figures_of_a_report_are_those_of_plain_arrays():
+    """Other laws compare the quick figures of a report alone."""
+
+    def figures(y, P, w, **params):
+        report = REGISTRY["report.validation_report"](
+            y_true=y, y_proba=P, sample_weight=w, **params
+        )
+        return numbers([report.measures_, report.risk_])
+
+    names, absent = np.array(["survived", "died"])[LABELS], np.arange(N) < N // 5
+    expected = figures(LABELS, PROBABILITIES, WEIGHTS)
+    for rows in (
+        (names, PROBABILITIES[:, ::-1], pd.Series(WEIGHTS, index=np.arange(N)[::-1])),
+        (pd.Series(LABELS == 1), PROBABILITIES[:, 1].tolist(), WEIGHTS.tolist()),
+        (
+            np.append(LABELS, 1 - LABELS[absent]),
+            np.vstack([PROBABILITIES, PROBABILITIES[absent]]),
+            np.append(WEIGHTS, np.zeros(absent.sum())),
+        ),
+    ):
+        params = {"pos_label": "died"} if rows[0] is names else {}
+        np.testing.assert_allclose(figures(*rows, **params), expected, atol=1e-9)
