@@ -139,6 +139,15 @@ def test_rows_that_are_right_together_keep_the_level():
     assert abs(together.statistic) == pytest.approx(abs(one.statistic), rel=0.1)
 
 
+def test_rows_with_events_together_have_the_variance_of_their_events():
+    """Scores of 0.3 and 0.7: the residuals of both nearly cancel, and labels differ in 40 %."""
+    y = np.repeat([[1, 1], [0, 1], [0, 0]], [50, 100, 50], axis=0).ravel()
+    p, groups = np.tile([0.3, 0.7], 200), np.repeat(np.arange(200), 2)
+    given = {"measure": "spiegelhalter_z", "n_resamples": 999, "random_state": 0}
+    found = calibration_test(y, p, groups=groups, **given)
+    assert abs(found.statistic) == pytest.approx(20 / np.sqrt(0.24 * 200), rel=0.1)
+
+
 def test_effective_rows_of_equal_rows_are_groups():
     y, p = sample(60)
     one = reliability_curve(y, p, n_bins=4, kind="binary")
