@@ -7,15 +7,12 @@ prediction stays on its device. Dask workers check collections chunk by chunk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Rows
 from skcalib._typing import Array, Floats
@@ -23,20 +20,15 @@ from skcalib._warnings import warn
 
 from .arrays import (
     as_array,
-    as_kind_of,
     as_numpy,
-    check_needs_no_gradients,
     is_dask,
-    is_tensor,
-    on_host,
 )
-from .classes import check_column_names, ordered_categories, resolve_classes, warn_of_absent_classes
+from .classes import ordered_categories, resolve_classes, warn_of_absent_classes
 from .column_order import check_column_order
 from .dask import checked_chunks
 from .labels import as_labels, distinct_labels, encode, exact, in_one_type, shown
 from .logits import (
     CLIP_FIRST,
-    FLOATS,
     as_floats,
     check_finite,
     check_probabilities,
@@ -46,7 +38,6 @@ from .logits import (
     seem_probabilities,
     warn_of_probabilities,
     warn_of_small_weights,
-    with_nan,
     with_weight_only,
 )
 
@@ -135,66 +126,6 @@ def check_score_columns(n_columns: int, n_scores: int, labels: Array) -> None:
     if width < n_classes or labels.dtype.kind not in "iuf":
         raise ValueError(message)
     warn(message)
-
-
-def check_new_logits(
-    calibrator: Any, X: Any, *, on_device: bool
-) -> tuple[Any, Callable[[Array], Any]]:
-    """Check logits to predict: return logits (n, K), and a function that converts outputs.
-
-    The function converts outputs to the kind of ``X``. A tensor stays on its device if
-    ``on_device``. ``calibrator`` is fitted.
-    """
-    X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
-    is_array = isinstance(X, np.ndarray)
-    if not is_array and is_tensor(X):
-        if not X.shape[0]:
-            check_array(np.empty(tuple(X.shape)))  # raises scikit-learn's error for arrays
-        validate_data(calibrator, X, reset=False, skip_check_array=True)
-        if not on_device:
-            check_needs_no_gradients(X, "X")
-        Z = X if on_device else on_host(X)
-    else:
-        if not is_array:
-            check_column_names(X, calibrator.classes_)
-        Z = logits_for(calibrator, X)
-    n_rows = Z.shape[0]
-    if n_rows and check_finite(Z):
-        refuse_masked(calibrator)
-    if n_rows > 1 and seem_probabilities(Z, fit=False):
-        warn_of_probabilities(Z.shape[1], "predictions")
-    return Z, np.asarray if is_array else partial(as_kind_of, x=X)
-
-
-def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
-    """Check logits (n, K) and weights (n,) without labels for a fitted calibrator."""
-    X = as_array(X, n_columns=calibrator.n_features_in_)
-    check_column_names(X, calibrator.classes_)
-    check = partial(_check_without_labels, copy(calibrator))
-    rows, statistics = checked_rows(check, X=X, sample_weight=sample_weight)
-    if statistics.like_probabilities:
-        warn_of_probabilities(rows.n_columns)
-    return rows
-
-
-def check_fitted(estimator: Any) -> None:
-    """Raise a NotFittedError unless the estimator is fitted."""
-    if "classes_" not in vars(estimator):
-        check_is_fitted(estimator)
-
-
-def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
-    """Convert logits (n, K), with the columns that the estimator was fitted to.
-
-    Values may be invalid. There must be ``least_rows`` rows.
-    """
-    same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
-    has_names = hasattr(estimator, "feature_names_in_")
-    if same_width and X.dtype in FLOATS and len(X) and not has_names:
-        return X
-    options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
-    Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
-    return Z
 
 
 def check_not_swapped(**labels_and_scores: Any) -> None:
@@ -312,12 +243,6 @@ def check_rows(
         categories=None if isinstance(y, np.ndarray) else ordered_categories(y),
     )
     return Rows(X, labels, w), statistics
-
-
-def _check_without_labels(estimator: Any, X: Any, sample_weight: Any) -> tuple[Rows, RowStatistics]:
-    """Check logits and weights for a fitted estimator; all rows get the label 0."""
-    Z = logits_for(estimator, X, least_rows=1)
-    return check_rows(Z, np.zeros(len(Z), np.intp), sample_weight)
 
 
 def checked_rows(

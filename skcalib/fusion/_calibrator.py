@@ -12,12 +12,13 @@ from sklearn.utils import Tags
 
 from skcalib._fits import log_probabilities
 from skcalib._input.arrays import as_kind_of, column_names
-from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._input.estimators import check_calibrator, check_fitted, check_order
 from skcalib._input.groups import in_groups
 from skcalib._input.labels import warn_of_groups
 from skcalib._input.logits import seem_probabilities, warn_of_probabilities, warn_of_small_weights
 from skcalib._input.parameters import check_integer
-from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
+from skcalib._input.predictions import logits_for
+from skcalib._input.rows import check_not_swapped, labelled_rows
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits
 from skcalib._splits import first_tests, given_splits, random_splits

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from skcalib._fits import fit_to_rows, log_probabilities, with_fitted
 from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory, on_host
 from skcalib._input.classes import check_label_order
-from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._input.estimators import check_calibrator, check_fitted, check_order
 from skcalib._input.groups import check_groups
 from skcalib._input.labels import as_columns, as_indicator, label_names, shown, warn_of_groups
 from skcalib._input.logits import (
@@ -29,7 +29,6 @@ from skcalib._input.logits import (
     with_weight_only,
 )
 from skcalib._input.parameters import check_flag
-from skcalib._input.rows import check_fitted
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._version import Versioned
