@@ -230,7 +230,8 @@ def test_the_net_benefit_of_no_treated_row_has_limits_of_no_event():
 
 def test_limits_of_a_difference_of_errors_allow_for_opposite_errors_of_groups():
     y, p = sample(300)
-    q, options = expit(1.1 * logit(p)), {"groups": np.arange(300) // 3, "random_state": 0}
+    q = expit(1.1 * logit(p))
+    options = {"groups": np.arange(300) // 3, "n_resamples": 199, "random_state": 0}
     measure = "expected_calibration_error"
     first, second = (calibration_error_interval(y, P, measure=measure, **options) for P in (p, q))
     found = calibration_difference(y, p, q, measure=measure, **options)
@@ -247,7 +248,7 @@ def test_a_few_large_groups_count_as_few():
     uneven = np.r_[np.arange(800) % 2, 2 + np.arange(200) % 98]
     for interval in (
         partial(clinical.net_benefit_curve, y, p, thresholds=[0.2]),
-        partial(calibration_error_interval, y, p, measure=log_loss),
+        partial(calibration_error_interval, y, p, measure=mean_log_loss),
         partial(calibration_slope, y, p),
     ):
         few, many = interval(groups=uneven), interval(groups=even)
