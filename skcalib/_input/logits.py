@@ -155,6 +155,12 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
 
     ``labels`` (n,) determine the number of classes, for the message.
     """
+    if P.ndim == 2 and P.shape[1] == 1:
+        raise ValueError(
+            "y_proba must have one column per class, or one dimension for two classes, got "
+            f"shape {tuple(P.shape)}. If it has the probability of the second class, pass "
+            "y_proba[:, 0]."
+        )
     if are_probabilities(P):
         return
     invalid = ~((P >= 0) & (P <= 1 + ROUNDING))
@@ -248,15 +254,9 @@ def check_weights(
             f"{largest:.3g}. Multiply all weights by the same number; a weight of 2 is the row "
             "twice."
         )
-    if not part:
-        check_total_weight(largest)
-    return np.asarray(w)
-
-
-def check_total_weight(weight: float) -> None:
-    """Raise a ValueError if the total weight is zero."""
-    if weight == 0:
+    if largest == 0 and not part:
         raise ValueError("sample_weight must not be all zero, got only weights of zero.")
+    return np.asarray(w)
 
 
 def warn_of_small_weights(weight: float, n_rows: int) -> None:
