@@ -121,15 +121,16 @@ def drawn_hits(measured: MeasuredByBins) -> Callable[[Random], Any]:
 
 def error_interval(
     measured: Measured, n_resamples: int, level: float, random: Random
-) -> tuple[float, float]:
-    """Return the ends of the interval: the lower one is 0 unless the test rejects."""
+) -> tuple[float, float, float, float]:
+    """Return the error, the ends of its interval, and the level: from 0 unless the test rejects."""
     draws, estimate = null_draws(measured, n_resamples, random), measured.of_rows()
     if isinstance(measured, MeasuredByBins):
         low, high = interval_of_bins(measured, level, n_resamples, random)
     else:
         low, high = interval_of_function(measured, estimate, draws, level, random)
     rejects = p_value(estimate, draws) <= 1 - level + ROUNDING_ERROR
-    return float(min(low, estimate)) if rejects else 0.0, float(max(high, estimate))
+    low = float(min(low, estimate)) if rejects else 0.0
+    return estimate, low, float(max(high, estimate)), level
 
 
 def interval_of_bins(

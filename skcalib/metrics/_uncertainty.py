@@ -237,7 +237,7 @@ def calibration_error_interval(
     random = check_random_state(random_state)
     if method == "inversion" or (method == "auto" and is_error(measured)):
         warn_of_few_units(measured)
-        return inverted(measured, n_resamples, random, confidence_level)
+        return IntervalEstimate(*error_interval(measured, n_resamples, confidence_level, random))
     units = leave_out_units(measured.problem, n_resamples, random)
     found = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)
     return IntervalEstimate(*found[:3], confidence_level)
@@ -319,14 +319,6 @@ def is_error(measured: Measured) -> bool:
             "method='jackknife' for another measure."
         )
     return bool(few.min() >= -ROUNDING_ERROR and many <= 0.7 * few.mean())
-
-
-def inverted(
-    measured: Measured, n_resamples: int, random: Random, level: float
-) -> IntervalEstimate:
-    """Return a calibration error with its interval by inversion of a test."""
-    ends = error_interval(measured, n_resamples, level, random)
-    return IntervalEstimate(measured.of_rows(), *ends, level)
 
 
 def calibration_test(
@@ -591,23 +583,19 @@ def calibration_difference(
     samples = (draw_rows(first.problem.clusters, random) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     # Each generator is as for the interval of a single model.
-    one, other = (
-        inverted(model, n_resamples, check_random_state(random_state), confidence_level)
+    intervals = (
+        error_interval(model, n_resamples, confidence_level, check_random_state(random_state))
         for model in models
     )
-    differences = draws[:, 1] - draws[:, 0]
-    return difference_of(one, other, differences, confidence_level, first.problem.units)
+    one, other = (IntervalEstimate(*interval) for interval in intervals)
+    return difference_of(one, other, draws[:, 1] - draws[:, 0], first.problem.units)
 
 
 def difference_of(
-    first: IntervalEstimate,
-    second: IntervalEstimate,
-    draws: Floats,
-    level: float,
-    groups: Indices | None,
+    first: IntervalEstimate, second: IntervalEstimate, draws: Floats, groups: Indices | None
 ) -> CalibrationDifference:
     """Return the second minus the first, with an interval and a test by bootstrap differences."""
-    estimate = second.estimate - first.estimate
+    estimate, level = second.estimate - first.estimate, first.confidence_level
     sizes = np.abs(draws - estimate)
     if groups is not None:  # few groups vary less than their population
         n_groups = int(groups.max()) + 1

@@ -52,6 +52,7 @@ def of_three(n, seed=0):
 FUNCTIONS = {
     "interval": calibration_error_interval,
     "smooth interval": partial(calibration_error_interval, measure="smooth_calibration_error"),
+    "loss": partial(calibration_error_interval, measure=mean_log_loss),
     "test": calibration_test,
     "z": partial(calibration_test, measure="spiegelhalter_z"),
     "difference": lambda y, p, **params: calibration_difference(y, p, p**2, **params),
@@ -255,21 +256,12 @@ def test_a_few_large_groups_count_as_few():
         assert np.all(few.high - few.low > 1.8 * (many.high - many.low))
 
 
-def test_slopes_of_few_groups_with_an_event_warn():
+@pytest.mark.parametrize("name", ["interval", "loss", "difference", "slope", "intercept", "index"])
+def test_few_groups_with_an_event_give_one_warning(name):
     y, p = sample(600)
     y[:] = np.arange(600) % 100 == 0
-    with pytest.warns(UserWarning, match="10 .*groups"):
-        calibration_slope(y, p, groups=np.arange(600) // 3)
-
-
-@pytest.mark.parametrize("measure", ["expected_calibration_error", log_loss])
-def test_a_difference_of_two_models_warns_once(measure):
-    y, p = sample(600)
-    y[:] = np.arange(600) % 100 == 0
-    with pytest.warns(UserWarning, match="10 independent groups") as caught:
-        calibration_difference(
-            y, p, p**2, measure=measure, groups=np.arange(600) // 6, n_resamples=19
-        )
+    with pytest.warns(UserWarning, match="10 independent groups .*got 6") as caught:
+        run(name, y, p, groups=np.arange(600) // 6)
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -534,12 +526,3 @@ def test_promised_risks_are_kept_with_groups():
         found = selective_threshold(right, s, groups=groups, **given)
         broken += np.isfinite(found.threshold) and (1 - found.threshold) / 2 > 0.1
     assert broken <= binom.ppf(0.999, 200, 0.05)
-
-
-def test_few_groups_with_an_event_are_named():
-    rng = np.random.default_rng(0)
-    p = rng.beta(1, 80, 120)
-    y = np.zeros(120, int)
-    y[[3, 40]] = 1
-    with pytest.warns(UserWarning, match="events"):
-        calibration_error_interval(y, p, groups=np.arange(120) // 6, n_resamples=39, random_state=0)
