@@ -68,3 +68,25 @@ def test_results_do_not_depend_on_the_kind_of_array(path):
         found = numbers(call(**{name: convert(array) for name, array in arrays.items()}))
         tolerance = 5e-3 if kind in ("small", "half") else 1e-9
         np.testing.assert_allclose(found, expected, atol=tolerance, err_msg=kind)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_all_figures_of_a_report_are_those_of_plain_arrays():
+    """Other laws compare the quick figures of a report alone."""
+
+    def figures(y, P, w, **params):
+        report = REGISTRY["report.validation_report"](
+            y_true=y, y_proba=P, sample_weight=w, **params
+        )
+        return numbers([report.measures_, report.risk_])
+
+    absent = np.arange(N) < N // 5  # in rows of weight 0 that follow
+    names = np.array(["survived", "died"])[np.append(LABELS, 1 - LABELS[absent])]
+    weights = pd.Series(np.append(WEIGHTS, np.zeros(absent.sum())), index=np.arange(len(names)) + 7)
+    risks = [*PROBABILITIES[:, 1], *PROBABILITIES[absent, 1]]
+    np.testing.assert_allclose(
+        figures(names, risks, weights, pos_label="died"),
+        figures(LABELS, PROBABILITIES, WEIGHTS),
+        atol=1e-9,
+    )

@@ -79,14 +79,18 @@ def test_few_groups_give_a_warning_once_at_the_line_of_the_user(call):
         more["confidence_level"] = 0.95
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = call(groups=groups, **more)
-        n_warnings = len(caught)
-        if hasattr(result, "verdict_"):  # a report has given its warnings
-            assert result.verdict_
-            assert result.to_html()
-    assert len(caught) == n_warnings
+        call(groups=groups, **more)
     assert max(Counter(str(w.message) for w in caught).values(), default=0) <= 1
     assert {w.filename for w in caught} <= {public.__file__}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", calls("groups", "categorical_features", "metadata"))
+def test_the_figures_of_a_report_give_no_further_warning(call):
+    with pytest.warns(UserWarning, match="groups"):
+        report = call(groups=np.arange(N) // 10)
+    assert report.verdict_
+    assert report.to_html()
 
 
 def test_every_fit_takes_groups():

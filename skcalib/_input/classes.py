@@ -40,7 +40,6 @@ def resolve_classes(
     present: Labels,
     n_columns: int,
     classes: ArrayLike | None,
-    X: Any = None,
     *,
     categories: Labels | None = None,
     proba: bool = False,
@@ -55,12 +54,10 @@ def resolve_classes(
         Number of logits or probabilities per row; 1 stands for two classes.
     classes : array-like or None
         All labels in column order, if the user named them.
-    X : array-like, optional
-        Logits or probabilities: a data frame may have column names.
     categories : ndarray, optional
         Ordered categories, from :func:`ordered_categories`.
     proba : bool
-        Whether ``X`` is a measure's ``y_proba``, and ``classes`` are its ``labels``.
+        Whether the columns are a measure's ``y_proba``, and ``classes`` are its ``labels``.
 
     Returns
     -------
@@ -105,8 +102,6 @@ def resolve_classes(
             f"If y lacks some, name all in column order with {name}=; leave out rows with labels "
             f"that mean no class, such as -100 or 255. The labels are [{shown(present)}]."
         )
-    if hasattr(X, "columns"):
-        check_column_names(X, resolved, "y_proba" if proba else "X", param=name)
     return resolved
 
 

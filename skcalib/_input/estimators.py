@@ -12,7 +12,7 @@ from sklearn.base import OneToOneFeatureMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skcalib._typing import Array, Floats
 from skcalib._warnings import warn
@@ -27,6 +27,12 @@ METHODS = {
     "isotonic": "IsotonicCalibration()",
     "temperature": "TemperatureScaling()",
 }
+
+
+def check_fitted(estimator: Any) -> None:
+    """Raise a NotFittedError unless the estimator is fitted."""
+    if "classes_" not in vars(estimator):
+        check_is_fitted(estimator)
 
 
 def check_classifier(estimator: Any, name: str) -> None:

@@ -191,9 +191,8 @@ def check_measure(
         is_name = isinstance(pos_label, str)
         other = f"not {pos_label}" if is_name else type(pos_label)(not pos_label)
         labels = [other, pos_label]
-    classes = resolve_classes(
-        present, rows.n_columns, labels, y_proba, categories=categories, proba=True
-    )
+    classes = resolve_classes(present, rows.n_columns, labels, categories=categories, proba=True)
+    check_column_names(y_proba, classes, "y_proba", param="labels")
     has_order = labels is not None or categories is not None
     if pos_label is None and is_single and not has_order and is_text(classes):
         raise ValueError(  # alphabetical order does not tell which label is the event

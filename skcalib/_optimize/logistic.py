@@ -18,7 +18,7 @@ import numpy as np
 from scipy import optimize
 from scipy.special import logit
 
-from skcalib._optimize.minimize import cached_parts, newton
+from skcalib._optimize.minimize import newton
 from skcalib._rows import Rows
 from skcalib._rows.arrays import is_event, weighted_sum
 from skcalib._typing import Bools, Floats, Indices
@@ -53,9 +53,6 @@ class Sigmoids(Protocol):
     def rate(self) -> Floats:
         """Mean target (K,)."""
 
-    def loss(self, theta: Floats) -> float:
-        """Return the summed objectives at ``theta`` (K, d). ``newton`` does not call this."""
-
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
 
@@ -75,22 +72,18 @@ def fit_sigmoids(
         explained = promise * (4 * rate * (1 - rate)) ** 2
         return 1 / np.maximum(1 - explained, 1 / 3)
 
-    gradient, hessian = cached_parts(sigmoids.derivatives, 2, start.shape)
-    solution = optimize.minimize(
-        lambda x: sigmoids.loss(x.reshape(start.shape)),
+    return optimize.minimize(
+        sigmoids.derivatives,
         start.ravel(),
-        jac=lambda x: gradient(x).ravel(),
-        hess=hessian,
-        bounds=None if low is None else [(bound, np.inf) for bound in low.ravel().tolist()],
         method=newton,
         options={
+            "shape": start.shape,
+            "low": low,
             "tol": TOLERANCE * rate * (1 - rate),
             "maxiter": MAX_PASSES - 1,  # one pass has summed the weights
             "first_length": None if start[:, :-1].any() else linear_regression_length,
         },
     )
-    solution.x = solution.x.reshape(start.shape)
-    return solution
 
 
 @dataclass(frozen=True)
@@ -137,27 +130,9 @@ class RowSigmoids:
         rate = np.clip(self.rate, 1e-10, 1 - 1e-10)
         return np.column_stack([np.zeros_like(rate), logit(rate)])
 
-    def loss(self, theta: Floats) -> float:
-        """Return the summed objectives at ``theta`` (K, d)."""
-        features, high, low = self.features, self.high, self.low  # workers get no rows
-
-        def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
-            F, counts = features(U)
-            S = _scores(theta, F)
-            target = np.where(is_event(y, len(theta)), high, low)
-            losses = np.logaddexp(0, S) - target * S  # minus t log p + (1 - t) log(1 - p)
-            losses = losses if counts is None else np.where(counts, losses, 0)
-            return weighted_sum(losses, w)
-
-        total = (self.rows.sum(block) / self.weight).sum()
-        if self.prior is not None:
-            off, precision = theta - self.prior.mean, self.prior.precision
-            total += np.einsum("ki,ij,kj->k", off, precision, off) @ (0.5 / self.weight)
-        return float(total)
-
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (K, d) and Hessians (K, d, d) at ``theta`` (K, d)."""
-        features, high, low = self.features, self.high, self.low
+        features, high, low = self.features, self.high, self.low  # workers get no rows
 
         def block(U: Floats, y: Indices, w: Floats | None) -> Floats:
             F, counts = features(U)

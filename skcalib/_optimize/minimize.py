@@ -11,10 +11,11 @@ Most fits call :mod:`scipy.optimize`. All problems are convex except the loss wi
   which takes Newton steps for all at once (:mod:`skcalib._optimize.logistic`). One pass over the
   rows sums the gradients and Hessians of all problems. SciPy's methods, called K times, would take
   K times as many passes.
-- *Slopes of an increasing function*: :mod:`skcalib._optimize.piecewise`. *Mixture weights*:
-  Newton's method, with ``nnls`` for each step (:mod:`skcalib._optimize.mixture`). It needs 5 to 11
-  passes over the rows instead of 30 to 70 with "L-BFGS-B", and is two to five times as fast.
-  *Feature effects*, slopes and level intercepts: "L-BFGS-B" (:mod:`skcalib.conditional._effects`).
+- *Slopes of an increasing function*: also ``newton`` (:mod:`skcalib._optimize.piecewise`).
+- *Mixture weights*: Newton's method, with ``nnls`` for each step
+  (:mod:`skcalib._optimize.mixture`). It needs 5 to 11 passes over the rows instead of 30 to 70 with
+  "L-BFGS-B", and is two to five times as fast.
+- *Feature effects*, slopes and level intercepts: "L-BFGS-B" (:mod:`skcalib.conditional._effects`).
   *Class priors*: "trust-ncg" in their logarithms (:mod:`skcalib.meta._prior_shift`). *Isotonic
   regression*: :mod:`skcalib._scores.isotonic`.
 
@@ -55,7 +56,7 @@ as L-BFGS with five classes or more, since each product with the Hessian costs m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -178,13 +179,12 @@ def cached_parts(
 
 
 def newton(
-    fun: Callable[[Floats], float],  # noqa: ARG001 (an argument of every method of SciPy)
+    derivatives: Callable[[Floats], tuple[Floats, Floats]],
     x0: Floats,
     args: tuple[()] = (),  # noqa: ARG001
     *,
-    jac: Callable[[Floats], Floats],
-    hess: Callable[[Floats], Floats],
-    bounds: Sequence[tuple[float, float]] | None = None,
+    shape: tuple[int, int],
+    low: Floats | None = None,
     tol: float | Floats = 1e-10,
     maxiter: int = 100,
     first_length: Callable[[Floats], Floats] | None = None,
@@ -192,18 +192,18 @@ def newton(
 ) -> OptimizeResult:
     """Minimize a sum of K convex functions, each with d parameters, by Newton's method.
 
-    Step lengths differ between functions. Only lower bounds are observed: a step that would cross a
-    bound ends at the minimum of the quadratic model within the bounds. If a step ends on a rise,
-    more than half as steep as the descent at its start, linear interpolation between the slopes
-    shortens it. This suits convex functions and needs derivatives only: ``fun`` is not called. The
-    search ends when a step promises a decrease by at most ``tol`` (K,) / 2. The last step is taken
-    without an evaluation at its end, since its error is quadratic in the step. ``first_length``
-    returns the first step lengths (K,) for twice the promised decreases (K,).
+    Use it as a ``method`` of :func:`scipy.optimize.minimize`, with the ``shape`` (K, d) of the
+    parameters. ``derivatives`` maps parameters (K, d) to gradients (K, d) and Hessians (K, d, d).
+    Values are not needed: if a step ends on a rise, more than half as steep as the descent at its
+    start, linear interpolation between the slopes shortens it. Step lengths differ between
+    functions. A step that would cross a lower bound ``low`` (K, d) ends at the minimum of the
+    quadratic model within the bounds. The search ends when a step promises a decrease by at most
+    ``tol`` (K,) / 2. The last step is taken without an evaluation at its end, since its error is
+    quadratic in the step. ``first_length`` returns the first step lengths (K,) for twice the
+    promised decreases (K,).
     """
-    d = (hessian := hess(x0)).shape[-1]  # a single function may have a Hessian (d, d)
-    shape, blocks = (x0.size // d, d), (-1, d, d)
-    x, gradient, hessian = x0.reshape(shape), jac(x0).reshape(shape), hessian.reshape(blocks)
-    low = None if bounds is None else np.reshape([low for low, _ in bounds], shape)
+    x = x0.reshape(shape)
+    gradient, hessian = derivatives(x)
     smallest = SMALLEST_CURVATURE * np.maximum(np.einsum("kii->ki", hessian), 0)
     step, n_passes = _steps(x, gradient, hessian, smallest, low), 1
     slope = np.einsum("kd,kd->k", gradient, step)
@@ -211,25 +211,19 @@ def newton(
     while not (done := -slope <= tol).all() and n_passes < maxiter:
         n_passes += 1
         trial = x + length[:, None] * step
-        new_gradient = jac(trial.ravel()).reshape(shape)
+        new_gradient, new_hessian = derivatives(trial)
         rise = np.einsum("kd,kd->k", new_gradient, step)
         good = (rise <= -0.5 * slope) & ~done
         ended = good | done
         shorter = np.maximum(slope / (slope - np.maximum(rise, np.finfo(float).tiny)), 0.1)
         length = np.where(ended, 1, length * np.minimum(shorter, 0.9))
         moved = good[:, None]
-        hessian = np.where(moved[..., None], hess(trial).reshape(blocks), hessian)
+        hessian = np.where(moved[..., None], new_hessian, hessian)
         step = np.where(moved, _steps(trial, new_gradient, hessian, smallest, low), step)
         x, gradient = np.where(moved, trial, x), np.where(moved, new_gradient, gradient)
         slope = np.einsum("kd,kd->k", gradient, step)
-    return OptimizeResult(
-        x=(x + np.where(done[:, None], step, 0)).ravel(),
-        jac=gradient.ravel(),
-        hess=hessian,  # where the last step began
-        nit=n_passes - 1,
-        nfev=n_passes,
-        success=bool(done.all()),
-    )
+    x = x + np.where(done[:, None], step, 0)
+    return OptimizeResult(x=x, nfev=n_passes, success=bool(done.all()))
 
 
 def _steps(

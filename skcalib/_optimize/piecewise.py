@@ -13,7 +13,6 @@ non-decreasing after rounding, and so is their sum.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -21,7 +20,7 @@ import numpy as np
 from scipy import optimize
 
 from skcalib._optimize.maps import mask_scores
-from skcalib._optimize.minimize import cached_parts, newton
+from skcalib._optimize.minimize import newton
 from skcalib._rows import Rows, arrays
 from skcalib._typing import Floats, Indices
 
@@ -45,7 +44,7 @@ def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
 
 
 def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats | None) -> Floats:
-    """Return the summed log loss, its gradient (p,), and sums for :func:`_hessian` in one array.
+    """Return the gradient (p,) of the summed log loss, and sums for :func:`_hessian`, in one array.
 
     ``slopes`` are (p,), ``L`` is (m, K), ``y`` and ``w`` are (m,). ``L`` are finite
     log-probabilities. Double precision is needed, since variances on segments may be small
@@ -56,9 +55,7 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
     S = mask_scores(piecewise(L, knots, slopes), L)
     S -= S.max(axis=1, keepdims=True)
     P = np.exp(S)
-    total = P.sum(axis=1)
-    P /= total[:, None]
-    loss = w @ (np.log(total) - S[i, y])
+    P /= P.sum(axis=1, keepdims=True)
     means, firsts, squares = [], [], []
     for segment, origin in zip(terms(L, knots), _origins(knots).tolist(), strict=True):
         term = segment - origin
@@ -68,7 +65,7 @@ def derivatives(knots: Floats, slopes: Floats, L: Floats, y: Indices, w: Floats 
         squares.append(w @ np.einsum("ij,ij->i", product, term))
     mean = np.array(means)
     products = (mean * w) @ mean.T
-    return np.concatenate([[loss], firsts, mean @ w, squares, products.ravel()])
+    return np.concatenate([firsts, mean @ w, squares, products.ravel()])
 
 
 def _origins(knots: Floats) -> Floats:
@@ -88,33 +85,29 @@ def _hessian(knots: Floats, sums: Floats) -> Floats:
     return H
 
 
-@dataclass(frozen=True)
-class PiecewiseLoss:
-    """Log loss of the function plus a ridge penalty that shrinks its slopes to 1."""
+def fit_slopes(
+    rows: Rows, knots: Floats, ridge: float, start: Floats, smallest: float
+) -> optimize.OptimizeResult:
+    """Return the slopes ``x`` (1, p) that minimize the log loss, none below ``smallest``.
 
-    rows: Rows
-    knots: Floats
-    ridge: float
+    A penalty, ``ridge`` times the squared distance from slopes of 1, is added to the mean log loss.
+    """
+    p = len(start)
 
-    def at(self, slopes: Floats) -> tuple[float, Floats, Floats]:
-        """Return the value, gradient (p,) and Hessian (p, p) at ``slopes`` (p,)."""
-        p, off = len(slopes), slopes - 1
-        sums = self.rows.sum(partial(derivatives, self.knots, slopes))
-        mean = sums / self.rows.weight
-        hessian = _hessian(self.knots, mean[p + 1 :]) + 2 * self.ridge * np.eye(p)
-        value = float(mean[0] + self.ridge * off @ off)
-        return value, mean[1 : p + 1] + 2 * self.ridge * off, hessian
+    def means(x: Floats) -> tuple[Floats, Floats]:
+        sums = rows.sum(partial(derivatives, knots, x[0])) / rows.weight
+        gradient = sums[:p] + 2 * ridge * (x[0] - 1)
+        hessian = _hessian(knots, sums[p:]) + 2 * ridge * np.eye(p)
+        return gradient[None], hessian[None]
 
-
-def fit_slopes(loss: PiecewiseLoss, start: Floats, smallest: float) -> optimize.OptimizeResult:
-    """Return the slopes ``x`` (p,) that minimize the loss, none below ``smallest``."""
-    value, gradient, hessian = cached_parts(loss.at, 3, start.shape)
     return optimize.minimize(
-        value,
+        means,
         start,
-        jac=gradient,
-        hess=hessian,
-        bounds=[(smallest, np.inf)] * len(start),
         method=newton,
-        options={"tol": 1e-10, "maxiter": MAX_PASSES},  # the last step squares the error
+        options={
+            "shape": (1, p),
+            "low": np.full((1, p), smallest),
+            "tol": 1e-10,  # the last step squares the error
+            "maxiter": MAX_PASSES,
+        },
     )

@@ -191,12 +191,6 @@ class CellSigmoids:
         """Mean target (L,)."""
         return np.full(len(self.ridge), self.targets.sum() / self.total)
 
-    def loss(self, theta: Floats) -> float:
-        """Return the summed objectives at ``theta`` (L, d)."""
-        w, S = self.cells.weight, self.features @ theta.T
-        losses = ((w - self.targets) @ S - w @ log_expit(S)) / self.total
-        return float(losses.sum() + (self.ridge * theta**2).sum())
-
     def derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return gradients (L, d) and Hessians (L, d, d) at ``theta`` (L, d)."""
         F, w = self.features, self.cells.weight[:, None]
@@ -339,11 +333,6 @@ class RowSplines:
     def rate(self) -> Floats:
         """Mean target (K,)."""
         return np.concatenate([sigmoids.rate for sigmoids in self.splines.by_class])
-
-    def loss(self, x: Floats) -> float:
-        """Return the summed objectives at ``x`` (K, J), on the cells."""
-        pairs = zip(self.splines.by_class, x @ self.basis.T, strict=True)
-        return sum(sigmoids.loss(theta[None]) for sigmoids, theta in pairs)
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
         """Return gradients (K, J) and Hessians (K, J, J) at ``x`` (K, J)."""

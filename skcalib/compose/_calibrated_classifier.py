@@ -18,12 +18,12 @@ from skcalib._input.arrays import as_kind_of, as_numpy, named_columns, on_host, 
 from skcalib._input.classes import ordered_categories, with_unknown_classes
 from skcalib._input.estimators import (
     check_calibrator,
+    check_fitted,
     check_order,
     features_argument,
     takes_several_labels,
 )
 from skcalib._input.logits import check_weights
-from skcalib._input.rows import check_fitted
 from skcalib._rows.arrays import geometric_mean
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn

@@ -11,9 +11,10 @@ from sklearn.metrics import accuracy_score
 
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.arrays import as_array, as_kind_of, as_numpy, check_in_memory, on_host
+from skcalib._input.estimators import check_fitted
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
-from skcalib._input.rows import check_fitted, logits_for
+from skcalib._input.predictions import logits_for
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits

@@ -12,7 +12,7 @@ from skcalib._input.parameters import check_integer, check_real, fitted_smoothin
 from skcalib._optimize import temperature
 from skcalib._optimize.linear import log_features
 from skcalib._optimize.maps import LOWEST_FEATURE
-from skcalib._optimize.piecewise import PiecewiseLoss, fit_slopes, piecewise
+from skcalib._optimize.piecewise import fit_slopes, piecewise
 from skcalib._rows import Rows, arrays, one_blas_thread, thin
 from skcalib._typing import ArrayLike, Floats, Indices
 from skcalib._warnings import NotConvergedWarning, warn
@@ -169,7 +169,7 @@ class OrderPreservingScaling(BaseCalibrator):
         slopes = np.ones(len(knots) + 1)
         if alpha > 0 or scale.outcome != "separable":  # otherwise slopes would diverge
             result = _fit_slopes(knots, PRIOR_STRENGTH * alpha, rows)
-            slopes = result.x
+            slopes = result.x[0]
             if not result.success:
                 warn(
                     f"The fit stopped after {result.nfev} iterations, before it converged. "
@@ -214,7 +214,6 @@ def _fit_slopes(knots: Floats, strength: float, rows: Rows) -> OptimizeResult:
     """Fit the slopes to rows of log-probabilities, starting from the slopes for a sample."""
     p = len(knots) + 1
     sample = thin(rows, ROWS_PER_SLOPE * p)
-    start = np.ones(p) if sample is None else _fit_slopes(knots, strength, sample).x
-    loss = PiecewiseLoss(rows, knots, strength / rows.weight)
+    start = np.ones(p) if sample is None else _fit_slopes(knots, strength, sample).x[0]
     with one_blas_thread:
-        return fit_slopes(loss, start, SMALLEST_SLOPE)
+        return fit_slopes(rows, knots, strength / rows.weight, start, SMALLEST_SLOPE)
