@@ -53,7 +53,7 @@ def test_a_fit_with_the_chosen_strength_is_the_same(kind, K, params):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_nearly_no_weight_do_not_choose_the_strength(kind):
-    """Leave-one-out losses of thousands of rows come from a sample, unless the rows have weights."""
+    """Leave-one-out losses come from a sample of many rows, unless the rows have weights."""
     Z, y = problem(4096, 3)
     heavy = slice(1, None, 4)  # a sample of every second or fourth row would miss these rows
     w = np.full(4096, 1e-9)
