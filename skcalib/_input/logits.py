@@ -63,29 +63,25 @@ def as_floats(
     return values
 
 
-def _refuse_text(x: Any, name: str) -> None:
-    """Raise a ValueError for text and dates, which NumPy would convert to numbers."""
+def with_nan(x: Any, name: str = "X") -> Any:
+    """Replace pandas.NA by NaN in an array of objects, and refuse text and dates.
+
+    NumPy would convert text and dates to numbers, and cannot convert pandas.NA.
+    """
     dtypes = getattr(x, "dtypes", [getattr(x, "dtype", None)])
     kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
     if set(kinds) <= set("biufc"):
-        return
+        return x
     if dates := [dtype for dtype, kind in zip(dtypes, kinds, strict=True) if kind in "mM"]:
         raise ValueError(f"{name} must hold numbers, got {dates[0]}. Leave out its columns.")
-    values = np.asarray(x, dtype=object).ravel()
-    if text := next((value for value in values.tolist() if isinstance(value, str)), None):
+    values = np.asarray(x, dtype=object)
+    if text := next((value for value in values.ravel().tolist() if isinstance(value, str)), None):
         raise ValueError(
             f"{name} must hold numbers, got the text {text!r}. Convert it, as in "
             f"{name}.astype(float), and check that no missing number has become text."
         )
-
-
-def with_nan(x: Any, name: str = "X") -> Any:
-    """Replace pandas.NA by NaN in an array of objects, since it is no float, and refuse text."""
-    _refuse_text(x, name)
-    if getattr(getattr(x, "dtype", None), "kind", "") != "O":
-        return x
-    values = np.asarray(x, dtype=object)
-    return np.where(are_missing(values), np.nan, values)
+    is_array = getattr(getattr(x, "dtype", None), "kind", "") == "O"
+    return np.where(are_missing(values), np.nan, values) if is_array else x
 
 
 def check_finite(Z: Floats, xp: Any = np) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .classes import (
     check_column_names,
     check_label_order,
     columns_in_order,
+    distinct,
     position,
     resolve_classes,
 )
@@ -27,7 +28,6 @@ from .labels import (
     as_columns,
     as_indicator,
     encode,
-    exact,
     is_text,
     label_names,
     shown,
@@ -192,7 +192,8 @@ def check_measure(
         other = f"not {pos_label}" if is_name else type(pos_label)(not pos_label)
         labels = [other, pos_label]
     classes = resolve_classes(present, rows.n_columns, labels, categories=categories, proba=True)
-    check_column_names(y_proba, classes, "y_proba", param="labels")
+    if not isinstance(y_proba, np.ndarray):
+        check_column_names(y_proba, classes, "y_proba", param="labels")
     has_order = labels is not None or categories is not None
     if pos_label is None and is_single and not has_order and is_text(classes):
         raise ValueError(  # alphabetical order does not tell which label is the event
@@ -238,11 +239,7 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
     check_label_order(y_proba, y_true, "y_proba", "y_true")
     names = label_names(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
-        names = exact(labels, "labels")
-        if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
-            raise ValueError(
-                f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
-            )
+        names = distinct(labels, "labels", P.shape[1], f" and {P.shape[1]} columns of y_proba")
         check_column_names(y_true, names, "y_true", param="labels")
     check_column_names(y_proba, names, "y_proba", param="labels")
     E, P, w = with_weight_only(E, P, w)
@@ -251,10 +248,7 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
 
 def check_kind(kind: Any, kinds: Any) -> None:
     """Raise a ValueError unless the kind is known, with advice for several labels per row."""
-    if kind == "multilabel":
-        names = ", ".join(map(repr, get_args(kinds) or kinds))
-        raise ValueError(f"kind must be one of {names}, got 'multilabel'. {SEVERAL_LABELS}")
-    check_option("kind", kind, kinds)
+    check_option("kind", kind, kinds, SEVERAL_LABELS if kind == "multilabel" else "")
 
 
 def check_draws_labels(kind: Kind, function: str) -> None:

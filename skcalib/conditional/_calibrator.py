@@ -132,9 +132,9 @@ class ConditionalCalibrator(AutoCalibrator):
     *Fits.* The parts with features are fitted to out-of-fold log-probabilities. Cross-validation
     selects how strongly effects are shrunk. Trees, for up to 20 classes, use log-probabilities,
     numbers, and the intercepts of categories. Features count only if they lower the out-of-fold log
-    loss by more than 1.5 standard errors, by 2.5 with more than ten levels in all, or with
-    ``groups`` by 3 standard errors that treat groups as dependent. A row in several test sets
-    counts once, in the first test set.
+    loss by more than 1.5 standard errors, or by 2.5 with more than ten levels in all. With
+    ``groups`` the limit is the quantile of Student's t that replaces 2.5, and standard errors treat
+    rows of a group as dependent. A row in several test sets counts once, in the first test set.
 
     References
     ----------
