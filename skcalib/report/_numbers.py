@@ -91,6 +91,10 @@ class Evaluation:
         # Keyword arguments of measures without bins, of others, of gaps, of diagrams with bands.
         self.row_params: Any = {"sample_weight": self.sample_weight, "labels": self.classes}
         self.params = {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
+        # Likelihoods count weights as rows: scale them to sum to the effective rows.
+        share = self.weights / self.weights.sum()
+        scaled = share / float(share @ share)
+        self.likelihood_params: Any = {"sample_weight": scaled, "labels": self.classes}
         chosen = {"kind": self.kind, "categorical_features": self.categorical_features}
         self.segment_params = self.row_params | chosen
         self.random_params: Any = {"groups": self.groups, "random_state": self.seed}
@@ -104,7 +108,6 @@ class Evaluation:
         self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
         self.n_samples = int(self.counts.sum())
         # Number of rows, or groups, of equal weight with the same variance of means.
-        share = self.weights / self.weights.sum()
         share = share if self.groups is None else np.bincount(self.groups, share)
         self.n_effective = 1 / float(share @ share)
         # Calibration errors by title: names in skcalib.metrics, and kinds.
@@ -177,6 +180,22 @@ class Evaluation:
             return None
         params = {**self.segment_params, **self.draws(self.n_samples)}
         return multicalibration_error(self.y, self.P, self.features, **params)
+
+    @cached_property
+    @silent
+    def distances(self) -> dict[str, IntervalEstimate]:
+        """Return the ICI and quantiles of the distances; NaN for ends that take minutes."""
+        rows = self.y, self.P
+        params: dict[str, Any] = {"quantile": [None, 0.5, 0.9, 1], **self.likelihood_params}
+        numbers: Any = clinical.integrated_calibration_index(*rows, **params)
+        found = [IntervalEstimate(number, math.nan, math.nan) for number in numbers]
+        if self.n_samples <= MANY_ROWS:  # the maximum has no interval
+            params |= {"quantile": [None, 0.5, 0.9], "confidence_level": LEVEL, "n_resamples": 99}
+            intervals: Any = clinical.integrated_calibration_index(
+                *rows, **params, **self.random_params
+            )
+            found[:3] = intervals
+        return dict(zip(["ICI", "E50", "E90", "Emax"], found, strict=True))
 
     @cached_property
     def risk(self) -> dict[str, Any] | None:
@@ -317,33 +336,15 @@ def c_statistic(
     return IntervalEstimate(value, low, high)
 
 
-def distance_interval(
-    rows: Evaluation, quantile: float | None, params: dict[str, Any]
-) -> IntervalEstimate:
-    """Return the ICI, or a quantile of the distances, with NaN for the ends for many rows."""
-    distance: Any = partial(
-        clinical.integrated_calibration_index, rows.y, rows.P, quantile=quantile, **params
-    )
-    if quantile == 1 or rows.n_samples > MANY_ROWS:
-        return IntervalEstimate(distance(), math.nan, math.nan)
-    return distance(confidence_level=LEVEL, n_resamples=99, **rows.random_params)
-
-
 def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable[[], Any]]:
     """Return functions that compute the figures of the risk of the second class.
 
-    ``level`` is the confidence level of the intervals that decide on calibration. Likelihoods count
-    weights as rows, so the weights are scaled to sum to the effective rows.
+    ``level`` is the confidence level of the intervals that decide on calibration.
     """
-    share = rows.weights / rows.weights.sum()
-    params = {"sample_weight": share / float(share @ share), "labels": rows.classes}
     risk, arguments = rows.P[:, 1], (rows.hits, rows.weights, rows.groups)
 
     def measured(function: Callable[..., Any], **others: Any) -> Callable[[], Any]:
-        return partial(function, rows.y, rows.P, **params, **others)
-
-    def distance(quantile: float | None = None) -> Callable[[], IntervalEstimate]:
-        return partial(distance_interval, rows, quantile, params)
+        return partial(function, rows.y, rows.P, **rows.likelihood_params, **others)
 
     z = {"measure": "spiegelhalter_z", **rows.random_params}
     logistic = {"groups": rows.groups, "confidence_level": level}
@@ -354,10 +355,10 @@ def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable
         "c-statistic": lambda: c_statistic(risk, *arguments),
         "calibration in the large": measured(clinical.calibration_intercept, **logistic),
         "calibration slope": measured(clinical.calibration_slope, **logistic),
-        "ICI": distance(),
-        "E50": distance(quantile=0.5),
-        "E90": distance(quantile=0.9),
-        "Emax": distance(quantile=1),
+        "ICI": lambda: rows.distances["ICI"],
+        "E50": lambda: rows.distances["E50"],
+        "E90": lambda: rows.distances["E90"],
+        "Emax": lambda: rows.distances["Emax"],
         "Spiegelhalter's z": measured(metrics.calibration_test, **z),
     }
 
