@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from skcalib._fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
-from skcalib._input.classes import check_column_names, without_shared_ends
+from skcalib._input.column_order import check_column_names, without_shared_ends
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
 from skcalib._input.parameters import check_integer

@@ -41,7 +41,6 @@ from ._resampling import (
     MeasuredByBins,
     Method,
     Problem,
-    are_right_together,
     label_draws,
     measured_by,
 )
@@ -346,12 +345,11 @@ def calibration_test(
 
     If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
 
-    If rows have ``groups``, the labels of a group are drawn with one uniform number, so that they
-    depend fully on one another. Either the rows of a group have their events together, or they are
-    right together, as a question and its negation are. The test draws what the rows show: where
-    scores of a group are on both sides of 0.5, their residuals have the same sign if events come
-    together, and opposite signs if rows are right together. The p-value is conservative for rows
-    that depend less. With ``kind="multilabel"`` the labels of each row are a group.
+    If rows have ``groups``, the labels of a group are drawn with one uniform number. They depend
+    fully on one another in two ways: rows have their events together, or rows are right together,
+    as a question and its negation are. The p-value is the larger one, or the mean of both if their
+    difference may be due to the finite number of draws. It is conservative for rows that depend
+    less. With ``kind="multilabel"`` the labels of each row are a group.
 
     ``measure="spiegelhalter_z"`` is the test of Spiegelhalter [3]_, with a statistic that is
     standard normal if the scores :math:`p_i` of the events :math:`y_i` are calibrated,
@@ -432,13 +430,14 @@ def _spiegelhalter(
     numbers, shares = group_numbers(groups, args[1], args[3]), w * (1 - 2 * p)
     above = float(np.sum(shares * (event - p)))
     if numbers is not None:
-        right = kind != "top-label" and are_right_together(
-            p[None], event[None], w, numbers, exclusive=False
-        )
-        draw = label_draws(p[None], numbers, exclusive=False, right=right)
-        draws = np.array([shares @ (draw(random)[0] - p) for _ in range(n_resamples)])
-        z = above / float(np.sqrt(np.mean(draws**2))) if draws.any() else 0.0
-        return CalibrationTestResult(z, p_value(abs(above), np.abs(draws)))
+        draws = []
+        for right in (False,) if kind == "top-label" else (False, True):
+            draw = label_draws(p[None], numbers, exclusive=False, right=right)
+            sums = [shares @ (draw(random)[0] - p) for _ in range(n_resamples)]
+            draws.append(np.abs(sums))
+        widest = float(np.sqrt(np.square(draws).mean(axis=1).max()))
+        z = above / widest if widest else 0.0
+        return CalibrationTestResult(z, p_value(abs(above), draws))
     spread = float(np.sqrt(np.sum(shares**2 * p * (1 - p))))
     if spread == 0:  # all scores are 0, 1 or 1/2; scores of 0 and 1 are right or wrong
         z = float(np.sign(above) * np.inf) if above else 0.0
