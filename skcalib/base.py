@@ -6,23 +6,21 @@ It is meant to stay small: think twice before adding anything to it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
-from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
-from skcalib._input.arrays import as_array, as_kind_of, as_numpy, is_dask, on_host
-from skcalib._input.dask import collection_row, map_collection
+from skcalib._input.arrays import as_numpy, on_host
+from skcalib._input.estimators import check_fitted
 from skcalib._input.groups import in_groups
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import with_nan
-from skcalib._input.rows import check_fit, check_fitted, check_new_logits
-from skcalib._rows import Rows, arrays, both_columns, map_blocks
+from skcalib._input.predictions import predict, record_columns
+from skcalib._input.rows import check_fit
+from skcalib._rows import Rows, arrays, both_columns
 from skcalib._rows.arrays import masked_logits
 from skcalib._typing import Array, ArrayLike, Floats, Output
 
@@ -233,24 +231,8 @@ class BaseCalibrator(Outputs, Versioned, ClassifierMixin, OneToOneFeatureMixin, 
         check_fitted(self)
         return self
 
-    def _predict(self, X: Any, output: Output, *, on_device: bool | None = None) -> Any:
-        """Check the logits ``X``, and return ``output(self, X)`` in the kind of ``X``.
-
-        Outputs for a Dask collection are a lazy Dask array. Outputs for a tensor are a tensor,
-        computed on its device if ``on_device``, by default if the calibrator supports it.
-        """
-        fitted = self._fitted_for(X)
-        if is_dask(X):  # a copy, since the estimator may be fitted again before Dask computes
-            f = partial(copy(fitted)._predict, output=output)  # noqa: SLF001
-            return map_collection(f, as_array(X, n_columns=fitted.n_features_in_))
-        on_device = self._on_device if on_device is None else on_device
-        Z, give_back = check_new_logits(fitted, X, on_device=on_device)
-        if not isinstance(Z, np.ndarray):
-            with arrays.in_full_precision(Z):
-                return output(_moved_to(fitted, Z), Z)
-        if not len(Z):  # compute one row, for the dtype and the shape of no rows
-            return give_back(output(fitted, np.zeros((1, Z.shape[1]), Z.dtype))[:0])
-        return give_back(map_blocks(partial(output, fitted), Z))
+    def _predict(self, X: Any, output: Output) -> Any:
+        return predict(self._fitted_for(X), X, output, on_device=self._on_device)
 
 
 Calibrator = TypeVar("Calibrator", bound=BaseCalibrator)
@@ -263,16 +245,11 @@ def set_fitted(
 
     Annotated attributes from an earlier fit are deleted.
     """
-    calibrator.__dict__.pop("feature_names_in_", None)
     for kind in type(calibrator).__mro__:
         for name in vars(kind).get("__annotations__", ()):
             if name.endswith("_"):
                 calibrator.__dict__.pop(name, None)
-    if type(X) is np.ndarray:  # a search for column names would be slower than some fits
-        calibrator.n_features_in_ = X.shape[1]
-    else:
-        row = collection_row(X) if is_dask(X) else X
-        validate_data(calibrator, row, skip_check_array=True)
+    record_columns(calibrator, X)
     for name, value in {"classes_": classes, **fitted}.items():
         setattr(calibrator, name, value)
     return calibrator
@@ -332,15 +309,6 @@ OUTPUTS: dict[str, Output] = {
     "label": most_probable,
     "logits": calibrated_logits,
 }
-
-
-def _moved_to(calibrator: Calibrator, X: Any) -> Calibrator:
-    """Copy a calibrator, with fitted arrays in the library and on the device of a tensor."""
-    moved = type(calibrator).__new__(type(calibrator))  # copy would convert attributes for pickles
-    for name, value in vars(calibrator).items():
-        is_array = isinstance(value, np.ndarray)
-        setattr(moved, name, as_kind_of(value, X) if is_array else value)
-    return moved
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:

@@ -238,7 +238,7 @@ class Call:
         if self.function is not None:
             return self.function
         kind, method = self.name.split(".")
-        return getattr(new_object(kind, method) if self.target is None else self.target, method)
+        return getattr(_target(kind, method) if self.target is None else self.target, method)
 
     def on(self, target):
         """Return the call of the method on another object."""
@@ -262,6 +262,17 @@ def new_object(kind, method="fit"):
     elif hasattr(obj, "update"):
         REGISTRY[f"{kind}.update"].on(obj)()
     return obj
+
+
+def _target(kind, method):
+    """Return a new object, or a fitted one that laws share, because no output changes it."""
+    is_shared = method not in {"plot", *UNFITTED} and f"{kind}.fit" in REGISTRY
+    if not is_shared:
+        return new_object(kind, method)
+    key = kind, method == "inverse_transform"
+    if key not in SHARED:
+        SHARED[key] = new_object(kind, method)
+    return SHARED[key]
 
 
 def _maker(kind):
@@ -317,6 +328,7 @@ def _registry():
 
 
 REGISTRY = _registry()
+SHARED = {}  #: fitted objects by name of the class, and whether the map is increasing
 
 
 def calls(*names, skip=()):

@@ -35,7 +35,7 @@ FORMS = {
     "Series": pd.Series(GROUPS, index=np.arange(300)[::-1]),
     "dates": np.datetime64("2026-01-01") + GROUPS,
 }
-few = pytest.mark.parametrize("kind", quick(CALIBRATORS))
+few = pytest.mark.parametrize("kind", quick(CALIBRATORS, real=False))
 routed = pytest.mark.parametrize("routing", [True, False])
 
 

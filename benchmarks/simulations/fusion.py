@@ -78,6 +78,8 @@ def fusion(
 
     The best single score is calibrated by the default, and has the base rates where it is missing.
     """
+    if unknown := set(scores) - SETTINGS.keys():
+        raise SystemExit(f"--scores must be among {[*SETTINGS]}, got {sorted(unknown)}.")
     yield "classes", "scores", "rows", "best score", "fusion", "excess", "standard error"
     for n_classes, kind in itertools.product(classes, scores):
         for n in SETTINGS[kind]:

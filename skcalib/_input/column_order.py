@@ -1,4 +1,4 @@
-"""Evidence that columns and classes differ in order: from text, numbers and rows.
+"""Evidence that columns and classes differ in order: from names, text, numbers and rows.
 
 Wrong columns are the most harmful mistake, and no shape reveals them.
 """
@@ -6,6 +6,8 @@ Wrong columns are the most harmful mistake, and no shape reveals them.
 from __future__ import annotations
 
 import re
+from numbers import Real
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from skcalib._rows import Rows
 from skcalib._typing import Array, Floats, Indices
 from skcalib._warnings import ColumnOrderWarning, warn
 
+from .arrays import column_names
 from .labels import Labels, exact, shown
 
 # Columns are compared with the labels of this many rows, or this many rows per class, and for at
@@ -27,6 +30,74 @@ MIN_BELOW, MIN_ABOVE = 2.0, 4.0
 
 # How far below chance all rows must agree if no columns are suspect, in standard deviations.
 MIN_BELOW_IN_ALL = 5.0
+
+
+# --------------------------------------------------------------------------------------
+# Names of columns.
+
+
+def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
+    """Raise a ValueError if a data frame's columns are named by the labels in another order.
+
+    Names may share a prefix and a suffix, as "logit_a" and "logit_b", or the first levels of a
+    MultiIndex. Names without labels are ignored, and so are default names 0, 1, 2, ...
+    """
+    columns = column_names(X)
+    are_names = all(isinstance(column, str | Real | tuple) for column in columns)
+    first = _first_moved(columns, classes.tolist())
+    if first is None or not are_names or columns == [*range(len(columns))]:
+        return
+    raise ValueError(
+        f"Columns of {name} must be in the order of the classes, got columns "
+        f"{shown(columns[first:])} for classes {shown(classes[first:])}"
+        f"{f' from column {first} on' if first else ''}. Reorder the columns, as in "
+        f"{name}[classes], or name the labels in their order with {param}=."
+    )
+
+
+def check_label_order(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
+    """Raise a ValueError if two data frames have the same columns in another order.
+
+    Prefixes and suffixes may differ between the data frames, as in "a" and "logit_a".
+    """
+    columns, labels = column_names(X), column_names(y)
+    if _first_moved(columns, labels) is not None:
+        raise ValueError(
+            f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
+            f"{shown(columns)} and {shown(labels)}. Reorder the columns, as in "
+            f"{name_X}[{name_y}.columns]."
+        )
+
+
+def _first_moved(columns: list[Any], labels: list[Any]) -> int | None:
+    """Return the index of the first moved column if columns are labels in another order."""
+    if len(columns) != len(labels):
+        return None
+    names, targets = list(map(_as_name, columns)), list(map(_as_name, labels))
+    if set(names) != set(targets):
+        names, targets = without_shared_ends(names), without_shared_ends(targets)
+    pairs = enumerate(zip(names, targets, strict=True))
+    first = next((k for k, (column, label) in pairs if column != label), None)
+    return first if set(names) == set(targets) else None
+
+
+def without_shared_ends(names: list[str]) -> list[str]:
+    """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
+    start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
+    names = [name[start:] for name in names]
+    end = len(commonprefix([name[::-1] for name in names]))  # noqa: RUF071
+    return [name[: len(name) - end] for name in names]
+
+
+def _as_name(label: Any) -> str:
+    """Write a label as text, a whole float without its decimal point, and levels in one text."""
+    if isinstance(label, tuple):
+        return "_".join(map(_as_name, label))
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+# --------------------------------------------------------------------------------------
+# Labels and rows.
 
 
 def natural_order(names: list[str]) -> list[str]:
@@ -49,8 +120,8 @@ def largest_columns(X: Floats) -> Indices:
     return (X[:, -1] > (X[:, 0] if X.shape[1] == 2 else 0)).astype(np.intp)
 
 
-def suspect_columns(table: Indices) -> Indices | None:
-    """Return the columns per class if the rows agree best with another order, else None.
+def exchanged_columns(table: Indices) -> Indices:
+    """Return the columns per class with which the rows agree best, where the evidence is strong.
 
     In each class some column is most often the largest. The rows test each cycle of classes that
     have exchanged these columns.
@@ -62,18 +133,17 @@ def suspect_columns(table: Indices) -> Indices | None:
 
     Returns
     -------
-    ndarray of shape (n_classes,) or None
-        None unless the classes in a cycle agree with their columns 2 standard deviations below
-        chance, and with the exchanged columns 4 standard deviations above chance.
+    ndarray of shape (n_classes,)
+        Another column only if the classes in a cycle agree with their columns 2 standard deviations
+        below chance, and with the exchanged columns 4 standard deviations above chance.
     """
-    n_classes = len(table)
+    columns = np.arange(len(table))
     # Counts are whole, and this adds less than one: ties keep the present order.
-    favorite = (table + np.eye(n_classes) / 2).argmax(axis=1)
-    moved = np.arange(n_classes)
+    favorite = (table + np.eye(len(table)) / 2).argmax(axis=1)
+    moved = columns
     while len(on_cycles := np.unique(favorite[moved])) < len(moved):
         moved = on_cycles
     remaining = set(moved[favorite[moved] != moved].tolist())
-    columns = np.arange(n_classes)
     while remaining:
         cycle = [remaining.pop()]
         while (column := int(favorite[cycle[-1]])) != cycle[0]:
@@ -83,7 +153,7 @@ def suspect_columns(table: Indices) -> Indices | None:
         below, above = -_excess(part, present), _excess(part, np.roll(present, -1))
         if below > MIN_BELOW and above > MIN_ABOVE:
             columns[cycle] = favorite[cycle]
-    return columns if (columns != np.arange(n_classes)).any() else None
+    return columns
 
 
 def _excess(table: Array, columns: Indices) -> float:
@@ -127,33 +197,17 @@ def check_column_order(rows: Rows, *, named: bool, name: str = "X", param: str =
     elif not named:
         message = _other_order(classes, y, top, rows.order)
     if not message and len(y):
-        agree = np.bincount(y[y == top], minlength=n_classes)
-        in_class = np.bincount(y, minlength=n_classes)
-        in_column = np.bincount(top, minlength=n_classes)
-        if (agree * len(y) >= in_class * in_column).all():
-            return  # each class agrees with its column as often as by chance: most fits end here
         table = np.bincount(y * n_classes + top, minlength=n_classes**2)
         table = table.reshape(n_classes, n_classes)
-        columns = suspect_columns(table)
-        if columns is not None and (rows.X.ndim == 1 or rows.X.shape[1] == 1):
-            _warn_of_other_event(rows, name, param)
-            return
-        if columns is not None:
-            moved = np.flatnonzero(columns != np.arange(n_classes))
-            k = moved[in_class[moved].argmax()]
-            message = (
-                f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
-                f"{table[k, columns[k]] / in_class[k]:.0%}, and its own column {k} in "
-                f"{agree[k] / in_class[k]:.0%}; {len(moved)} columns seem to be exchanged."
-            )
-        elif _excess(table, np.arange(n_classes)) < -MIN_BELOW_IN_ALL:
-            # This finds columns in another order also if a class is never predicted.
-            message = (
-                f"the column of the label is the largest in {agree.sum() / len(y):.1%} of the "
-                f"rows, and would be in {in_class @ in_column / len(y) ** 2:.1%} by chance."
-            )
+        by_chance = table.sum(axis=0) * table.sum(axis=1) / len(y)
+        if (table.diagonal() >= by_chance).all():
+            return  # each class agrees with its column as often as by chance: most fits end here
+        if rows.n_columns == 1:
+            _check_event(rows, table, name, param)
+        else:
+            message = _disagreement(classes, table)
     if message:
-        is_single = name == "y_proba" and len(classes) == 2
+        is_single = name == "y_proba" and n_classes == 2
         single = f" For a single column pass 1 - {name}." if is_single else ""
         warn(
             f"Columns of {name} may belong to other classes: {message} Reorder the columns, or "
@@ -170,8 +224,10 @@ def _ignored_label(classes: Labels) -> str:
     such as 0 and 255 for black and white pixels, unless one is -100, which torch ignores.
     """
     n, labels = len(classes), classes.tolist()  # differences of small integers may overflow
+    if labels[-1] - labels[0] == n - 1:
+        return ""
     outside = [label for label in labels if not 0 <= label < n]
-    if len(outside) != 1 or labels[-1] - labels[0] == n - 1 or (n == 2 and outside != [-100]):
+    if len(outside) != 1 or (n == 2 and outside != [-100]):
         return ""
     (absent,) = set(range(n)) - set(labels)
     return (
@@ -180,8 +236,37 @@ def _ignored_label(classes: Labels) -> str:
     )
 
 
-def _warn_of_other_event(rows: Rows, name: str, param: str) -> None:
-    """Warn that a single column of probabilities or log-odds seems to be of the other label."""
+def _disagreement(classes: Labels, table: Indices) -> str:
+    """Return a message if the rows agree best with another column order, else "".
+
+    ``table`` are numbers of rows (K, K) by class and largest column.
+    """
+    agree, in_class, n_rows = table.diagonal(), table.sum(axis=1), table.sum()
+    columns, present = exchanged_columns(table), np.arange(len(classes))
+    moved = np.flatnonzero(columns != present)
+    if len(moved):
+        k = moved[in_class[moved].argmax()]
+        return (
+            f"in rows of class {shown([classes[k]])} column {columns[k]} is the largest in "
+            f"{table[k, columns[k]] / in_class[k]:.0%}, and its own column {k} in "
+            f"{agree[k] / in_class[k]:.0%}; {len(moved)} columns seem to be exchanged."
+        )
+    if _excess(table, present) < -MIN_BELOW_IN_ALL:
+        # This finds columns in another order also if a class is never predicted.
+        return (
+            f"the column of the label is the largest in {agree.sum() / n_rows:.1%} of the "
+            f"rows, and would be in {in_class @ table.sum(axis=0) / n_rows**2:.1%} by chance."
+        )
+    return ""
+
+
+def _check_event(rows: Rows, table: Indices, name: str, param: str) -> None:
+    """Warn if a single column of probabilities or log-odds seems to be of the other label.
+
+    ``table`` are numbers of rows (2, 2) by class and sign of the log-odds.
+    """
+    if exchanged_columns(table)[0] == 0:
+        return
     other, event = (float(np.mean(rows.X[rows.y == k])) for k in (0, 1))
     what, reverse = ("probability", f"1 - {name}") if rows.X.ndim == 1 else ("log-odds", f"-{name}")
     event_name = (

@@ -12,7 +12,7 @@ from sklearn.base import OneToOneFeatureMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skcalib._typing import Array, Floats
 from skcalib._warnings import warn
@@ -27,6 +27,12 @@ METHODS = {
     "isotonic": "IsotonicCalibration()",
     "temperature": "TemperatureScaling()",
 }
+
+
+def check_fitted(estimator: Any) -> None:
+    """Raise a NotFittedError unless the estimator is fitted."""
+    if "classes_" not in vars(estimator):
+        check_is_fitted(estimator)
 
 
 def check_classifier(estimator: Any, name: str) -> None:
@@ -156,7 +162,7 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
     """
     if w is None:
         return {}
-    params = _fit_params(estimator, "sample_weight", w)
+    params = fit_params(estimator, "sample_weight", w)
     if not params:
         raise ValueError(
             f"{name} takes no sample_weight, got weights and {estimator!r}. Choose one that does, "
@@ -165,17 +171,7 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
     return params
 
 
-def group_params(estimator: Any, groups: Any) -> dict[str, Any]:
-    """Return the arguments that pass groups (n,) to an estimator, or to pipeline steps.
-
-    A single group is not passed, since folds could not divide it.
-    """
-    if groups is None or len(np.unique(groups)) < 2:
-        return {}
-    return _fit_params(estimator, "groups", groups)
-
-
-def _fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
+def fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
     """Return a ``fit`` argument by name, or by step name for the pipeline steps that accept it."""
     if has_fit_parameter(estimator, name):
         return {name: value}

@@ -31,27 +31,28 @@ def in_groups(rows: Rows, X: Any, groups: Any, sample_weight: Any) -> Rows:
     """
     if groups is None:
         return rows
-    return rows.in_memory().replace(groups=check_groups(X, groups, sample_weight))
+    check_in_memory([X])
+    return rows.in_memory().replace(groups=check_groups(groups, X.shape[0], sample_weight))
 
 
-def check_groups(X: Any, groups: Any, sample_weight: Any = None) -> Array:
-    """Convert groups (n,) to an array, or raise a ValueError unless each row of ``X`` has one.
+def check_groups(groups: Any, n_rows: int, sample_weight: Any = None) -> Array:
+    """Convert groups (n_rows,) to an array, or raise a ValueError unless each row has one.
 
     Groups of rows with zero weight are left out.
     """
-    check_in_memory([X, groups])
+    check_in_memory([groups])
     if np.ndim(groups) == 0:
         raise ValueError(
             f"groups must have one entry per row, got {groups!r}. Pass the column of this name, "
             f"such as X[{groups!r}]."
         )
     labels = as_labels(groups, "groups")
-    if len(labels) != X.shape[0]:
+    if len(labels) != n_rows:
         raise ValueError(
-            f"groups must have one entry per row, {X.shape[0]}, got {len(labels)}. Pass the groups "
+            f"groups must have one entry per row, {n_rows}, got {len(labels)}. Pass the groups "
             "of the same rows, in their order."
         )
-    w = check_weights(sample_weight, len(labels))
+    w = check_weights(sample_weight, n_rows)
     return labels if w is None else labels[w > 0]
 
 
@@ -62,7 +63,7 @@ def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | No
     """
     if groups is None or isinstance(y_proba, Rows):  # checked rows have numbers already
         return groups
-    labels = check_groups(np.empty((np.shape(y_proba)[0], 0)), groups, sample_weight)
+    labels = check_groups(groups, np.shape(y_proba)[0], sample_weight)
     numbers = np.unique(labels, return_inverse=True)[1].reshape(-1)
     n_groups = int(numbers.max()) + 1
     warn_of_few_groups(n_groups)

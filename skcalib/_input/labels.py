@@ -5,16 +5,15 @@ Integer labels are exact up to 2^53: NumPy converts mixtures of large integers t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import assert_all_finite, column_or_1d, get_tags
+from sklearn.utils import assert_all_finite
 
 from skcalib._typing import Array, Bools, Indices
-from skcalib._warnings import Messages, give, warn
+from skcalib._warnings import warn
 
 from .arrays import (
     as_numpy,
@@ -85,8 +84,7 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
             DataConversionWarning,
         )
     assert_all_finite(labels, input_name=name)
-    flat: Labels = column_or_1d(labels)
-    return flat
+    return labels.ravel()
 
 
 def exact(values: Any, name: str) -> Labels:
@@ -208,32 +206,8 @@ def is_text(labels: Labels) -> bool:
     return any(isinstance(label, str | bytes) for label in labels.tolist())
 
 
-def warn_of_groups(
-    kind: str, names: Array | range, messages_by_group: Mapping[Any, Messages]
-) -> None:
-    """Give each recorded warning once, and name the groups of rows that caused it."""
-    named = (
-        (names[k] if isinstance(k, int) else k, messages)
-        for k, messages in messages_by_group.items()
-    )
-    give(named, lambda counts: f"{kind} {shown(counts)}")
-
-
 # --------------------------------------------------------------------------------------
 # Several labels per row as indicators: zeros and ones, one column per label.
-
-
-def has_columns(y: Any) -> bool:
-    """Return whether labels are sparse, or have more than one column."""
-    shape: tuple[int, ...] = getattr(as_numpy(y, "y"), "shape", ())
-    return issparse(y) or (len(shape) == 2 and shape[1] > 1)
-
-
-def takes_indicator(estimator: Any) -> bool:
-    """Return whether a classifier supports several labels per row, by its tags."""
-    tags = get_tags(estimator)
-    is_multilabel = tags.classifier_tags is not None and tags.classifier_tags.multi_label
-    return bool(tags.target_tags.multi_output or is_multilabel)
 
 
 def as_indicator(y: Any, name: str = "y", *, unknown: Bools | None = None) -> Bools:

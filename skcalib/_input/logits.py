@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from skcalib._rows import arrays
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
@@ -64,38 +63,33 @@ def as_floats(
     return values
 
 
-def _refuse_text(x: Any, name: str) -> None:
-    """Raise a ValueError for text and dates, which NumPy would convert to numbers."""
+def with_nan(x: Any, name: str = "X") -> Any:
+    """Replace pandas.NA by NaN in an array of objects, and refuse text and dates.
+
+    NumPy would convert text and dates to numbers, and cannot convert pandas.NA.
+    """
     dtypes = getattr(x, "dtypes", [getattr(x, "dtype", None)])
     kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
     if set(kinds) <= set("biufc"):
-        return
+        return x
     if dates := [dtype for dtype, kind in zip(dtypes, kinds, strict=True) if kind in "mM"]:
         raise ValueError(f"{name} must hold numbers, got {dates[0]}. Leave out its columns.")
-    values = np.asarray(x, dtype=object).ravel()
-    if text := next((value for value in values.tolist() if isinstance(value, str)), None):
+    values = np.asarray(x, dtype=object)
+    if text := next((value for value in values.ravel().tolist() if isinstance(value, str)), None):
         raise ValueError(
             f"{name} must hold numbers, got the text {text!r}. Convert it, as in "
             f"{name}.astype(float), and check that no missing number has become text."
         )
+    is_array = getattr(getattr(x, "dtype", None), "kind", "") == "O"
+    return np.where(are_missing(values), np.nan, values) if is_array else x
 
 
-def with_nan(x: Any, name: str = "X") -> Any:
-    """Replace pandas.NA by NaN in an array of objects, since it is no float, and refuse text."""
-    _refuse_text(x, name)
-    if getattr(getattr(x, "dtype", None), "kind", "") != "O":
-        return x
-    values = np.asarray(x, dtype=object)
-    return np.where(are_missing(values), np.nan, values)
-
-
-def check_finite(Z: Floats) -> bool:
+def check_finite(Z: Floats, xp: Any = np) -> bool:
     """Return whether some class is masked, or raise a ValueError for invalid logits.
 
     Invalid are NaN, +inf, logits too large to take differences, rows of nothing but -inf, and
-    log-odds of -inf.
+    log-odds of -inf. ``xp`` is the namespace of a tensor ``Z``.
     """
-    xp = arrays.namespace(Z)
     largest = min(LARGEST, float(xp.finfo(Z.dtype).max) / 4)
     if xp.min(Z) >= -largest and xp.max(Z) <= largest:  # false for NaN
         return False
@@ -125,9 +119,8 @@ def check_finite(Z: Floats) -> bool:
     return True
 
 
-def are_probabilities(P: Floats) -> bool:
+def are_probabilities(P: Floats, xp: Any = np) -> bool:
     """Return whether rows (n, K) are non-negative and sum to one, or a column is in [0, 1]."""
-    xp = arrays.namespace(P)
     if not xp.min(P) >= 0:  # also NaN
         return False
     if P.ndim == 1 or P.shape[1] == 1:
@@ -136,17 +129,16 @@ def are_probabilities(P: Floats) -> bool:
     return bool(xp.max(sums) <= 1 + SUM_TOLERANCE and xp.min(sums) >= 1 - SUM_TOLERANCE)
 
 
-def seem_probabilities(X: Floats, *, fit: bool = True) -> bool:
+def seem_probabilities(X: Floats, xp: Any = np, *, fit: bool = True) -> bool:
     """Return whether logits (n, K) seem to be probabilities or percentages.
 
     Rows are non-negative and sum to one or 100, or if they are to ``fit``, all are in [0, 1], as
-    after a sigmoid for each class.
+    after a sigmoid for each class. ``xp`` is the namespace of a tensor ``X``.
     """
-    xp = arrays.namespace(X)
     # Some of the first rows usually contain negative logits, so few calls search all rows.
     if xp.min(X[: min(100, X.shape[0]), ...]) < 0 or xp.min(X) < 0:
         return False
-    if X.shape[1] > 1 and (are_probabilities(X) or are_probabilities(X / 100)):
+    if X.shape[1] > 1 and (are_probabilities(X, xp) or are_probabilities(X / 100, xp)):
         return True
     # Fewer numbers, or smaller numbers, may be in [0, 1] by chance.
     lowest = SMALLEST_RATE if X.shape[1] == 1 else 0.5
@@ -159,6 +151,12 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
 
     ``labels`` (n,) determine the number of classes, for the message.
     """
+    if P.ndim == 2 and P.shape[1] == 1:
+        raise ValueError(
+            "y_proba must have one column per class, or one dimension for two classes, got "
+            f"shape {tuple(P.shape)}. If it has the probability of the second class, pass "
+            "y_proba[:, 0]."
+        )
     if are_probabilities(P):
         return
     invalid = ~((P >= 0) & (P <= 1 + ROUNDING))
@@ -252,15 +250,9 @@ def check_weights(
             f"{largest:.3g}. Multiply all weights by the same number; a weight of 2 is the row "
             "twice."
         )
-    if not part:
-        check_total_weight(largest)
-    return np.asarray(w)
-
-
-def check_total_weight(weight: float) -> None:
-    """Raise a ValueError if the total weight is zero."""
-    if weight == 0:
+    if largest == 0 and not part:
         raise ValueError("sample_weight must not be all zero, got only weights of zero.")
+    return np.asarray(w)
 
 
 def warn_of_small_weights(weight: float, n_rows: int) -> None:

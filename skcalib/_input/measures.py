@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,20 +14,13 @@ from skcalib._rows.ranking import are_single, distinct_scores
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind
 
 from .arrays import as_array, check_in_memory
-from .classes import (
-    check_column_names,
-    check_label_order,
-    columns_in_order,
-    position,
-    resolve_classes,
-)
-from .column_order import check_column_order
+from .classes import columns_in_order, distinct, position, resolve_classes
+from .column_order import check_column_names, check_column_order, check_label_order
 from .labels import (
     SEVERAL_LABELS,
     as_columns,
     as_indicator,
     encode,
-    exact,
     is_text,
     label_names,
     shown,
@@ -191,9 +184,9 @@ def check_measure(
         is_name = isinstance(pos_label, str)
         other = f"not {pos_label}" if is_name else type(pos_label)(not pos_label)
         labels = [other, pos_label]
-    classes = resolve_classes(
-        present, rows.n_columns, labels, y_proba, categories=categories, proba=True
-    )
+    classes = resolve_classes(present, rows.n_columns, labels, categories=categories, proba=True)
+    if not isinstance(y_proba, np.ndarray):
+        check_column_names(y_proba, classes, "y_proba", param="labels")
     has_order = labels is not None or categories is not None
     if pos_label is None and is_single and not has_order and is_text(classes):
         raise ValueError(  # alphabetical order does not tell which label is the event
@@ -239,11 +232,7 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
     check_label_order(y_proba, y_true, "y_proba", "y_true")
     names = label_names(y_true if hasattr(y_true, "columns") else y_proba, P.shape[1])
     if labels is not None:
-        names = exact(labels, "labels")
-        if names.shape != P.shape[1:] or len(set(names.tolist())) != len(names):
-            raise ValueError(
-                f"labels must name each of the {P.shape[1]} columns of y_proba, got {shown(names)}."
-            )
+        names = distinct(labels, "labels", P.shape[1], f" and {P.shape[1]} columns of y_proba")
         check_column_names(y_true, names, "y_true", param="labels")
     check_column_names(y_proba, names, "y_proba", param="labels")
     E, P, w = with_weight_only(E, P, w)
@@ -252,10 +241,7 @@ def _check_indicators(y_true: Any, y_proba: Any, sample_weight: Any, labels: Any
 
 def check_kind(kind: Any, kinds: Any) -> None:
     """Raise a ValueError unless the kind is known, with advice for several labels per row."""
-    if kind == "multilabel":
-        names = ", ".join(map(repr, get_args(kinds) or kinds))
-        raise ValueError(f"kind must be one of {names}, got 'multilabel'. {SEVERAL_LABELS}")
-    check_option("kind", kind, kinds)
+    check_option("kind", kind, kinds, SEVERAL_LABELS if kind == "multilabel" else "")
 
 
 def check_draws_labels(kind: Kind, function: str) -> None:

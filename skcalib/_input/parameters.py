@@ -49,11 +49,12 @@ def check_real(
     raise ValueError(f"{name} must be {wanted}, got {value!r}. {remedy}".rstrip())
 
 
-def check_option(name: str, value: Any, options: Any | Collection[str]) -> None:
+def check_option(name: str, value: Any, options: Any | Collection[str], remedy: str = "") -> None:
     """Raise a ValueError unless a value is one of the strings, or belongs to a Literal type."""
     valid = get_args(options) or tuple(options)
     if not (isinstance(value, str) and value in valid):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, got {value!r}.")
+        names = ", ".join(map(repr, valid))
+        raise ValueError(f"{name} must be one of {names}, got {value!r}. {remedy}".rstrip())
 
 
 def check_flag(name: str, value: Any) -> None:

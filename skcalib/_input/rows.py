@@ -7,15 +7,12 @@ prediction stays on its device. Dask workers check collections chunk by chunk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._rows import Rows
 from skcalib._typing import Array, Floats
@@ -23,30 +20,23 @@ from skcalib._warnings import warn
 
 from .arrays import (
     as_array,
-    as_kind_of,
     as_numpy,
-    check_needs_no_gradients,
     is_dask,
-    is_tensor,
-    on_host,
 )
-from .classes import check_column_names, ordered_categories, resolve_classes, warn_of_absent_classes
-from .column_order import check_column_order
+from .classes import ordered_categories, resolve_classes, warn_of_absent_classes
+from .column_order import check_column_names, check_column_order
 from .dask import checked_chunks
 from .labels import as_labels, distinct_labels, encode, exact, in_one_type, shown
 from .logits import (
     CLIP_FIRST,
-    FLOATS,
     as_floats,
     check_finite,
     check_probabilities,
-    check_total_weight,
     check_weights,
     refuse_masked,
     seem_probabilities,
     warn_of_probabilities,
     warn_of_small_weights,
-    with_nan,
     with_weight_only,
 )
 
@@ -61,6 +51,9 @@ def check_fit(calibrator: Any, X: Any, y: Any, sample_weight: Any = None) -> tup
         check_not_swapped(y=y, X=X)
     X = as_array(X)
     rows, statistics = labelled_rows(calibrator, X, y, sample_weight)
+    rows = with_classes(rows, statistics, calibrator, rows.n_columns)
+    if type(X) is not np.ndarray:
+        check_column_names(X, rows.classes)
     check_column_order(rows, named=calibrator.classes is not None)
     if statistics.masked:
         refuse_masked(calibrator)
@@ -82,119 +75,32 @@ def labelled_rows(
     y: Any,
     sample_weight: Any = None,
     *,
-    n_scores: int | None = None,
     check: Callable[[Floats], bool] = check_finite,
 ) -> tuple[Rows, RowStatistics]:
-    """Check logits, labels and weights; return rows with class indices, and statistics.
+    """Check logits, labels of two classes or more, and weights; return rows and statistics.
 
-    ``X`` is (n, K), or (n, n_scores * K) with the scores of a fusion side by side. ``check`` raises
-    an error if logits are invalid, and returns whether some class is masked.
+    ``check`` raises an error if logits are invalid, and returns whether some class is masked.
     """
     checks = partial(check_rows, estimator=type(calibrator).__name__, check=check)
     rows, statistics = checked_rows(checks, X=X, y=y, sample_weight=sample_weight)
     if len(statistics.labels) == 1:
         only = shown(statistics.labels)
         raise ValueError(f"y must hold at least two classes, got one class only: {only}.")
-    if n_scores is not None:
-        named = statistics.categories if calibrator.classes is None else calibrator.classes
-        labels = statistics.labels if named is None else np.asarray(named)
-        check_score_columns(rows.n_columns, n_scores, labels)
+    return rows, statistics
+
+
+def with_classes(rows: Rows, statistics: RowStatistics, calibrator: Any, n_columns: int) -> Rows:
+    """Return rows with class indices in place of labels, for ``n_columns`` columns of classes."""
     classes = resolve_classes(
-        statistics.labels,
-        rows.n_columns // (n_scores or 1),
-        calibrator.classes,
-        X if n_scores is None else None,
-        categories=statistics.categories,
+        statistics.labels, n_columns, calibrator.classes, categories=statistics.categories
     )
     order = getattr(calibrator, "order", None)  # of ordered classes
-    rows = rows.relabel(
+    return rows.relabel(
         partial(encode, classes=classes),
         classes=classes,
         masked=statistics.masked,
         order=statistics.categories if order is None else order,
     )
-    return rows, statistics
-
-
-def check_score_columns(n_columns: int, n_scores: int, labels: Array) -> None:
-    """Raise a ValueError unless each score has a column per class, or one for two classes.
-
-    Warn if scores have several columns per class, but numeric labels may be column numbers.
-    """
-    width, n_classes = n_columns // n_scores, len(labels)
-    has_absent_classes = width > n_classes and width % n_classes > 0
-    if width == n_classes or (width, n_classes) == (1, 2) or has_absent_classes:
-        return
-    number, rest = divmod(n_columns, n_classes)
-    remedy = "Check the columns of X" if rest else f"Pass n_scores={number}"
-    message = (
-        f"Each score must have one column for each of the {n_classes} classes, got n_scores="
-        f"{n_scores} and {n_columns} columns. {remedy}, or name all classes in the order of the "
-        "columns of a score with classes=."
-    )
-    if width < n_classes or labels.dtype.kind not in "iuf":
-        raise ValueError(message)
-    warn(message)
-
-
-def check_new_logits(
-    calibrator: Any, X: Any, *, on_device: bool
-) -> tuple[Any, Callable[[Array], Any]]:
-    """Check logits to predict: return logits (n, K), and a function that converts outputs.
-
-    The function converts outputs to the kind of ``X``. A tensor stays on its device if
-    ``on_device``. ``calibrator`` is fitted.
-    """
-    X = as_array(X, n_columns=calibrator.n_features_in_, tensors=True)
-    is_array = isinstance(X, np.ndarray)
-    if not is_array and is_tensor(X):
-        if not X.shape[0]:
-            check_array(np.empty(tuple(X.shape)))  # raises scikit-learn's error for arrays
-        validate_data(calibrator, X, reset=False, skip_check_array=True)
-        if not on_device:
-            check_needs_no_gradients(X, "X")
-        Z = X if on_device else on_host(X)
-    else:
-        if not is_array:
-            check_column_names(X, calibrator.classes_)
-        Z = logits_for(calibrator, X)
-    n_rows = Z.shape[0]
-    if n_rows and check_finite(Z):
-        refuse_masked(calibrator)
-    if n_rows > 1 and seem_probabilities(Z, fit=False):
-        warn_of_probabilities(Z.shape[1], "predictions")
-    return Z, np.asarray if is_array else partial(as_kind_of, x=X)
-
-
-def check_new_rows(calibrator: Any, X: Any, sample_weight: Any) -> Rows:
-    """Check logits (n, K) and weights (n,) without labels for a fitted calibrator."""
-    X = as_array(X, n_columns=calibrator.n_features_in_)
-    check_column_names(X, calibrator.classes_)
-    check = partial(_check_without_labels, copy(calibrator))
-    rows, statistics = checked_rows(check, X=X, sample_weight=sample_weight)
-    if statistics.like_probabilities:
-        warn_of_probabilities(rows.n_columns)
-    return rows
-
-
-def check_fitted(estimator: Any) -> None:
-    """Raise a NotFittedError unless the estimator is fitted."""
-    if "classes_" not in vars(estimator):
-        check_is_fitted(estimator)
-
-
-def logits_for(estimator: Any, X: Any, least_rows: int = 0) -> Floats:
-    """Convert logits (n, K), with the columns that the estimator was fitted to.
-
-    Values may be invalid. There must be ``least_rows`` rows.
-    """
-    same_width = type(X) is np.ndarray and X.shape[1:] == (estimator.n_features_in_,)
-    has_names = hasattr(estimator, "feature_names_in_")
-    if same_width and X.dtype in FLOATS and len(X) and not has_names:
-        return X
-    options = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": least_rows}
-    Z: Floats = validate_data(estimator, with_nan(X), reset=False, **options)
-    return Z
 
 
 def check_not_swapped(**labels_and_scores: Any) -> None:
@@ -277,12 +183,6 @@ def check_rows(
     labels = as_labels(y, y_name, warns=not proba)
     are_whole = getattr(getattr(X, "dtype", None), "kind", "") in {"b", "i", "u"}
     X = as_floats(X, name, flat=proba, estimator=estimator)
-    if proba and X.ndim == 2 and X.shape[1] == 1:
-        raise ValueError(
-            "y_proba must have one column per class, or one dimension for two classes, got "
-            f"shape {tuple(X.shape)}. If it has the probability of the second class, pass "
-            "y_proba[:, 0]."
-        )
     if len(labels) != len(X):
         raise ValueError(
             f"{y_name} and {name} must have the same rows, got inconsistent numbers of samples: "
@@ -314,12 +214,6 @@ def check_rows(
     return Rows(X, labels, w), statistics
 
 
-def _check_without_labels(estimator: Any, X: Any, sample_weight: Any) -> tuple[Rows, RowStatistics]:
-    """Check logits and weights for a fitted estimator; all rows get the label 0."""
-    Z = logits_for(estimator, X, least_rows=1)
-    return check_rows(Z, np.zeros(len(Z), np.intp), sample_weight)
-
-
 def checked_rows(
     check: Callable[..., tuple[Rows, RowStatistics]], **inputs: Any
 ) -> tuple[Rows, RowStatistics]:
@@ -332,6 +226,7 @@ def checked_rows(
         rows, statistics = checked_chunks(check, **inputs)
     else:
         rows, statistics = check(*inputs.values())
-    check_total_weight(statistics.weight)
+    if statistics.weight == 0:
+        check_weights([0.0], 1)  # raises the error for weights that are all zero
     rows.weight = statistics.weight
     return rows, statistics

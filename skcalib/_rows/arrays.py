@@ -197,24 +197,13 @@ def log_softmax(S: Array) -> Array:
     return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
 
 
-def geometric_mean(members: Sequence[Array]) -> Array:
-    """Return the normalized geometric mean of several probabilities (m, K).
-
-    A probability counts as at least 1e-16 times the arithmetic mean, so that a single member cannot
-    exclude a class.
-    """
-    xp = namespace(members[0])
-    least = sum(members) * (1e-16 / len(members))
-    with np.errstate(divide="ignore"):  # log(0) if all members exclude a class
-        return softmax(sum(xp.log(xp.maximum(P, least)) for P in members) / len(members))
-
-
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     """Apply ``f`` to logits (m, K) clipped to finite numbers, and restore -inf at masks."""
     # Clip at a quarter of the range, so that differences between logits are finite as well.
     xp = namespace(Z)
     largest = float(xp.finfo(Z.dtype).max) / 4
-    masked = -np.inf == Z if may_be_true(xp.min(Z) < -largest) else None
+    # Reading a minimum of a tensor would wait for the device, and a graph has no data.
+    masked = None if xp is np and not Z.min() < -largest else -np.inf == Z
     with np.errstate(over="ignore"):
         out = xp.clip(f(Z if masked is None else xp.clip(Z, -largest, largest)), -largest, largest)
     return out if masked is None else xp.where(masked, -np.inf, out)
@@ -245,7 +234,7 @@ def masked_logits(Z: Floats) -> Floats:
     """
     xp = namespace(Z)
     lowest = float(xp.finfo(Z.dtype).min) / 4
-    if not may_be_true(xp.min(Z) <= lowest):
+    if xp is np and not Z.min() <= lowest:
         return Z
     return xp.where(lowest >= Z, -np.inf, Z)
 
@@ -256,7 +245,7 @@ def _plus_uniform(P: Floats, L: Floats, smoothing: float) -> Floats:
     Classes do not count where the logits ``L`` (m, K) or (m, 1) are -inf.
     """
     xp = namespace(P)
-    if not may_be_true(xp.min(L) == -np.inf):
+    if xp is np and L.min() != -np.inf:
         P += max(smoothing / P.shape[1], TINY)
         return P
     is_class = astype(-np.inf < both_columns(L), P.dtype)

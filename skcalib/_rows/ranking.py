@@ -52,8 +52,11 @@ def distinct_scores(
     n = np.searchsorted(scores, np.nan)  # NaN is last
     scores, w, happened = scores[:n], w[:n], happened[:n]
     first = _tie_starts(scores, single=single)
-    sums = (np.add.reduceat(values, first, dtype=np.float64) for values in (w, happened))
-    return Ranked(scores[first].astype(np.float64, copy=False), *sums)
+    return Ranked(
+        scores[first].astype(np.float64, copy=False),
+        np.add.reduceat(w, first, dtype=np.float64),
+        np.add.reduceat(happened, first, dtype=np.float64),
+    )
 
 
 def _tie_starts(scores: Floats, *, single: bool) -> Indices:
@@ -82,13 +85,13 @@ def are_single(x: Floats) -> bool:
     """Return whether all numbers, or 1 minus them, are float32 numbers."""
     if x.dtype == np.float32:
         return True
-
-    def are_exact(part: Floats) -> bool:
+    for p in (x[:64], x):  # the first rows decide in most cases
+        q = 1 - p
         with np.errstate(over="ignore"):
-            is_exact = [values.astype(np.float32) == values for values in (part, 1 - part)]
-        return bool((is_exact[0] | is_exact[1] | np.isnan(part)).all())
-
-    return are_exact(x[:64]) and are_exact(x)  # the first rows decide in most cases
+            is_exact = (p.astype(np.float32) == p) | (q.astype(np.float32) == q)
+        if not (is_exact | np.isnan(p)).all():
+            return False
+    return True
 
 
 def rounding(p: Floats, dtype: DTypeLike) -> Floats:

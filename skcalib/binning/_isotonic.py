@@ -9,6 +9,7 @@ import numpy as np
 
 from skcalib._input.measures import ScoreColumns
 from skcalib._input.parameters import check_option, check_real
+from skcalib._input.predictions import predict
 from skcalib._rows import Ranked, Rows, arrays
 from skcalib._scores import columns
 from skcalib._scores.bins import bin_index, bins_ending_at
@@ -254,7 +255,7 @@ class VennAbersCalibration(_PerClass):
             ``pairs_``, and the values are for the second class of each pair. For a tensor or a Dask
             collection as :meth:`transform`.
         """
-        return self._predict(X, _intervals, on_device=False)
+        return predict(self._fitted_for(X), X, _intervals)
 
     def _check(self) -> None:
         check_option("merge", self.merge, Merge)

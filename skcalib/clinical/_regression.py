@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit, stdtrit
+from sklearn.utils import check_random_state
 
 from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import check_in_memory
@@ -286,7 +290,7 @@ def integrated_calibration_index(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    quantile: float | None = None,
+    quantile: float | Sequence[float | None] | None = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
@@ -294,7 +298,7 @@ def integrated_calibration_index(
     confidence_level: float | None = None,
     n_resamples: int = 999,
     random_state: int | np.random.RandomState | None = None,
-) -> float | IntervalEstimate:
+) -> float | IntervalEstimate | list[float] | list[IntervalEstimate]:
     r"""Compute the integrated calibration index (ICI), or E50, E90 and Emax.
 
     With a smooth calibration curve f of the events over the risks [1]_,
@@ -314,8 +318,10 @@ def integrated_calibration_index(
     ----------
     y_true, y_proba
         As for :func:`reliability_curve`, of two classes.
-    quantile : float or None, default=None
-        A quantile of the distances in place of the mean: 0.5 for E50, 0.9 for E90, 1 for Emax.
+    quantile : float, None or list of these, default=None
+        A quantile of the distances in place of the mean: 0.5 for E50, 0.9 for E90, 1 for Emax. A
+        list returns a list of results, which share the smooth curves: ``[None, 0.5, 0.9]`` takes
+        the time of the mean alone.
     sample_weight, labels, pos_label
         As for :func:`reliability_curve`.
     groups : array-like of shape (n_samples,), default=None
@@ -327,7 +333,7 @@ def integrated_calibration_index(
 
     Returns
     -------
-    float or IntervalEstimate
+    float or IntervalEstimate, or list of these
         Distance between 0 and 1, with an interval if ``confidence_level`` is a number.
 
     Raises
@@ -348,37 +354,67 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y, p), 2)
     0.2
     """
-    if quantile is not None and quantile != 1:
-        check_real("quantile", quantile, high=1, remedy="Pass None for the mean, or 1 for Emax.")
+    quantiles = list(quantile) if isinstance(quantile, Sequence) else [quantile]
+    for one in quantiles:
+        if one is not None and one != 1:
+            check_real("quantile", one, high=1, remedy="Pass None for the mean, or 1 for Emax.")
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
+    found: list[Any]
     if confidence_level is not None:
-
-        def of_draw(y: Bools, p: Floats, sample_weight: Floats | None = None) -> float:
-            return _distance(p, y, sample_weight, quantile)
-
-        events, classes = rows.event.astype(np.intp), np.array([False, True])
-        risks: Any = Rows(rows.score, events, rows.weight, classes=classes)
-        no_labels: Any = None  # checked rows have labels
-        interval: IntervalEstimate = calibration_error_interval(
-            no_labels, risks, measure=of_draw, groups=group_numbers(groups, y_proba, sample_weight),
-            confidence_level=confidence_level, n_resamples=n_resamples, random_state=random_state,
+        numbers = group_numbers(groups, y_proba, sample_weight)
+        found = _distance_intervals(
+            rows, quantiles, groups=numbers, confidence_level=confidence_level,
+            n_resamples=n_resamples, random_state=random_state,
         )  # fmt: skip
-        return interval
-    if groups is not None:
+    elif groups is not None:
         raise ValueError(
             "groups change only the interval, got confidence_level=None. Pass "
             "confidence_level=0.95 for an interval."
         )
-    return _distance(rows.score, rows.event, rows.weight, quantile)
+    else:
+        found = _distances(rows.score, rows.event, rows.weight, quantiles)
+    return found if isinstance(quantile, Sequence) else found[0]
 
 
-def _distance(p: Floats, event: Bools, w: Floats | None, quantile: float | None) -> float:
-    """Return the mean, or a quantile, of the distances of risks (n,) from their smooth curve."""
+def _distance_intervals(
+    rows: Scored, quantiles: list[float | None], *, random_state: Any, **params: Any
+) -> list[IntervalEstimate]:
+    """Return an interval for each quantile of the distances, by the same draws of events.
+
+    ``params`` are parameters of :func:`calibration_error_interval`.
+    """
+    events, classes = rows.event.astype(np.intp), np.array([False, True])
+    risks: Any = Rows(rows.score, events, rows.weight, classes=classes)
+    no_labels: Any = None  # checked rows have labels
+    random, drawn = check_random_state(random_state), {}
+
+    def of_draw(y: Bools, p: Floats, sample_weight: Floats | None = None, *, k: int) -> float:
+        key = blake2b(y.tobytes() + p.tobytes()).digest()
+        if key not in drawn:  # the quantiles before have the same draws
+            drawn[key] = _distances(p, y, sample_weight, quantiles)
+        return float(drawn[key][k])
+
+    states = [*(deepcopy(random) for _ in quantiles[1:]), random]
+    return [
+        calibration_error_interval(
+            no_labels, risks, measure=partial(of_draw, k=k), random_state=state, **params
+        )
+        for k, state in enumerate(states)
+    ]
+
+
+def _distances(
+    p: Floats, event: Bools, w: Floats | None, quantiles: list[float | None]
+) -> list[float]:
+    """Return the mean (None) or quantiles of distances of risks (n,) from their smooth curve."""
     # A coarse grid suffices for distances, since the bandwidth is at least 0.01.
     curve = SmoothCurve.of(p, event, w, n_cells=1 << 11)
     distance = np.abs(curve.interpolate(p) - p)
-    if quantile is None:
-        return float(np.average(distance, weights=w))
     by_distance = distinct_scores(distance, None, w)
     reached = np.cumsum(by_distance.weight)
-    return float(by_distance.scores[np.searchsorted(reached, quantile * reached[-1] * (1 - 1e-12))])
+    return [
+        float(np.average(distance, weights=w))
+        if q is None
+        else float(by_distance.scores[np.searchsorted(reached, q * reached[-1] * (1 - 1e-12))])
+        for q in quantiles
+    ]

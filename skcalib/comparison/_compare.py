@@ -27,8 +27,8 @@ from skcalib._input.arrays import (
     named_columns,
     taken,
 )
-from skcalib._input.classes import check_column_names, with_unknown_classes
-from skcalib._input.column_order import largest_columns
+from skcalib._input.classes import with_unknown_classes
+from skcalib._input.column_order import check_column_names, largest_columns
 from skcalib._input.estimators import (
     by_name,
     check_calibrator,
@@ -170,7 +170,9 @@ def compare_calibrators(
     checked = _CheckedInput(classes=labels).fit(X, y, sample_weight)
     X = as_array(X)
     Z, labels, w = if_in_memory(_arrays, X, y, sample_weight)
-    groups = None if groups is None else check_groups(X, groups)
+    if groups is not None:
+        check_in_memory([X])
+        groups = check_groups(groups, X.shape[0])
     rows = Sample(Z, labels, w, _checked_features(features, X))
     classes, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)

@@ -10,8 +10,8 @@ from sklearn.frozen import FrozenEstimator
 
 from skcalib._input.arrays import as_kind_of
 from skcalib._input.classes import ordered_categories
+from skcalib._input.estimators import check_fitted
 from skcalib._input.labels import encode
-from skcalib._input.rows import check_fitted
 from skcalib._typing import Array, ArrayLike, Floats, Split
 
 from ._folds import averaged, classifier_splits, held_out

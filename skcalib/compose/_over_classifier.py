@@ -23,10 +23,8 @@ from skcalib._input.labels import (
     as_labels,
     class_probabilities,
     distinct_labels,
-    has_columns,
     not_among,
     shown,
-    takes_indicator,
 )
 from skcalib._input.logits import check_weights
 from skcalib._input.parameters import check_option, check_real
@@ -227,7 +225,10 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         check_real("min_proba", self.min_proba, high=1, option="auto")
         check_option("response_method", self.response_method, ResponseMethod)
         response = find_response(self.estimator, self.response_method, self.min_proba, fitted=False)
-        if has_columns(y) and _takes_several(self.estimator, y):
+        shape = getattr(as_numpy(y, "y"), "shape", ())
+        if (issparse(y) or (len(shape) == 2 and shape[1] > 1)) and _takes_several(
+            self.estimator, y
+        ):
             X, E = indexable(_accepted_by(self.estimator, X), as_indicator(y).astype(np.intp))
             response = response._replace(multilabel=True)
             return FitArguments(X, E, response, *self._routed(caller, E, params))
@@ -279,7 +280,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             fit_params = dict(params)
             split_params = {"groups": fit_params.pop("groups", None)}
         if split_params.get("groups") is not None:
-            split_params["groups"] = check_groups(y, split_params["groups"])
+            split_params["groups"] = check_groups(split_params["groups"], len(y))
         return fit_params, split_params
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -311,7 +312,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
             tags.input_tags.sparse = inner.sparse
             tags.input_tags.allow_nan = inner.allow_nan
             tags.input_tags.pairwise = inner.pairwise
-            tags.target_tags.multi_output = takes_indicator(self.estimator)
+            tags.target_tags.multi_output = _takes_indicator(self.estimator)
         return tags
 
     def _take_over_features(self, estimator: Any) -> None:
@@ -325,13 +326,20 @@ def _accepted_by(estimator: Any, X: Any) -> Any:
     return on_host(X) if is_tensor(X) and not isinstance(estimator, FrozenEstimator) else X
 
 
+def _takes_indicator(estimator: Any) -> bool:
+    """Return whether a classifier supports several labels per row, by its tags."""
+    tags = get_tags(estimator)
+    is_multilabel = tags.classifier_tags is not None and tags.classifier_tags.multi_label
+    return bool(tags.target_tags.multi_output or is_multilabel)
+
+
 def _takes_several(estimator: Any, y: Any) -> bool:
     """Return whether a classifier accepts several labels per row.
 
     Raise a ValueError if it does not, and rows have several labels. One-hot arrays have one label
     per row, and raise another error later.
     """
-    if takes_indicator(estimator):
+    if _takes_indicator(estimator):
         return True
     if issparse(y) or np.asarray(as_numpy(y, "y")).dtype.kind in "biuf":
         E = as_indicator(y)

@@ -11,9 +11,10 @@ from sklearn.metrics import accuracy_score
 
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.arrays import as_array, as_kind_of, as_numpy, check_in_memory, on_host
+from skcalib._input.estimators import check_fitted
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
-from skcalib._input.rows import check_fitted, logits_for
+from skcalib._input.predictions import logits_for
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits
@@ -131,9 +132,9 @@ class ConditionalCalibrator(AutoCalibrator):
     *Fits.* The parts with features are fitted to out-of-fold log-probabilities. Cross-validation
     selects how strongly effects are shrunk. Trees, for up to 20 classes, use log-probabilities,
     numbers, and the intercepts of categories. Features count only if they lower the out-of-fold log
-    loss by more than 1.5 standard errors, by 2.5 with more than ten levels in all, or with
-    ``groups`` by 3 standard errors that treat groups as dependent. A row in several test sets
-    counts once, in the first test set.
+    loss by more than 1.5 standard errors, or by 2.5 with more than ten levels in all. With
+    ``groups`` the limit is the quantile of Student's t that replaces 2.5, and standard errors treat
+    rows of a group as dependent. A row in several test sets counts once, in the first test set.
 
     References
     ----------

@@ -456,7 +456,7 @@ def null_maxima(
     """Return the largest standardized gap of each draw of labels, for each dependence."""
     S, maxima = np.stack([one.score for one in cells]), []
     exclusive = len(cells) > 1
-    # Rows of a group have events together, or are right together.
+    # As in calibration_test, rows of a group have events together, or are right together.
     for right in (False,) if groups is None else (False, True):
         draw = label_draws(S, groups, exclusive=exclusive, right=right)
         size, largest = max(1, MAX_DRAWN // S.size), []

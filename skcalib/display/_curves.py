@@ -164,7 +164,7 @@ def confidence_band(
         w, cells = sample.weight, drawn.cells(sample.scores)
         above, density = drawn.smooth(cells, np.stack([sample.hits - w * sample.scores, w]))
         # Smaller densities are rounding errors.
-        return np.clip(x + above / np.maximum(density, 1e-9 * density.max()), 0, 1)
+        return np.clip(x + above / np.maximum(density, 1e-9 * density.max(initial=0)), 0, 1)
 
     return x, *bootstrap_band(rows, curve, level, n_resamples, seed, groups)
 

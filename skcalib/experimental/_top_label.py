@@ -8,12 +8,12 @@ import numpy as np
 
 from skcalib._fits import fit_to_rows, log_probabilities
 from skcalib._input.estimators import check_calibrator, check_order
-from skcalib._input.labels import warn_of_groups
+from skcalib._input.labels import shown
 from skcalib._input.parameters import check_real
 from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows
 from skcalib._typing import ArrayLike, Floats, Indices
-from skcalib._warnings import Messages, ProbabilitiesWarning, recorded
+from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded
 from skcalib.base import BaseCalibrator, both_columns
 from skcalib.scaling import PlattScaling
 
@@ -153,7 +153,7 @@ class TopLabelCalibration(BaseCalibrator):
                 with recorded(ProbabilitiesWarning) as messages_by_class[k]:
                     calibrators[k] = fit_to_rows(calibrator, part)
                 weight[k] = part.weight
-        warn_of_groups("Top label in column", range(n_classes), messages_by_class)
+        give(messages_by_class.items(), lambda counts: f"Top label in column {shown(counts)}")
         return {
             "calibrators_": calibrators,
             "pooled_calibrator_": pooled,

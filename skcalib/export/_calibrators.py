@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skcalib import conditional, experimental  # noqa: F401  (they define calibrators)
-from skcalib._input.rows import check_fitted
+from skcalib._input.estimators import check_fitted
 from skcalib.base import BaseCalibrator
 from skcalib.fusion import FusionCalibrator
 from skcalib.meta import MultiLabelCalibrator

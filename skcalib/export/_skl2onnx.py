@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.classes import with_unknown_classes
-from skcalib._input.estimators import check_takes_logits
-from skcalib._input.rows import check_fitted
+from skcalib._input.estimators import check_fitted, check_takes_logits
 from skcalib._typing import Array
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer

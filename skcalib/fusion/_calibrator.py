@@ -12,18 +12,19 @@ from sklearn.utils import Tags
 
 from skcalib._fits import log_probabilities
 from skcalib._input.arrays import as_kind_of, column_names
-from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._input.estimators import check_calibrator, check_fitted, check_order
 from skcalib._input.groups import in_groups
-from skcalib._input.labels import warn_of_groups
+from skcalib._input.labels import shown
 from skcalib._input.logits import seem_probabilities, warn_of_probabilities, warn_of_small_weights
 from skcalib._input.parameters import check_integer
-from skcalib._input.rows import check_fitted, check_not_swapped, labelled_rows, logits_for
+from skcalib._input.predictions import logits_for
+from skcalib._input.rows import check_not_swapped, labelled_rows, with_classes
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits
 from skcalib._splits import first_tests, given_splits, random_splits
 from skcalib._typing import Array, ArrayLike, Floats, Output, Split
 from skcalib._version import Versioned
-from skcalib._warnings import recorded
+from skcalib._warnings import give, recorded
 from skcalib.base import Outputs, set_fitted
 from skcalib.scaling import Uncalibrated
 
@@ -33,6 +34,7 @@ from ._scores import (
     check_class_names,
     check_column_order,
     check_scores,
+    check_widths,
     evidence_of,
     fit_score,
     name_scores,
@@ -232,7 +234,12 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         columns = column_names(matrix)
         names = name_scores(columns, self.n_scores, matrix.shape[1])
         check = partial(check_scores, n_scores=len(names))
-        rows, _ = labelled_rows(self, matrix, y, sample_weight, n_scores=len(names), check=check)
+        rows, statistics = labelled_rows(self, matrix, y, sample_weight, check=check)
+        named = statistics.categories if self.classes is None else self.classes
+        check_widths(
+            rows.n_columns, len(names), statistics.labels if named is None else np.asarray(named)
+        )
+        rows = with_classes(rows, statistics, self, rows.n_columns // len(names))
         check_class_names(columns, len(names), rows.classes)
         if self.calibrator is not None:
             check_calibrator(self.calibrator, rows.w)
@@ -264,10 +271,10 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         calibrators, messages = [], {}
         L = np.full((rows.n_rows, n_scores, n_classes), np.nan)
         for m, name in enumerate(names):
-            with recorded() as messages[m]:
+            with recorded() as messages[name]:
                 calibrator, L[:, m] = fit_score(self.calibrator, rows, m, name, once)
             calibrators.append(calibrator)
-        warn_of_groups("Score", np.array(names), messages)
+        give(messages.items(), lambda counts: f"Score {shown(counts)}")
         warn_of_small_weights(rows.weight, rows.n_rows)
 
         # Pool the out-of-fold evidence, of all scores and without each score.

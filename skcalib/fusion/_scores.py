@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from skcalib._fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
-from skcalib._input.classes import check_column_names, without_shared_ends
+from skcalib._input.column_order import check_column_names, without_shared_ends
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
 from skcalib._input.parameters import check_integer
@@ -101,6 +101,27 @@ def check_class_names(names: Sequence[Any], n_scores: int, classes: Array) -> No
             raise _order_error(names)
     for start in range(0, len(names), max(width, 1)):
         check_column_names(SimpleNamespace(columns=names[start : start + width]), classes)
+
+
+def check_widths(n_columns: int, n_scores: int, labels: Array) -> None:
+    """Raise a ValueError unless each score has a column per class, or one for two classes.
+
+    Warn if scores have several columns per class, but numeric labels may be column numbers.
+    """
+    width, n_classes = n_columns // n_scores, len(labels)
+    has_absent_classes = width > n_classes and width % n_classes > 0
+    if width == n_classes or (width, n_classes) == (1, 2) or has_absent_classes:
+        return
+    number, rest = divmod(n_columns, n_classes)
+    remedy = "Check the columns of X" if rest else f"Pass n_scores={number}"
+    message = (
+        f"Each score must have one column for each of the {n_classes} classes, got n_scores="
+        f"{n_scores} and {n_columns} columns. {remedy}, or name all classes in the order of the "
+        "columns of a score with classes=."
+    )
+    if width < n_classes or labels.dtype.kind not in "iuf":
+        raise ValueError(message)
+    warn(message)
 
 
 def check_scores(X: Floats, n_scores: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,10 +15,10 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._fits import fit_to_rows, log_probabilities, with_fitted
 from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory, on_host
-from skcalib._input.classes import check_label_order
-from skcalib._input.estimators import check_calibrator, check_order
+from skcalib._input.column_order import check_label_order
+from skcalib._input.estimators import check_calibrator, check_fitted, check_order
 from skcalib._input.groups import check_groups
-from skcalib._input.labels import as_columns, as_indicator, label_names, shown, warn_of_groups
+from skcalib._input.labels import as_columns, as_indicator, label_names, shown
 from skcalib._input.logits import (
     FEW_LOG_ODDS,
     FLOATS,
@@ -29,11 +29,10 @@ from skcalib._input.logits import (
     with_weight_only,
 )
 from skcalib._input.parameters import check_flag
-from skcalib._input.rows import check_fitted
 from skcalib._rows import Rows
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._version import Versioned
-from skcalib._warnings import Messages, ProbabilitiesWarning, recorded, warn
+from skcalib._warnings import Messages, ProbabilitiesWarning, give, recorded, warn
 from skcalib.base import accuracy
 from skcalib.scaling import PlattScaling
 from skcalib.scaling._temperature import unless_passthrough
@@ -110,7 +109,7 @@ def closest_increasing(P: Floats) -> Floats:
 
 
 def warn_about_labels(
-    E: Array, W: Floats | None, messages: dict[int, Messages], names: Array
+    E: Array, W: Floats | None, messages: Sequence[Messages], names: Array
 ) -> None:
     """Warn about labels that all rows have or lack, and repeat the warnings of fits.
 
@@ -127,7 +126,7 @@ def warn_about_labels(
                 f"No row {what} label {shown(names[none])}: its log-odds are only shifted, "
                 "where they contradict that. Calibrate on more rows, or leave it out."
             )
-    warn_of_groups("Label", names, messages)
+    give(zip(names.tolist(), messages, strict=True), lambda counts: f"Label {shown(counts)}")
 
 
 def warn_of_increasing_labels(E: Array) -> None:
@@ -291,7 +290,7 @@ class MultiLabelCalibrator(
                 f"{Z.shape[1]} columns and {E.shape[1]} labels. Pass the same labels in X and y."
             )
         check_calibrator(calibrator, W)
-        codes = None if groups is None else check_groups(Z, groups)
+        codes = None if groups is None else check_groups(groups, len(Z))
         # Copy columns to contiguous memory. Weights of rows are shared by all labels.
         weights = [W] * Z.shape[1] if W is None or W.ndim == 1 else np.ascontiguousarray(W.T)
         columns = zip(np.ascontiguousarray(Z.T), np.ascontiguousarray(E.T), weights, strict=True)
@@ -301,7 +300,7 @@ class MultiLabelCalibrator(
         calibrators, messages = zip(*Parallel(n_jobs=self.n_jobs)(jobs), strict=True)
         if W is not None:
             warn_of_small_weights(float(W.sum()), int(np.count_nonzero(W)))
-        warn_about_labels(E, W, dict(enumerate(messages)), label_names(y, E.shape[1]))
+        warn_about_labels(E, W, messages, label_names(y, E.shape[1]))
         if not self.increasing and E.shape[1] > 1 and unknown is None:
             warn_of_increasing_labels(E)
         validate_data(self, X if hasattr(X, "columns") else Z, skip_check_array=True)

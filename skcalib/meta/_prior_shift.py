@@ -14,9 +14,10 @@ from sklearn.utils import Tags
 
 from skcalib._input.arrays import as_array
 from skcalib._input.classes import in_class_order, resolve_classes
+from skcalib._input.estimators import check_fitted
 from skcalib._input.labels import exact, shown
 from skcalib._input.logits import are_probabilities
-from skcalib._input.rows import check_fitted, check_new_rows
+from skcalib._input.predictions import check_new_rows
 from skcalib._optimize.minimize import cached_parts
 from skcalib._optimize.mixture import MixtureLoss
 from skcalib._rows import Rows

@@ -61,25 +61,35 @@ class BinsOfColumns(NamedTuple):
 # Tests: labels are drawn from the probabilities.
 
 
-def null_draws(measured: Measured, n_resamples: int, random: Random) -> Floats:
-    """Return the measure of labels that are drawn from the probabilities."""
-    draw = null_measure(measured)
-    return np.array([draw(random) for _ in range(n_resamples)])
+def null_draws(measured: Measured, n_resamples: int, random: Random) -> list[Floats]:
+    """Return the measure of drawn labels, for each dependence of the labels of a group."""
+    draws = []
+    for right in measured.problem.dependences:
+        draw = null_measure(measured, right=right)
+        draws.append(np.array([draw(random) for _ in range(n_resamples)]))
+    return draws
 
 
-def p_value(estimate: float, draws: Floats) -> float:
-    """Return the fraction of draws, and the estimate itself, that are at least the estimate."""
+def p_value(estimate: float, draws: list[Floats]) -> float:
+    """Return the fraction of draws, and the estimate itself, that are at least the estimate.
+
+    The draws of two dependences have two fractions. The larger one counts, or the mean of both if
+    the finite number of draws explains their difference.
+    """
     # Simulated labels that equal the labels of the rows are ties despite rounding.
-    as_large = int(np.count_nonzero(draws >= estimate - ROUNDING_ERROR * abs(estimate)))
-    return (1 + as_large) / (1 + len(draws))
+    least = estimate - ROUNDING_ERROR * abs(estimate)
+    counts = [int(np.count_nonzero(one >= least)) for one in draws]
+    differ = max(counts) - min(counts) > 1.5 * np.sqrt(sum(counts))
+    as_large = max(counts) if differ else np.ceil(np.mean(counts))
+    return float((1 + as_large) / (1 + len(draws[0])))
 
 
-def null_measure(measured: Measured) -> Callable[[Random], float]:
+def null_measure(measured: Measured, *, right: bool) -> Callable[[Random], float]:
     """Return a function that draws labels from the probabilities and measures them."""
     if isinstance(measured, MeasuredByCall):
-        return measured.of_labels(measured.problem.rows.X)
+        return measured.of_labels(measured.problem.rows.X, right=right)
     # As the measure of the rows, a debiased measure subtracts the noise of independent rows.
-    bins, hits = bins_of(measured, None), drawn_hits(measured)
+    bins, hits = bins_of(measured, None), drawn_hits(measured, right=right)
     shape = bins.weight.shape
 
     def measure(random: Random) -> float:
@@ -89,7 +99,7 @@ def null_measure(measured: Measured) -> Callable[[Random], float]:
     return measure
 
 
-def drawn_hits(measured: MeasuredByBins) -> Callable[[Random], Any]:
+def drawn_hits(measured: MeasuredByBins, *, right: bool) -> Callable[[Random], Any]:
     """Return a function that draws labels: sums of weights of events in the bins of all columns."""
     w, units, columns = measured.weights, measured.problem.units, measured.columns
     n_bins = max(len(column.edges) for column in columns) - 1
@@ -106,8 +116,7 @@ def drawn_hits(measured: MeasuredByBins) -> Callable[[Random], Any]:
         cell, p = cells[0, order[first]], np.clip(scores / weight, 0, 1)
         return lambda random: np.bincount(cell, random.binomial(n, p) / n * weight, n_bins)
     exclusive = len(S) > 1 and measured.problem.kind != "multilabel"
-    # The event of the top label is that a row is right.
-    right = measured.problem.right and measured.problem.kind != "top-label"
+    right = right and measured.problem.kind != "top-label"  # the event is that a row is right
     draw, rows = label_draws(S, units, exclusive=exclusive, right=right), np.arange(len(w))
     size = n_bins * len(S)
     if exclusive:
@@ -121,15 +130,16 @@ def drawn_hits(measured: MeasuredByBins) -> Callable[[Random], Any]:
 
 def error_interval(
     measured: Measured, n_resamples: int, level: float, random: Random
-) -> tuple[float, float]:
-    """Return the ends of the interval: the lower one is 0 unless the test rejects."""
+) -> tuple[float, float, float, float]:
+    """Return the error, the ends of its interval, and the level: from 0 unless the test rejects."""
     draws, estimate = null_draws(measured, n_resamples, random), measured.of_rows()
     if isinstance(measured, MeasuredByBins):
         low, high = interval_of_bins(measured, level, n_resamples, random)
     else:
         low, high = interval_of_function(measured, estimate, draws, level, random)
     rejects = p_value(estimate, draws) <= 1 - level + ROUNDING_ERROR
-    return float(min(low, estimate)) if rejects else 0.0, float(max(high, estimate))
+    low = float(min(low, estimate)) if rejects else 0.0
+    return estimate, low, float(max(high, estimate)), level
 
 
 def interval_of_bins(
@@ -288,7 +298,7 @@ def slopes(bins: BinsOfColumns, formula: Formula) -> tuple[Floats, Floats]:
 
 
 def interval_of_function(
-    measured: MeasuredByCall, estimate: float, draws: Floats, level: float, random: Random
+    measured: MeasuredByCall, estimate: float, draws: list[Floats], level: float, random: Random
 ) -> tuple[float, float]:
     """Return the ends of the interval of a function that is a calibration error.
 
@@ -296,8 +306,10 @@ def interval_of_function(
     sides. The noise is the error of labels drawn from the probabilities, ``draws``, and from
     recalibrated probabilities. If the error is a square, its root has this interval.
     """
-    draw, power = measured.of_labels(recalibrated(measured)), 1 / measured.power
-    noise = np.stack([draws, [draw(random) for _ in draws]])
+    P, power, noise = recalibrated(measured), 1 / measured.power, [*draws]
+    for right in measured.problem.dependences:
+        draw = measured.of_labels(P, right=right)
+        noise.append(np.array([draw(random) for _ in draws[0]]))
     reach = np.quantile(noise, (1 + level) / 2, axis=1, method="higher").max() ** power
     low, high = max(estimate**power - reach, 0.0), estimate**power + reach
     return low ** (1 / power), high ** (1 / power)

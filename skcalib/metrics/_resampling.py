@@ -71,14 +71,14 @@ class Problem(NamedTuple):
         return self.clusters if self.kind == "multilabel" else self.groups
 
     @property
-    def right(self) -> bool:
-        """Whether labels of a unit are right together; see :func:`are_right_together`."""
-        if self.kind == "top-label" or self.units is None:  # the event is that a row is right
-            return self.kind == "top-label"
-        columns = columns_of(None, self.rows, self.kind, None, None, self.pos_label)
-        scored, exclusive = list(columns.scored()), self.kind == "classwise"
-        S, events = np.stack([c.score for c in scored]), np.stack([c.event for c in scored])
-        return are_right_together(S, events, self.weights, self.units, exclusive=exclusive)
+    def dependences(self) -> tuple[bool, ...]:
+        """Whether rows in a group are right together, or have events together, for all tests.
+
+        The event of the top label is that the row is right.
+        """
+        if self.units is None:
+            return (False,)
+        return (True,) if self.kind == "top-label" else (False, True)
 
 
 class Column(NamedTuple):
@@ -172,9 +172,9 @@ class MeasuredByCall:
         spread.problem = self.problem._replace(rows=new, groups=None)
         return spread.of_labels(P)(random)
 
-    def of_labels(self, P: Floats) -> Callable[[Random], float]:
+    def of_labels(self, P: Floats, *, right: bool = False) -> Callable[[Random], float]:
         """Return a function that draws labels from probabilities and measures these rows."""
-        several, right = P.ndim > 1 and self.problem.kind != "multilabel", self.problem.right
+        several = P.ndim > 1 and self.problem.kind != "multilabel"
         draw = label_draws(np.atleast_2d(P.T), self.problem.units, exclusive=several, right=right)
 
         def measure(random: Random) -> float:
@@ -264,24 +264,6 @@ def free_names(measure: Callable[..., float]) -> set[str]:
         return set()
     named = {p.name for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
     return named - bound
-
-
-def are_right_together(
-    S: Floats, events: Bools, w: Floats, units: Indices, *, exclusive: bool
-) -> bool:
-    """Return whether rows of a unit are right together, in contrast to having events together.
-
-    Both are the same for two rows whose probabilities S (K, n) are on the same side. Otherwise the
-    product of their residuals is negative on average if the rows are right together, and positive
-    if they have their events together. Without any dependence, the result is due to chance.
-    """
-    top = S.max(axis=0) if exclusive else 0.5
-    side = np.where(top > S, -1.0, 1.0)
-    R = w * (events - S)
-    events_together, right_together = (
-        sum(np.square(np.bincount(units, row)).sum() for row in rows) for rows in (R, side * R)
-    )
-    return bool(right_together > events_together)
 
 
 def label_draws(

@@ -41,7 +41,6 @@ from ._resampling import (
     MeasuredByBins,
     Method,
     Problem,
-    are_right_together,
     label_draws,
     measured_by,
 )
@@ -237,7 +236,7 @@ def calibration_error_interval(
     random = check_random_state(random_state)
     if method == "inversion" or (method == "auto" and is_error(measured)):
         warn_of_few_units(measured)
-        return inverted(measured, n_resamples, random, confidence_level)
+        return IntervalEstimate(*error_interval(measured, n_resamples, confidence_level, random))
     units = leave_out_units(measured.problem, n_resamples, random)
     found = jackknifed(measured.of_rows, units, measured.problem.weights, confidence_level)
     return IntervalEstimate(*found[:3], confidence_level)
@@ -321,14 +320,6 @@ def is_error(measured: Measured) -> bool:
     return bool(few.min() >= -ROUNDING_ERROR and many <= 0.7 * few.mean())
 
 
-def inverted(
-    measured: Measured, n_resamples: int, random: Random, level: float
-) -> IntervalEstimate:
-    """Return a calibration error with its interval by inversion of a test."""
-    ends = error_interval(measured, n_resamples, level, random)
-    return IntervalEstimate(measured.of_rows(), *ends, level)
-
-
 def calibration_test(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -354,12 +345,11 @@ def calibration_test(
 
     If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
 
-    If rows have ``groups``, the labels of a group are drawn with one uniform number, so that they
-    depend fully on one another. Either the rows of a group have their events together, or they are
-    right together, as a question and its negation are. The test draws what the rows show: where
-    scores of a group are on both sides of 0.5, their residuals have the same sign if events come
-    together, and opposite signs if rows are right together. The p-value is conservative for rows
-    that depend less. With ``kind="multilabel"`` the labels of each row are a group.
+    If rows have ``groups``, the labels of a group are drawn with one uniform number. They depend
+    fully on one another in two ways: rows have their events together, or rows are right together,
+    as a question and its negation are. The p-value is the larger one, or the mean of both if their
+    difference may be due to the finite number of draws. It is conservative for rows that depend
+    less. With ``kind="multilabel"`` the labels of each row are a group.
 
     ``measure="spiegelhalter_z"`` is the test of Spiegelhalter [3]_, with a statistic that is
     standard normal if the scores :math:`p_i` of the events :math:`y_i` are calibrated,
@@ -440,13 +430,14 @@ def _spiegelhalter(
     numbers, shares = group_numbers(groups, args[1], args[3]), w * (1 - 2 * p)
     above = float(np.sum(shares * (event - p)))
     if numbers is not None:
-        right = kind != "top-label" and are_right_together(
-            p[None], event[None], w, numbers, exclusive=False
-        )
-        draw = label_draws(p[None], numbers, exclusive=False, right=right)
-        draws = np.array([shares @ (draw(random)[0] - p) for _ in range(n_resamples)])
-        z = above / float(np.sqrt(np.mean(draws**2))) if draws.any() else 0.0
-        return CalibrationTestResult(z, p_value(abs(above), np.abs(draws)))
+        draws = []
+        for right in (False,) if kind == "top-label" else (False, True):
+            draw = label_draws(p[None], numbers, exclusive=False, right=right)
+            sums = [shares @ (draw(random)[0] - p) for _ in range(n_resamples)]
+            draws.append(np.abs(sums))
+        widest = float(np.sqrt(np.square(draws).mean(axis=1).max()))
+        z = above / widest if widest else 0.0
+        return CalibrationTestResult(z, p_value(abs(above), draws))
     spread = float(np.sqrt(np.sum(shares**2 * p * (1 - p))))
     if spread == 0:  # all scores are 0, 1 or 1/2; scores of 0 and 1 are right or wrong
         z = float(np.sign(above) * np.inf) if above else 0.0
@@ -591,23 +582,19 @@ def calibration_difference(
     samples = (draw_rows(first.problem.clusters, random) for _ in range(n_resamples))
     draws = np.array([[model.of_rows(times) for model in models] for times in samples])
     # Each generator is as for the interval of a single model.
-    one, other = (
-        inverted(model, n_resamples, check_random_state(random_state), confidence_level)
+    intervals = (
+        error_interval(model, n_resamples, confidence_level, check_random_state(random_state))
         for model in models
     )
-    differences = draws[:, 1] - draws[:, 0]
-    return difference_of(one, other, differences, confidence_level, first.problem.units)
+    one, other = (IntervalEstimate(*interval) for interval in intervals)
+    return difference_of(one, other, draws[:, 1] - draws[:, 0], first.problem.units)
 
 
 def difference_of(
-    first: IntervalEstimate,
-    second: IntervalEstimate,
-    draws: Floats,
-    level: float,
-    groups: Indices | None,
+    first: IntervalEstimate, second: IntervalEstimate, draws: Floats, groups: Indices | None
 ) -> CalibrationDifference:
     """Return the second minus the first, with an interval and a test by bootstrap differences."""
-    estimate = second.estimate - first.estimate
+    estimate, level = second.estimate - first.estimate, first.confidence_level
     sizes = np.abs(draws - estimate)
     if groups is not None:  # few groups vary less than their population
         n_groups = int(groups.max()) + 1

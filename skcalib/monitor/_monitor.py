@@ -228,7 +228,7 @@ class CalibrationMonitor(Versioned):
         if w is not None or groups is not None:
             w = np.ones(n) if w is None else w.copy()
             if groups is not None:
-                groups, counts = check_groups(np.empty((n, 0)), groups), w > 0
+                groups, counts = check_groups(groups, n), w > 0
                 new = new_groups(groups[counts], self._memory)
                 w[counts] *= new.rows
             if w.any():

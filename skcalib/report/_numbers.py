@@ -91,6 +91,10 @@ class Evaluation:
         # Keyword arguments of measures without bins, of others, of gaps, of diagrams with bands.
         self.row_params: Any = {"sample_weight": self.sample_weight, "labels": self.classes}
         self.params = {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
+        # Likelihoods count weights as rows: scale them to sum to the effective rows.
+        share = self.weights / self.weights.sum()
+        scaled = share / float(share @ share)
+        self.likelihood_params: Any = {"sample_weight": scaled, "labels": self.classes}
         chosen = {"kind": self.kind, "categorical_features": self.categorical_features}
         self.segment_params = self.row_params | chosen
         self.random_params: Any = {"groups": self.groups, "random_state": self.seed}
@@ -104,7 +108,6 @@ class Evaluation:
         self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
         self.n_samples = int(self.counts.sum())
         # Number of rows, or groups, of equal weight with the same variance of means.
-        share = self.weights / self.weights.sum()
         share = share if self.groups is None else np.bincount(self.groups, share)
         self.n_effective = 1 / float(share @ share)
         # Calibration errors by title: names in skcalib.metrics, and kinds.
@@ -128,7 +131,7 @@ class Evaluation:
         event = 1 if self.kind == "binary" else self.P.argmax(axis=1)
         return (self.index == event).astype(float)
 
-    @property
+    @cached_property
     def row_values(self) -> dict[str, Floats]:
         """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
         is_binary = self.kind == "binary"
@@ -146,22 +149,14 @@ class Evaluation:
     @silent
     def measures(self) -> dict[str, IntervalEstimate]:
         """Return all measures by title, in the order of the table."""
-        means = {
-            title: (proportion_interval if title == "accuracy" else mean_interval)(
-                values, self.weights, self.groups
-            )
-            for title, values in self.row_values.items()
-        }
-        return means | {
-            title: self.ece if title == "ECE" else error_estimate(self, *kind)
-            for title, kind in self.errors.items()
-        }
+        titles = (*self.row_values, *self.errors)
+        return {title: self.ece if title == "ECE" else measured(self, title) for title in titles}
 
     @cached_property
-    @silent
     def ece(self) -> IntervalEstimate:
         """Return the calibration error of the verdict, which needs no other."""
-        return error_estimate(self, *self.errors["ECE"])
+        found: IntervalEstimate = measured(self, "ECE")
+        return found
 
     @cached_property
     @silent
@@ -177,6 +172,19 @@ class Evaluation:
             return None
         params = {**self.segment_params, **self.draws(self.n_samples)}
         return multicalibration_error(self.y, self.P, self.features, **params)
+
+    @cached_property
+    @silent
+    def distances(self) -> dict[str, IntervalEstimate]:
+        """Return the ICI and quantiles of the distances; NaN for ends that take minutes."""
+        params = {"quantile": [None, 0.5, 0.9, 1], **self.likelihood_params}
+        numbers: Any = clinical.integrated_calibration_index(self.y, self.P, **params)
+        found: Any = [IntervalEstimate(number, math.nan, math.nan) for number in numbers]
+        if self.n_samples <= MANY_ROWS:  # the maximum has no interval
+            params |= {"quantile": [None, 0.5, 0.9], "confidence_level": LEVEL, "n_resamples": 99}
+            params |= self.random_params
+            found[:3] = clinical.integrated_calibration_index(self.y, self.P, **params)
+        return dict(zip(["ICI", "E50", "E90", "Emax"], found, strict=True))
 
     @cached_property
     def risk(self) -> dict[str, Any] | None:
@@ -209,25 +217,25 @@ class Evaluation:
 
 def changes(before: Evaluation, after: Evaluation) -> dict[str, Change]:
     """Return all measures before and after calibration, with the differences."""
-    first, weights_and_groups = before.row_values, (after.weights, after.groups)
-    differences = {
-        title: CalibrationDifference(*mean_estimate(values - first[title], *weights_and_groups))
-        for title, values in after.row_values.items()
-    } | {title: error_estimate(after, *kind, before) for title, kind in after.errors.items()}
     return {
-        title: Change(before.measures[title], after.measures[title], difference)
-        for title, difference in differences.items()
+        title: Change(before.measures[title], found, measured(after, title, before))
+        for title, found in after.measures.items()
     }
 
 
 @silent
-def error_estimate(
-    rows: Evaluation, measure: str, kind: Kind, before: Evaluation | None = None
-) -> Any:
-    """Return a calibration error with its interval, or its change since an evaluation ``before``.
+def measured(rows: Evaluation, title: str, before: Evaluation | None = None) -> Any:
+    """Return a measure with its interval, or its change since an evaluation ``before``.
 
     The ends are NaN for so many rows that the interval would take minutes.
     """
+    if title in rows.row_values:
+        values, units = rows.row_values[title], (rows.weights, rows.groups)
+        if before is not None:
+            change = values - before.row_values[title]
+            return CalibrationDifference(*mean_estimate(change, *units))
+        return (proportion_interval if title == "accuracy" else mean_interval)(values, *units)
+    measure, kind = rows.errors[title]
     params, is_binned = {**rows.params, "kind": kind}, measure not in WITHOUT_BINS
     n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
     if n_entries <= (5_000_000 if is_binned else MANY_ROWS):
@@ -239,11 +247,12 @@ def error_estimate(
         return metrics.calibration_difference(rows.y, before.P, rows.P, **params)
     if not is_binned:
         del params["n_bins"]
-    error = getattr(metrics, measure)(rows.y, rows.P, **params)
-    if before is None:
+    error, *first = (
+        getattr(metrics, measure)(rows.y, one.P, **params) for one in (rows, before) if one
+    )
+    if not first:
         return IntervalEstimate(error, math.nan, math.nan)
-    first = getattr(metrics, measure)(rows.y, before.P, **params)
-    return CalibrationDifference(error - first, math.nan, math.nan, math.nan)
+    return CalibrationDifference(error - first[0], math.nan, math.nan, math.nan)
 
 
 def mean_estimate(
@@ -317,33 +326,15 @@ def c_statistic(
     return IntervalEstimate(value, low, high)
 
 
-def distance_interval(
-    rows: Evaluation, quantile: float | None, params: dict[str, Any]
-) -> IntervalEstimate:
-    """Return the ICI, or a quantile of the distances, with NaN for the ends for many rows."""
-    distance: Any = partial(
-        clinical.integrated_calibration_index, rows.y, rows.P, quantile=quantile, **params
-    )
-    if quantile == 1 or rows.n_samples > MANY_ROWS:
-        return IntervalEstimate(distance(), math.nan, math.nan)
-    return distance(confidence_level=LEVEL, n_resamples=99, **rows.random_params)
-
-
 def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable[[], Any]]:
     """Return functions that compute the figures of the risk of the second class.
 
-    ``level`` is the confidence level of the intervals that decide on calibration. Likelihoods count
-    weights as rows, so the weights are scaled to sum to the effective rows.
+    ``level`` is the confidence level of the intervals that decide on calibration.
     """
-    share = rows.weights / rows.weights.sum()
-    params = {"sample_weight": share / float(share @ share), "labels": rows.classes}
     risk, arguments = rows.P[:, 1], (rows.hits, rows.weights, rows.groups)
 
     def measured(function: Callable[..., Any], **others: Any) -> Callable[[], Any]:
-        return partial(function, rows.y, rows.P, **params, **others)
-
-    def distance(quantile: float | None = None) -> Callable[[], IntervalEstimate]:
-        return partial(distance_interval, rows, quantile, params)
+        return partial(function, rows.y, rows.P, **rows.likelihood_params, **others)
 
     z = {"measure": "spiegelhalter_z", **rows.random_params}
     logistic = {"groups": rows.groups, "confidence_level": level}
@@ -354,10 +345,10 @@ def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable
         "c-statistic": lambda: c_statistic(risk, *arguments),
         "calibration in the large": measured(clinical.calibration_intercept, **logistic),
         "calibration slope": measured(clinical.calibration_slope, **logistic),
-        "ICI": distance(),
-        "E50": distance(quantile=0.5),
-        "E90": distance(quantile=0.9),
-        "Emax": distance(quantile=1),
+        "ICI": lambda: rows.distances["ICI"],
+        "E50": lambda: rows.distances["E50"],
+        "E90": lambda: rows.distances["E90"],
+        "Emax": lambda: rows.distances["Emax"],
         "Spiegelhalter's z": measured(metrics.calibration_test, **z),
     }
 

@@ -67,9 +67,9 @@ def report_page(report: Any) -> str:
         "calibrated": report.calibrator is not None,
         "binary": is_binary,
         "verdict": verdict_sentences(report),
-        "measures": table(*measure_rows(report)),
+        "measures": table(*figure_rows(report, "measure", report.measures_)),
         "event": short(rows.classes[-1]),
-        "risk": table(*risk_rows(report)) if is_binary else None,
+        "risk": table(*figure_rows(report, "figure", report.risk_, briefly)) if is_binary else None,
         "comparison": report.comparison,
         "diagrams": [draw_reliability(title, view) for title, view in views.items()],
         "decisions": draw_decisions(views) if is_binary else None,
@@ -86,8 +86,8 @@ def report_page(report: Any) -> str:
 def report_text(report: Any) -> str:
     """Return verdict, figures and worst segments as text, with 95% intervals."""
     rows = report.evaluation
-    (_, *header), measures = measure_rows(report)
-    _, risks = risk_rows(report)
+    (_, *header), measures = figure_rows(report, "", report.measures_)
+    _, risks = figure_rows(report, "", report.risk_, briefly)
     columns = [["", *(cell for title in header for cell in (title, ""))]]
     for title, *entries in [*risks, *measures]:
         cells = [cell for found in entries for cell in found[:2]]
@@ -104,7 +104,7 @@ def report_fragment(report: Any) -> str:
     """Return HTML text of verdict, measures and figure, for a notebook."""
     import matplotlib as mpl
 
-    parts = [*verdict_sentences(report), table(*measure_rows(report))]
+    parts = [*verdict_sentences(report), table(*figure_rows(report, "measure", report.measures_))]
     if "inline" not in mpl.get_backend().lower():  # this backend shows figures of pyplot itself
         figure = report.figure_
         while figure is not figure.figure:  # a subfigure cannot be saved
@@ -124,27 +124,15 @@ def verdict_sentences(report: Any) -> list[Html]:
 Rows = tuple[list[str], list[list[Any]]]
 
 
-def measure_rows(report: Any) -> Rows:
-    """Return measures with intervals, and their changes by calibration."""
-    lines = [
-        [title.replace(" - ", " \N{MINUS SIGN} "), *map(entry, _pair(found))]
-        for title, found in report.measures_.items()
-    ]
-    return ["measure", *(report.whens or ["value"]), *(["change"] if report.whens else [])], lines
-
-
-def risk_rows(report: Any) -> Rows:
-    """Return figures of the risk with intervals, of two classes."""
-    lines = [
-        [title, *(entry(found, briefly) for found in _pair(figures))]
-        for title, figures in (report.risk_ or {}).items()
-    ]
-    return ["figure", *(report.whens or ["value"])], lines
-
-
-def _pair(found: Any) -> tuple[Any, ...]:
-    """Return results before and after calibration, or a single one, as a tuple."""
-    return found if type(found) is tuple or hasattr(found, "before") else (found,)
+def figure_rows(report: Any, head: str, figures: Any, write: Any = written) -> Rows:
+    """Return figures by name with intervals: one value, or before, after and the change."""
+    whens = [*report.whens, "change"] if report.whens else ["value"]
+    lines: list[list[Any]] = []
+    for title, found in (figures or {}).items():
+        results = found if isinstance(found, tuple) else (found,)
+        name = title.replace(" - ", " \N{MINUS SIGN} ")
+        lines.append([name, *(entry(result, write) for result in results)])
+    return [head, *whens[: max(map(len, lines), default=1) - 1]], lines
 
 
 def entry(found: Any, write: Callable[[float], str] = written) -> Entry:
@@ -165,18 +153,14 @@ def entry(found: Any, write: Callable[[float], str] = written) -> Entry:
 
 def class_rows(report: Any) -> Rows:
     """Return the classes with the largest ECE, in the last probabilities."""
-    tables = [rows.by_class for rows in report.evaluations.values()]
-    last = tables[-1]
-    worst = np.argsort(-last["ece"], kind="stable")[:MOST_TABLE_ROWS].tolist()
-    shares = [last["base_rate"], *(t["mean"] for t in tables), *(t["ece"] for t in tables)]
+    labels, counts, *shares = report.by_class_.values()
+    worst = np.argsort(-shares[-1], kind="stable")[:MOST_TABLE_ROWS].tolist()
     lines = [
-        [short(last["label"][k]), f"{last['n_samples'][k]:,}", *(written(x[k]) for x in shares)]
+        [short(labels[k]), f"{counts[k]:,}", *(written(share[k]) for share in shares)]
         for k in worst
     ]
-    titles = [
-        f"{title} {when}".strip() for title in ("mean", "ECE") for when in report.whens or [""]
-    ]
-    return ["class", "rows", "base rate", *titles], lines
+    titles = [name.replace("_", " ").replace("ece", "ECE") for name in report.by_class_]
+    return ["class", "rows", *titles[2:]], lines
 
 
 def segment_rows(rows: Evaluation) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,11 +28,10 @@ from skcalib._typing import Array, ArrayLike, Floats, Kind
 from skcalib._warnings import give, recorded
 from skcalib.base import both_columns
 from skcalib.comparison import CalibratorComparison
-from skcalib.conditional import MulticalibrationResult
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
 
 from . import _verdict
-from ._code import arguments_code, report_code, validation_code
+from ._code import report_code
 from ._numbers import Change, Evaluation, changes
 from ._page import draw_report, report_fragment, report_page, report_text, short
 
@@ -78,6 +77,22 @@ class _Report:
     def kind(self) -> Kind:
         """Score and event of the calibration errors."""
         return self.evaluation.kind
+
+    @property
+    def segments_(self) -> Any:
+        """Gaps of segments, of both evaluations if there are two, or None without features."""
+        found = tuple(rows.segments for rows in self.evaluations.values() if rows.segments)
+        return found if len(found) > 1 else found[0] if found else None
+
+    @property
+    def by_class_(self) -> dict[str, Array]:
+        """Rows, base rate, mean probability and ECE of each class."""
+        tables = [rows.by_class for rows in self.evaluations.values()]
+        columns = {name: tables[-1][name] for name in ("label", "n_samples", "base_rate")}
+        for name in ("mean", "ece"):
+            for when, table in zip(self.whens or [""], tables, strict=True):
+                columns[f"{name}_{when}".rstrip("_")] = table[name]
+        return columns
 
     @overload
     def to_html(self, path: None = None) -> str: ...
@@ -191,10 +206,6 @@ class CalibrationReport(_Report):
     title = "Calibration report"
     whens = ("before", "after")
 
-    def _pair(self, get: Callable[[Evaluation], Any]) -> tuple[Any, Any]:
-        before, after = map(get, self.evaluations.values())
-        return before, after
-
     @cached_property
     def measures_(self) -> dict[str, Change]:
         """Measures by name with intervals."""
@@ -203,34 +214,21 @@ class CalibrationReport(_Report):
     @property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of calibration before and after."""
-        return self._pair(lambda rows: rows.test)
-
-    @property
-    def segments_(self) -> tuple[MulticalibrationResult, MulticalibrationResult] | None:
-        """Gaps of segments before and after, or None without features."""
-        return None if self.evaluation.features is None else self._pair(lambda rows: rows.segments)
+        before, after = (rows.test for rows in self.evaluations.values())
+        return before, after
 
     @property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
         """Figures of the risk of the event before and after, or None."""
         if self.kind != "binary":
             return None
-        before, after = self._pair(lambda rows: rows.risk)
+        before, after = (rows.risk or {} for rows in self.evaluations.values())
         return {title: (before[title], after[title]) for title in after if title not in COUNTS}
-
-    @property
-    def by_class_(self) -> dict[str, Array]:
-        """Rows, base rate, mean probability and ECE of each class."""
-        before, after = self._pair(lambda rows: rows.by_class)
-        columns = {name: after[name] for name in ("label", "n_samples", "base_rate")}
-        for name in ("mean", "ece"):
-            columns |= {f"{name}_before": before[name], f"{name}_after": after[name]}
-        return columns
 
     @cached_property
     def verdict_(self) -> list[str]:
         """Sentences on all tests, the effect of calibration, and the remaining error."""
-        before, after = self._pair(lambda rows: rows)
+        before, after = self.evaluations.values()
         return [
             _verdict.headline(after, self.name),
             _verdict.effect(self.name, before, after),
@@ -310,16 +308,6 @@ class ValidationReport(_Report):
     def test_(self) -> CalibrationTestResult:
         """Test of calibration."""
         return self.evaluation.test
-
-    @property
-    def by_class_(self) -> dict[str, Array]:
-        """Rows, base rate, mean probability and ECE of each class."""
-        return self.evaluation.by_class
-
-    @property
-    def segments_(self) -> MulticalibrationResult | None:
-        """Gaps of segments, or None without features."""
-        return self.evaluation.segments
 
     @property
     def verdict_(self) -> list[str]:
@@ -434,7 +422,7 @@ def calibration_report(
             "comparison must be the result of compare_calibrators, got "
             f"{type(comparison).__name__}. Pass compare_calibrators(X, y)."
         )
-    code = report_code(calibrator, arguments_code(calibration_report, given))
+    code = report_code(calibration_report, given)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     check_kind(kind, ["auto", "top-label", "binary"])
@@ -557,7 +545,7 @@ def validation_report(
     given = locals()
     _check_figure(figure)
     check_kind(kind, ["auto", "top-label", "binary"])
-    code = validation_code(arguments_code(validation_report, given))
+    code = report_code(validation_report, given)
     with recorded() as messages:
         _check_rows(y_true, y_proba, given)
         P, classes = _with_event_second(y_true, y_proba, sample_weight, labels, pos_label)

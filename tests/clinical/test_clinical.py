@@ -137,6 +137,22 @@ def test_distances_are_from_the_smooth_curve(w):
         assert index(quantile=q) == pytest.approx(wanted, abs=1e-5)
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(300) // 3])
+@pytest.mark.parametrize("w", [None, W])
+def test_a_list_of_quantiles_has_the_results_of_each(w, groups):
+    index = partial(integrated_calibration_index, Y, P, sample_weight=w)
+    quantiles = [None, 0.5, 0.9]
+    assert index(quantile=quantiles) == [index(quantile=q) for q in quantiles]
+    given = {"confidence_level": 0.9, "n_resamples": 9, "groups": groups}
+    found = index(quantile=quantiles, random_state=0, **given)
+    assert found == [index(quantile=q, random_state=0, **given) for q in quantiles]
+    random = np.random.RandomState(0)
+    assert index(quantile=quantiles, random_state=random, **given) == found
+    assert index(quantile=0.5, random_state=random, **given) != found[1]  # it has moved on
+    with pytest.raises(ValueError, match="quantile"):
+        index(quantile=[0.5, 2])
+
+
 def test_the_smooth_curve_is_a_frequency():
     """The kernel estimate itself is below 0 beside risks that are too high."""
     p, y = np.repeat([0.0, 0.2], 50), np.zeros(100)

@@ -30,6 +30,8 @@ STYLES = ["dots", "corp", "smooth", "bars"]
 
 
 def drawn(call, **params):
+    if "n_resamples" in getattr(call, "parameters", ()):  # no law here is about widths of bands
+        params = {"n_resamples": 3} | params
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return call(**params)
@@ -93,7 +95,7 @@ def texts_of(figure):
     return [text.get_text() for text in figure.findobj(Text)] + [str(label) for label in labels]
 
 
-@pytest.mark.parametrize("name", [0, np.int64(2), 1.5, "fold 3", "_a", "$x$"])
+@pytest.mark.parametrize("name", [0, np.float64(1.75), "_a", "$x$"])
 @pytest.mark.parametrize("call", calls("name", skip=NO_DISPLAY))
 def test_names_may_be_numbers(call, name):
     display = drawn(call, name=name)
@@ -109,7 +111,7 @@ def colours_of(axes):
     return colours
 
 
-@pytest.mark.parametrize("color", ["tab:red", "#123456", (0.1, 0.5, 0.2)])
+@pytest.mark.parametrize("color", ["#123456", (0.1, 0.5, 0.2)])
 @pytest.mark.parametrize("call", calls("color"))
 def test_colours_are_drawn(call, color):
     for style in styles_of(call):
@@ -117,24 +119,21 @@ def test_colours_are_drawn(call, color):
         assert mpl.colors.to_rgb(color) in colours_of(display.figure_.axes)
 
 
-SHORT = [
-    {"lw": 3.5}, {"ls": ":"}, {"c": "red"}, {"mfc": "red"}, {"ms": 7}, {"aa": False},
-    {"alpha": 0.5},
-]  # fmt: skip
+SHORT = {"lw": 3.5, "ls": ":", "aa": False, "alpha": 0.5, "c": "red", "mfc": "red", "ms": 7}
 
 
-@pytest.mark.parametrize("word", SHORT, ids=str)
 @pytest.mark.parametrize("call", calls("line_kw"))
-def test_short_names_of_properties_are_the_long_ones(call, word):
-    ((short, value),) = word.items()
+def test_short_names_of_properties_are_the_long_ones(call):
     for style in styles_of(call):
         has_bars = style.get("style") == "bars"
-        if has_bars and short in ("c", "mfc", "ms"):
-            continue  # bars have no markers
-        display = drawn(call, line_kw=word, **style)
-        lines = display.ax_.patches if has_bars else display.ax_.lines
-        getter = {"c": "get_color", "aa": "get_antialiased"}.get(short, f"get_{short}")
-        assert any(getattr(line, getter)() == value for line in lines)
+        of_markers = ("c", "mfc", "ms")  # which bars have not
+        words = {short: x for short, x in SHORT.items() if not (has_bars and short in of_markers)}
+        display = drawn(call, line_kw=words, **style)
+        getters = {"c": "get_color", "aa": "get_antialiased"}
+        assert any(
+            all(getattr(x, getters.get(short, f"get_{short}"))() == v for short, v in words.items())
+            for x in (display.ax_.patches if has_bars else display.ax_.lines)
+        )
 
 
 def test_models_of_a_plane_have_their_colours():

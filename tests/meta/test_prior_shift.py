@@ -445,12 +445,11 @@ def test_a_class_that_is_rare_in_the_calibration_rows_is_covered():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_classes", "n"), [(2, 500), (3, 1000), (10, 3000)])
-def test_coverage_of_random_priors(n_classes, n):
-    rng = np.random.default_rng(n_classes)
+def test_coverage_of_random_priors():
+    """``benchmarks/simulate.py prior-shift`` has more classes and rows."""
+    rng = np.random.default_rng(3)
     errors = [
-        errors_of_draw(seed, *rng.dirichlet(np.full(n_classes, 3.0), size=2), n)
-        for seed in range(120)
+        errors_of_draw(seed, *rng.dirichlet(np.full(3, 3.0), size=2), 1000) for seed in range(120)
     ]
     covered = np.mean(np.abs(errors) < 1.96)
     assert 0.9 <= covered <= 0.995  # priors near 0 or 1 are not normal

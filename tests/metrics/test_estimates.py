@@ -179,7 +179,7 @@ def test_results_are_readable():
 def test_different_models_are_distinguished():
     y, P = sample(1000, 2.0)
     Q = softmax(np.log(P) / 2, axis=1)
-    given = {"n_resamples": 199, "random_state": 0}
+    given = {"n_resamples": 119, "random_state": 0}
     found = metrics.calibration_difference(y, P, Q, **given)
     assert found.pvalue < 0.01
     assert found.low < found.estimate < found.high < 0

@@ -167,11 +167,11 @@ def test_classwise_intervals_cover_with_few_wrong_rows():
     n, wrong, covered = 300, 0.01, 0
     P, random = np.tile([0.999, 0.0005, 0.0005], (n, 1)), np.random.default_rng(0)
     given = {"kind": "classwise", "labels": range(3), "n_resamples": 39, "random_state": 0}
-    for _ in range(40):
+    for _ in range(20):
         y = np.where(random.uniform(size=n) < wrong, random.integers(1, 3, size=n), 0)
         found = calibration_error_interval(y, P, **given)
         covered += found.low <= 2 * (wrong - 0.001) / 3 <= found.high
-    assert covered >= binom.ppf(1e-3, 40, 0.95)
+    assert covered >= binom.ppf(1e-3, 20, 0.95)
 
 
 @pytest.mark.parametrize("measure", [f.__name__ for f in GAPS])
@@ -259,10 +259,10 @@ ERRORS = {
 @pytest.mark.parametrize("name", [*list(ERRORS)[:3], pytest.param("E50", marks=SLOW)])
 def test_intervals_of_functions_hold_zero_unless_the_test_rejects(name):
     decided = []
-    for seed in range(10):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
-        p = rng.uniform(size=150)
-        y = (rng.uniform(size=150) < p**2 if seed % 2 else rng.uniform(size=150) < p).astype(int)
+        p = rng.uniform(size=100)
+        y = (rng.uniform(size=100) < (p**3 if seed % 2 else p)).astype(int)
         given = {"measure": ERRORS[name], "n_resamples": 19}
         interval = calibration_error_interval(y, p, random_state=seed, **given)
         test = calibration_test(y, p, random_state=seed, **given)
@@ -270,7 +270,7 @@ def test_intervals_of_functions_hold_zero_unless_the_test_rejects(name):
         assert interval.low == 0 or test.pvalue <= 0.05
         decided.append(interval.low > 0)
     assert sum(decided[::2]) <= 1
-    assert sum(decided[1::2]) >= 3
+    assert sum(decided[1::2]) >= 2
 
 
 SCORES = {
@@ -280,16 +280,15 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("n_resamples", [200, 400])
+@pytest.mark.parametrize("n_resamples", [75, 150])
 @pytest.mark.parametrize("name", SCORES)
 def test_differences_of_scores_have_the_interval_of_paired_rows(name, n_resamples):
-    """Each row has a score of its own. The jackknife of 400 rows, or fewer bootstrap samples."""
+    """Each row has a score of its own. The jackknife leaves out single rows, or pairs of rows."""
     rng = np.random.default_rng(0)
-    p = rng.uniform(0.01, 0.99, size=400)
-    y, other = (rng.uniform(size=400) < p).astype(int), np.clip(0.8 * p, 0.01, 0.99)
+    p = rng.uniform(0.01, 0.99, size=150)
+    y, other = (rng.uniform(size=150) < p).astype(int), np.clip(0.8 * p, 0.01, 0.99)
     given = {"measure": SCORES[name], "n_resamples": n_resamples, "random_state": 0}
-    given["labels"] = [0, 1]
-    found = calibration_difference(y, p, other, **given)
+    found = calibration_difference(y, p, other, labels=[0, 1], **given)
     if name == "net benefit":
         gain = np.where(y == 1, 1, -0.3 / 0.7)
         each = gain * (other >= 0.3) - gain * (p >= 0.3)
@@ -298,7 +297,7 @@ def test_differences_of_scores_have_the_interval_of_paired_rows(name, n_resample
     else:
         each = np.log(np.where(y == 1, p, 1 - p) / np.where(y == 1, other, 1 - other))
     assert found.estimate == pytest.approx(each.mean())
-    width = 2 * 1.96 * each.std() / 20
+    width = 2 * 1.98 * each.std() / np.sqrt(150)
     assert found.high - found.low == pytest.approx(width, rel=0.15)
 
 
@@ -310,9 +309,9 @@ def test_the_kind_of_a_function_depends_on_no_seed_and_no_rows(n_groups):
     p = rng.beta(0.5, 20, n_groups)
     y = (np.arange(n_groups) % 15 == 0).astype(int)
     given = {"measure": partial(log_loss, labels=[0, 1]), "n_resamples": 200}
-    found = [calibration_error_interval(y, p, random_state=seed, **given) for seed in range(3)]
+    found = [calibration_error_interval(y, p, random_state=seed, **given) for seed in range(2)]
     mean = calibration_error_interval(y, p, method="jackknife", **given)
-    assert [(one.low, one.high) for one in found] == [(mean.low, mean.high)] * 3
+    assert [(one.low, one.high) for one in found] == [(mean.low, mean.high)] * 2
     error = calibration_error_interval(y, p, method="inversion", random_state=0, **given)
     assert error.high != mean.high
 

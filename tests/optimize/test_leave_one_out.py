@@ -88,6 +88,18 @@ def test_estimate_by_blocks_is_close_to_that_of_ten_folds(map_):
 
 
 @pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
+def test_estimate_by_blocks_is_close_to_that_of_the_whole_hessian(map_):
+    K, n = 12, 600
+    objective = objective_of(map_, *problem(n, K, temperature=1.5), 3.0)
+    theta = objective.minimize(1e-6, 300).x
+    blocks = objective.blocks(objective.moments(theta))
+    by_blocks = optimism(objective, theta, blocks)
+    assert by_blocks == pytest.approx(
+        optimism(objective, theta, WholeHessian.of(objective, theta)), rel=0.15
+    )
+
+
+@pytest.mark.parametrize("map_", [VectorMap(), MatrixMap()], ids=repr)
 @pytest.mark.parametrize("K", [3, 12])
 def test_optimism_in_a_sample_is_close_to_that_of_all_rows(map_, K):
     Z, y, _ = problem(9000, K)

@@ -174,13 +174,21 @@ def test_two_reports_have_other_resamples_without_random_state(logits3):
 
 
 @pytest.mark.parametrize("rows", ["2 splits", "a test set"])
-def test_log_losses_of_a_page_name_their_rows(logits3, rows):
-    calibrator = TemperatureScaling()
+def test_log_losses_of_a_comparison_name_their_rows(logits3, rows):
     test = logits3 if rows == "a test set" else None
-    comparison = compare_calibrators(*logits3, calibrators=[calibrator], cv=2, test=test)
-    page = calibration_report(calibrator.fit(*logits3), *logits3, comparison=comparison).to_html()
-    assert "All measures are of the held-out rows." in page
-    assert f"1 calibrator and the uncalibrated logits on {rows}, sorted by log loss." in page
-    assert "The base rates of the classes have a log loss of " in page
+    compared = compare_calibrators(*logits3, calibrators=[TemperatureScaling()], cv=2, test=test)
+    table = compared._repr_html_()
+    assert f"1 calibrator and the uncalibrated logits on {rows}, sorted by log loss." in table
+    assert "The base rates of the classes have a log loss of " in table
     if test is None:
-        assert "Means over 2 splits with their standard errors." in page
+        assert "Means over 2 splits with their standard errors." in table
+
+
+def test_a_page_shows_a_comparison(logits3, monkeypatch):
+    calibrator = TemperatureScaling()
+    compared = compare_calibrators(*logits3, calibrators=[calibrator], cv=2)
+    report = calibration_report(calibrator.fit(*logits3), *logits3, comparison=compared)
+    monkeypatch.setattr(type(report), "measures_", {})  # which take seconds
+    page = report.to_html()
+    assert "All measures are of the held-out rows." in page
+    assert compared.__html__() in page

@@ -154,6 +154,13 @@ def test_a_report_prints_its_verdict_and_figures():
             assert found.low <= found.estimate <= found.high
 
 
+def test_two_rows_have_a_page():
+    """No part of the smooth curve has three rows in reach, so none is drawn."""
+    report = validated([0, 1], [0.2, 0.7])
+    assert "but 2 rows reveal only large errors" in report.verdict_[-1]
+    assert len(Page(report.to_html()).all("img")) == 2
+
+
 @pytest.mark.slow
 def test_several_classes_have_no_risk():
     Z, y = make_logits(400, 3, temperature=2.0, random_state=0)

@@ -113,6 +113,17 @@ def test_constants_in_rows_matter_only_to_the_literal_form(problem, rng):
         assert np.allclose(one, other, atol=1e-5) == normalize
 
 
+@both
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_large_constants_in_rows_cost_no_digits_in_single_precision(n_classes, kind):
+    """The largest logit of a row is subtracted before the division by the temperature."""
+    Z, y = make_logits(300, n_classes, temperature=2.0, random_state=0)
+    Z = (np.round(Z * 64) / 64).astype(np.float32)  # sums with the constant are exact
+    calibrator = kind(alpha=1.0).fit(Z, y)
+    P = calibrator.predict_proba(Z + np.float32(2.0**17))
+    np.testing.assert_array_equal(P, calibrator.predict_proba(Z))
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("n_classes", [3, 80])
 def test_single_precision_has_the_certificate_of_double(alpha, n_classes):
