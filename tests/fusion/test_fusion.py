@@ -157,11 +157,11 @@ def test_rows_without_any_score_get_the_base_rates_and_one_warning():
 @pytest.mark.parametrize("mechanism", ["at random", "when wrong"])
 def test_missing_scores_cost_no_more_than_the_scores_that_are_left(mechanism):
     """The fusion of scores with gaps is better than any rule that counts gaps as base rates."""
-    X, y = make_scores(6000, 4, 3, seed=2)
-    S = X.reshape(6000, 4, 3)
+    X, y = make_scores(3000, 4, 3, seed=2)
+    S = X.reshape(3000, 4, 3)
     wrong = S.argmax(axis=2) != y[:, None]
     share = np.where(wrong, 0.6, 0.2) if mechanism == "when wrong" else 0.4
-    S[np.random.default_rng(0).random((6000, 4)) < share] = np.nan
+    S[np.random.default_rng(0).random((3000, 4)) < share] = np.nan
     fusion = FusionCalibrator(4).fit(X[:1000], y[:1000])
     loss = log_loss(y[1000:], fusion.predict_proba(X[1000:]))
     zeros = np.where(np.isnan(X), 0, X)
@@ -480,7 +480,7 @@ def test_json_of_scores_with_gaps(n_classes):
 
 @no_score
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @example(calibrator=None, n=10, n_scores=2, n_classes=3, gaps=0.8, scale=1e-6, seed=0)
 @example(calibrator=None, n=80, n_scores=3, n_classes=4, gaps=0.3, scale=1e4, seed=1)
 @given(
