@@ -17,46 +17,43 @@ DATA = {
 }  # fmt: skip
 
 
-def arguments_code(function: Callable[..., Any], values: Mapping[str, Any]) -> list[str]:
-    """Return the keyword arguments of a report that are not the defaults, as code."""
-    return [
-        f"{name}={DATA.get(name, repr(values[name]))}"
+def report_code(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """Return code that calls a function of reports with these arguments, and writes the page.
+
+    The code also fits the calibrator, and compares calibrators if the page shows a comparison.
+    """
+    arguments = [
+        f"{name}={DATA.get(name, repr(given[name]))}"
         for name, parameter in signature(function).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
         and name not in ("metadata", "figure", "random_state")
-        and values[name] is not parameter.default
+        and given[name] is not parameter.default
     ]
+    name, calibrator = function.__name__, given.get("calibrator")
+    if calibrator is None:
+        lines, rows = [f"from skcalib import {name}", ""], ["y_test", "p_test"]
+    else:
+        lines, rows = fit_lines(calibrator, name, given), ["calibrator", "X_test", "y_test"]
+    call = f"report = {name}({', '.join([*rows, *arguments])})"
+    return "\n".join([*lines, call, 'report.to_html("report.html")'])
 
 
-def validation_code(arguments: list[str]) -> str:
-    """Return code that makes a validation report and writes the page."""
-    call = f"report = validation_report({', '.join(['y_test', 'p_test', *arguments])})"
-    return "\n".join(
-        ["from skcalib import validation_report", "", call, 'report.to_html("report.html")']
-    )
-
-
-def report_code(calibrator: Any, arguments: list[str]) -> str:
-    """Return code that fits the calibrator, makes the report and writes the page.
-
-    ``arguments`` are keyword arguments of :func:`calibration_report`, such as "n_bins=10".
-    """
+def fit_lines(calibrator: Any, name: str, given: Mapping[str, Any]) -> list[str]:
+    """Return lines of code that import the function ``name``, and fit and compare calibrators."""
     takes_features = "features" in signature(calibrator.predict_proba).parameters
     features = ", features=features" if takes_features else ""
-    names, compare = {"calibration_report"}, []
-    if "comparison=comparison" in arguments:
+    names, compare = {name}, []
+    if given["comparison"] is not None:
         names.add("compare_calibrators")
         test = "test=(X_test, y_test)"
         compare = [f"comparison = compare_calibrators(X, y{features}, {test})"]
-    return "\n".join([
+    return [
         *import_lines(calibrator, names),
         "",
         f"calibrator = {calibrator_code(calibrator)}",
         f"calibrator.fit(X, y{features})  # logits of rows that the classifier was not fitted to",
         *compare,
-        f"report = calibration_report({', '.join(['calibrator', 'X_test', 'y_test', *arguments])})",
-        'report.to_html("report.html")',
-    ])  # fmt: skip
+    ]
 
 
 def calibrator_code(calibrator: Any) -> str:

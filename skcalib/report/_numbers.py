@@ -131,7 +131,7 @@ class Evaluation:
         event = 1 if self.kind == "binary" else self.P.argmax(axis=1)
         return (self.index == event).astype(float)
 
-    @property
+    @cached_property
     def row_values(self) -> dict[str, Floats]:
         """Measures that are means over rows: proper scores, accuracy, and the mean gap."""
         is_binary = self.kind == "binary"
@@ -149,22 +149,14 @@ class Evaluation:
     @silent
     def measures(self) -> dict[str, IntervalEstimate]:
         """Return all measures by title, in the order of the table."""
-        means = {
-            title: (proportion_interval if title == "accuracy" else mean_interval)(
-                values, self.weights, self.groups
-            )
-            for title, values in self.row_values.items()
-        }
-        return means | {
-            title: self.ece if title == "ECE" else error_estimate(self, *kind)
-            for title, kind in self.errors.items()
-        }
+        titles = (*self.row_values, *self.errors)
+        return {title: self.ece if title == "ECE" else measured(self, title) for title in titles}
 
     @cached_property
-    @silent
     def ece(self) -> IntervalEstimate:
         """Return the calibration error of the verdict, which needs no other."""
-        return error_estimate(self, *self.errors["ECE"])
+        found: IntervalEstimate = measured(self, "ECE")
+        return found
 
     @cached_property
     @silent
@@ -185,16 +177,13 @@ class Evaluation:
     @silent
     def distances(self) -> dict[str, IntervalEstimate]:
         """Return the ICI and quantiles of the distances; NaN for ends that take minutes."""
-        rows = self.y, self.P
-        params: dict[str, Any] = {"quantile": [None, 0.5, 0.9, 1], **self.likelihood_params}
-        numbers: Any = clinical.integrated_calibration_index(*rows, **params)
-        found = [IntervalEstimate(number, math.nan, math.nan) for number in numbers]
+        params = {"quantile": [None, 0.5, 0.9, 1], **self.likelihood_params}
+        numbers: Any = clinical.integrated_calibration_index(self.y, self.P, **params)
+        found: Any = [IntervalEstimate(number, math.nan, math.nan) for number in numbers]
         if self.n_samples <= MANY_ROWS:  # the maximum has no interval
             params |= {"quantile": [None, 0.5, 0.9], "confidence_level": LEVEL, "n_resamples": 99}
-            intervals: Any = clinical.integrated_calibration_index(
-                *rows, **params, **self.random_params
-            )
-            found[:3] = intervals
+            params |= self.random_params
+            found[:3] = clinical.integrated_calibration_index(self.y, self.P, **params)
         return dict(zip(["ICI", "E50", "E90", "Emax"], found, strict=True))
 
     @cached_property
@@ -228,25 +217,25 @@ class Evaluation:
 
 def changes(before: Evaluation, after: Evaluation) -> dict[str, Change]:
     """Return all measures before and after calibration, with the differences."""
-    first, weights_and_groups = before.row_values, (after.weights, after.groups)
-    differences = {
-        title: CalibrationDifference(*mean_estimate(values - first[title], *weights_and_groups))
-        for title, values in after.row_values.items()
-    } | {title: error_estimate(after, *kind, before) for title, kind in after.errors.items()}
     return {
-        title: Change(before.measures[title], after.measures[title], difference)
-        for title, difference in differences.items()
+        title: Change(before.measures[title], found, measured(after, title, before))
+        for title, found in after.measures.items()
     }
 
 
 @silent
-def error_estimate(
-    rows: Evaluation, measure: str, kind: Kind, before: Evaluation | None = None
-) -> Any:
-    """Return a calibration error with its interval, or its change since an evaluation ``before``.
+def measured(rows: Evaluation, title: str, before: Evaluation | None = None) -> Any:
+    """Return a measure with its interval, or its change since an evaluation ``before``.
 
     The ends are NaN for so many rows that the interval would take minutes.
     """
+    if title in rows.row_values:
+        values, units = rows.row_values[title], (rows.weights, rows.groups)
+        if before is not None:
+            change = values - before.row_values[title]
+            return CalibrationDifference(*mean_estimate(change, *units))
+        return (proportion_interval if title == "accuracy" else mean_interval)(values, *units)
+    measure, kind = rows.errors[title]
     params, is_binned = {**rows.params, "kind": kind}, measure not in WITHOUT_BINS
     n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
     if n_entries <= (5_000_000 if is_binned else MANY_ROWS):
@@ -258,11 +247,12 @@ def error_estimate(
         return metrics.calibration_difference(rows.y, before.P, rows.P, **params)
     if not is_binned:
         del params["n_bins"]
-    error = getattr(metrics, measure)(rows.y, rows.P, **params)
-    if before is None:
+    error, *first = (
+        getattr(metrics, measure)(rows.y, one.P, **params) for one in (rows, before) if one
+    )
+    if not first:
         return IntervalEstimate(error, math.nan, math.nan)
-    first = getattr(metrics, measure)(rows.y, before.P, **params)
-    return CalibrationDifference(error - first, math.nan, math.nan, math.nan)
+    return CalibrationDifference(error - first[0], math.nan, math.nan, math.nan)
 
 
 def mean_estimate(

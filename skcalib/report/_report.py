@@ -31,7 +31,7 @@ from skcalib.comparison import CalibratorComparison
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
 
 from . import _verdict
-from ._code import arguments_code, report_code, validation_code
+from ._code import report_code
 from ._numbers import Change, Evaluation, changes
 from ._page import draw_report, report_fragment, report_page, report_text, short
 
@@ -422,7 +422,7 @@ def calibration_report(
             "comparison must be the result of compare_calibrators, got "
             f"{type(comparison).__name__}. Pass compare_calibrators(X, y)."
         )
-    code = report_code(calibrator, arguments_code(calibration_report, given))
+    code = report_code(calibration_report, given)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     check_kind(kind, ["auto", "top-label", "binary"])
@@ -545,7 +545,7 @@ def validation_report(
     given = locals()
     _check_figure(figure)
     check_kind(kind, ["auto", "top-label", "binary"])
-    code = validation_code(arguments_code(validation_report, given))
+    code = report_code(validation_report, given)
     with recorded() as messages:
         _check_rows(y_true, y_proba, given)
         P, classes = _with_event_second(y_true, y_proba, sample_weight, labels, pos_label)
