@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from families import CALIBRATORS, REPRESENTATIVES, STAND_INS, of_case, public_objects
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import skcalib
@@ -40,16 +39,11 @@ OF_PIPELINES = {
     "check_estimators_overwrite_params": "Pipeline fits the steps that it was given",
     "check_dont_overwrite_parameters": "Pipeline fits the steps that it was given",
 }
-# Top-label calibration predicts from the uncalibrated logits by definition.
-OF_KEPT_PREDICTIONS = {
-    "check_classifiers_train": "the predicted class may not be the most probable one"
-}
 # Strong smoothing keeps in-sample and held-out logits within the tolerance of the checks.
 SMOOTH = GaussianNB(var_smoothing=0.1)
 
 
 BASE = GaussianNB()
-SPARSE = LogisticRegression()  # takes sparse features
 OF_STEPS_AND_MAPS = [BBQ, VectorScaling]
 # One calibrator of each method fit is quick.
 FOLLOWERS = set(CALIBRATORS) - set({kind.fit: kind for kind in REPRESENTATIVES}.values())
@@ -75,11 +69,6 @@ def each(estimators):
         ],
         ids=repr,
     )
-
-
-def of_predictions(calibrator):
-    """Expected failures of calibrators that predict from uncalibrated logits."""
-    return OF_KEPT_PREDICTIONS if calibrator._keeps_predictions else {}
 
 
 def run(estimator, *expected_failures):
@@ -173,20 +162,15 @@ def test_every_public_estimator_is_checked():
 
 @pytest.mark.slow
 @skips
-@each([make_pipeline(LogitTransformer(BASE, cv=3), kind()) for kind in OF_STEPS_AND_MAPS])
-def test_behind_logit_transformer(estimator):
-    """With steps and with a smooth map: all calibrators pass the checks on their own."""
-    run(estimator, OF_PIPELINES, of_predictions(estimator[-1]))
-
-
-@pytest.mark.slow
-@skips
 @each(
     [
-        CalibratedClassifier(BASE, kind(), cv=3, ensemble=ensemble)
-        for kind, ensemble in zip(OF_STEPS_AND_MAPS, (True, False), strict=True)
+        *(make_pipeline(LogitTransformer(BASE, cv=3), kind()) for kind in OF_STEPS_AND_MAPS),
+        *(
+            CalibratedClassifier(BASE, kind(), cv=3, ensemble=ensemble)
+            for kind, ensemble in zip(OF_STEPS_AND_MAPS, (True, False), strict=True)
+        ),
     ]
 )
-def test_calibrated_classifier(estimator):
-    """With steps and with a smooth map, and with no failure expected."""
-    run(estimator)
+def test_behind_classifiers(estimator):
+    """With steps and with a smooth map: all calibrators pass the checks on their own."""
+    run(estimator, OF_PIPELINES if isinstance(estimator, Pipeline) else {})

@@ -1,9 +1,10 @@
 """Law of parameters: in all functions a wrong value is a ValueError that names the parameter.
 
-It is raised before anything is drawn. Infinity and NaN have a law in ``test_finite.py``.
+It is raised before anything is drawn. Infinity and NaN are wrong in each dtype.
 """
 
 import inspect
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -87,3 +88,39 @@ def test_wrong_values_are_refused_by_name(name, path):
             used(path, **{name: value})
     if not path.endswith(".plot"):  # of a display that was drawn before
         assert not plt.get_fignums()
+
+
+# --------------------------------------------------------------------------------------
+# Infinity and NaN in each dtype.
+
+# The parameters, with an array or a number of a dtype that has the value x in one place.
+NUMBERS = {
+    "cost": lambda x: np.array([[0, x], [1, 0]]),
+    "before": lambda x: np.array([0.5, x]),
+    "after": lambda x: np.array([0.5, x]),
+    "priors": lambda x: np.array([0.5, x]),
+    "thresholds": lambda x: np.array([0.1, x]),
+    "sample_weight": lambda x: np.append(np.ones(N - 1), x),
+    **dict.fromkeys(
+        ["threshold", "risk", "confidence_level", "tolerance", "forget", "smoothing", "alpha",
+         "pseudo_rows", "min_proba", "step"], lambda x: x,
+    ),
+}  # fmt: skip
+RESULTS = ("NetBenefitCurve", "RiskCoverageCurve", "SelectiveThreshold", "IntervalEstimate")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        pytest.param(name, path, id=f"{path}-{name}")
+        for name in NUMBERS
+        for path, call in REGISTRY.items()
+        if name in call.parameters and path not in (*RESULTS, "BaseCalibrator.score")
+    ],
+)
+def test_infinity_and_nan_are_refused(name, path):
+    for value, dtype in product([np.inf, -np.inf, np.nan], [np.float16, np.float32, np.float64]):
+        bad = np.asarray(NUMBERS[name](value)).astype(dtype)[()]
+        with pytest.raises(ValueError, match=name):
+            used(path, **{name: bad})
