@@ -1,4 +1,4 @@
-"""Evidence that columns and classes differ in order: from text, numbers and rows.
+"""Evidence that columns and classes differ in order: from names, text, numbers and rows.
 
 Wrong columns are the most harmful mistake, and no shape reveals them.
 """
@@ -6,6 +6,8 @@ Wrong columns are the most harmful mistake, and no shape reveals them.
 from __future__ import annotations
 
 import re
+from numbers import Real
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from skcalib._rows import Rows
 from skcalib._typing import Array, Floats, Indices
 from skcalib._warnings import ColumnOrderWarning, warn
 
+from .arrays import column_names
 from .labels import Labels, exact, shown
 
 # Columns are compared with the labels of this many rows, or this many rows per class, and for at
@@ -27,6 +30,74 @@ MIN_BELOW, MIN_ABOVE = 2.0, 4.0
 
 # How far below chance all rows must agree if no columns are suspect, in standard deviations.
 MIN_BELOW_IN_ALL = 5.0
+
+
+# --------------------------------------------------------------------------------------
+# Names of columns.
+
+
+def check_column_names(X: Any, classes: Labels, name: str = "X", *, param: str = "classes") -> None:
+    """Raise a ValueError if a data frame's columns are named by the labels in another order.
+
+    Names may share a prefix and a suffix, as "logit_a" and "logit_b", or the first levels of a
+    MultiIndex. Names without labels are ignored, and so are default names 0, 1, 2, ...
+    """
+    columns = column_names(X)
+    are_names = all(isinstance(column, str | Real | tuple) for column in columns)
+    first = _first_moved(columns, classes.tolist())
+    if first is None or not are_names or columns == [*range(len(columns))]:
+        return
+    raise ValueError(
+        f"Columns of {name} must be in the order of the classes, got columns "
+        f"{shown(columns[first:])} for classes {shown(classes[first:])}"
+        f"{f' from column {first} on' if first else ''}. Reorder the columns, as in "
+        f"{name}[classes], or name the labels in their order with {param}=."
+    )
+
+
+def check_label_order(X: Any, y: Any, name_X: str = "X", name_y: str = "y") -> None:
+    """Raise a ValueError if two data frames have the same columns in another order.
+
+    Prefixes and suffixes may differ between the data frames, as in "a" and "logit_a".
+    """
+    columns, labels = column_names(X), column_names(y)
+    if _first_moved(columns, labels) is not None:
+        raise ValueError(
+            f"Columns of {name_X} must be in the order of the columns of {name_y}, got "
+            f"{shown(columns)} and {shown(labels)}. Reorder the columns, as in "
+            f"{name_X}[{name_y}.columns]."
+        )
+
+
+def _first_moved(columns: list[Any], labels: list[Any]) -> int | None:
+    """Return the index of the first moved column if columns are labels in another order."""
+    if len(columns) != len(labels):
+        return None
+    names, targets = list(map(_as_name, columns)), list(map(_as_name, labels))
+    if set(names) != set(targets):
+        names, targets = without_shared_ends(names), without_shared_ends(targets)
+    pairs = enumerate(zip(names, targets, strict=True))
+    first = next((k for k, (column, label) in pairs if column != label), None)
+    return first if set(names) == set(targets) else None
+
+
+def without_shared_ends(names: list[str]) -> list[str]:
+    """Cut the common prefix and suffix from names, as "a" and "b" from "p(a)" and "p(b)"."""
+    start = len(commonprefix(names))  # noqa: RUF071 (text, not paths)
+    names = [name[start:] for name in names]
+    end = len(commonprefix([name[::-1] for name in names]))  # noqa: RUF071
+    return [name[: len(name) - end] for name in names]
+
+
+def _as_name(label: Any) -> str:
+    """Write a label as text, a whole float without its decimal point, and levels in one text."""
+    if isinstance(label, tuple):
+        return "_".join(map(_as_name, label))
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+# --------------------------------------------------------------------------------------
+# Labels and rows.
 
 
 def natural_order(names: list[str]) -> list[str]:

@@ -162,7 +162,7 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
     """
     if w is None:
         return {}
-    params = _fit_params(estimator, "sample_weight", w)
+    params = fit_params(estimator, "sample_weight", w)
     if not params:
         raise ValueError(
             f"{name} takes no sample_weight, got weights and {estimator!r}. Choose one that does, "
@@ -171,17 +171,7 @@ def weight_params(estimator: Any, w: Floats | None, name: str = "calibrator") ->
     return params
 
 
-def group_params(estimator: Any, groups: Any) -> dict[str, Any]:
-    """Return the arguments that pass groups (n,) to an estimator, or to pipeline steps.
-
-    A single group is not passed, since folds could not divide it.
-    """
-    if groups is None or len(np.unique(groups)) < 2:
-        return {}
-    return _fit_params(estimator, "groups", groups)
-
-
-def _fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
+def fit_params(estimator: Any, name: str, value: Any) -> dict[str, Any]:
     """Return a ``fit`` argument by name, or by step name for the pipeline steps that accept it."""
     if has_fit_parameter(estimator, name):
         return {name: value}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils import assert_all_finite
 
 from skcalib._typing import Array, Bools, Indices
 from skcalib._warnings import warn
@@ -84,8 +84,7 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
             DataConversionWarning,
         )
     assert_all_finite(labels, input_name=name)
-    flat: Labels = column_or_1d(labels)
-    return flat
+    return labels.ravel()
 
 
 def exact(values: Any, name: str) -> Labels:

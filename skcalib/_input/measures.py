@@ -14,15 +14,8 @@ from skcalib._rows.ranking import are_single, distinct_scores
 from skcalib._typing import ArrayLike, Bools, Floats, Indices, Kind
 
 from .arrays import as_array, check_in_memory
-from .classes import (
-    check_column_names,
-    check_label_order,
-    columns_in_order,
-    distinct,
-    position,
-    resolve_classes,
-)
-from .column_order import check_column_order
+from .classes import columns_in_order, distinct, position, resolve_classes
+from .column_order import check_column_names, check_column_order, check_label_order
 from .labels import (
     SEVERAL_LABELS,
     as_columns,

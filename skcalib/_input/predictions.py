@@ -17,7 +17,7 @@ from skcalib._rows import Rows, arrays, map_blocks
 from skcalib._typing import Floats, Output
 
 from .arrays import as_array, as_kind_of, check_needs_no_gradients, is_dask, is_tensor, on_host
-from .classes import check_column_names
+from .column_order import check_column_names
 from .dask import collection_row, map_collection
 from .logits import (
     FLOATS,

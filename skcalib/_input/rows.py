@@ -23,8 +23,8 @@ from .arrays import (
     as_numpy,
     is_dask,
 )
-from .classes import check_column_names, ordered_categories, resolve_classes, warn_of_absent_classes
-from .column_order import check_column_order
+from .classes import ordered_categories, resolve_classes, warn_of_absent_classes
+from .column_order import check_column_names, check_column_order
 from .dask import checked_chunks
 from .labels import as_labels, distinct_labels, encode, exact, in_one_type, shown
 from .logits import (

@@ -197,18 +197,6 @@ def log_softmax(S: Array) -> Array:
     return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))
 
 
-def geometric_mean(members: Sequence[Array]) -> Array:
-    """Return the normalized geometric mean of several probabilities (m, K).
-
-    A probability counts as at least 1e-16 times the arithmetic mean, so that a single member cannot
-    exclude a class.
-    """
-    xp = namespace(members[0])
-    least = sum(members) * (1e-16 / len(members))
-    with np.errstate(divide="ignore"):  # log(0) if all members exclude a class
-        return softmax(sum(xp.log(xp.maximum(P, least)) for P in members) / len(members))
-
-
 def finite_unless_masked(f: Callable[[Floats], Floats], Z: Floats) -> Floats:
     """Apply ``f`` to logits (m, K) clipped to finite numbers, and restore -inf at masks."""
     # Clip at a quarter of the range, so that differences between logits are finite as well.

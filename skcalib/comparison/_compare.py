@@ -27,8 +27,8 @@ from skcalib._input.arrays import (
     named_columns,
     taken,
 )
-from skcalib._input.classes import check_column_names, with_unknown_classes
-from skcalib._input.column_order import largest_columns
+from skcalib._input.classes import with_unknown_classes
+from skcalib._input.column_order import check_column_names, largest_columns
 from skcalib._input.estimators import (
     by_name,
     check_calibrator,

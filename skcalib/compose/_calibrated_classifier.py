@@ -24,7 +24,8 @@ from skcalib._input.estimators import (
     takes_several_labels,
 )
 from skcalib._input.logits import check_weights
-from skcalib._rows.arrays import geometric_mean
+from skcalib._rows import namespace
+from skcalib._rows.arrays import softmax
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import warn
 from skcalib.conditional import ConditionalCalibrator
@@ -385,9 +386,9 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
         if len(members) == 1 or self.ensemble is True:
             return sum(members) / len(members)
         if not self.multilabel_:
-            return geometric_mean(members)
+            return _geometric_mean(members)
         both = [np.stack([1 - P, P], axis=-1).reshape(-1, 2) for P in members]
-        return geometric_mean(both)[:, 1].reshape(members[0].shape)
+        return _geometric_mean(both)[:, 1].reshape(members[0].shape)
 
     def predict_log_proba(self, X: Any, *, features: Any = None) -> Floats:
         """Return the logarithms of the calibrated probabilities, always finite.
@@ -437,3 +438,15 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             As for scikit-learn's meta-estimators.
         """
         return super().get_metadata_routing().add_self_request(self)
+
+
+def _geometric_mean(members: list[Any]) -> Any:
+    """Return the normalized geometric mean of several probabilities (m, K).
+
+    A probability counts as at least 1e-16 times the arithmetic mean, so that a single member cannot
+    exclude a class.
+    """
+    xp = namespace(members[0])
+    least = sum(members) * (1e-16 / len(members))
+    with np.errstate(divide="ignore"):  # log(0) if all members exclude a class
+        return softmax(sum(xp.log(xp.maximum(P, least)) for P in members) / len(members))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.arrays import as_numpy, check_in_memory, column_names
-from skcalib._input.classes import check_column_names, check_label_order, in_class_order
+from skcalib._input.classes import in_class_order
+from skcalib._input.column_order import check_column_names, check_label_order
 from skcalib._input.labels import shown
 from skcalib._input.logits import FLOATS, check_weights
 from skcalib._input.measures import check_measure, check_probability_rows, columns_of

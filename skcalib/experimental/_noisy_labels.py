@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skcalib._fits import fit_to_rows, log_probabilities
-from skcalib._input.classes import check_column_names
+from skcalib._input.column_order import check_column_names
 from skcalib._input.estimators import check_calibrator, check_order
 from skcalib._rows import Rows
 from skcalib._typing import ArrayLike, Floats

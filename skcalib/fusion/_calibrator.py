@@ -28,7 +28,7 @@ from skcalib._warnings import give, recorded
 from skcalib.base import Outputs, set_fitted
 from skcalib.scaling import Uncalibrated
 
-from ._pool import Pool, fill_gaps, fit_pool, held_out_loss, loss_report, pooled, within_covariance
+from ._pool import fill_gaps, fit_pool, held_out_loss, loss_report, pooled, within_covariance
 from ._scores import (
     as_matrix,
     check_class_names,
@@ -49,10 +49,13 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     the logarithm of the base rate :math:`\pi`, and the fused probabilities are
 
     .. math:: \hat p(y = k) = \mathrm{softmax}_k\Bigl(\log \pi_k + c_k
-        + \sum_m b_m \log \frac{p_m(y = k)}{\pi_k}\Bigr) .
+        + \sum_m \Bigl[ b_m \log \frac{p_m(y = k)}{\pi_k}
+        + \sum_j e_{mjk} (p_m - \bar p)(y = j) \Bigr] \Bigr) .
 
-    The weights :math:`b` and offsets :math:`c` minimize the log loss of out-of-fold evidence, with
-    a ridge penalty that shrinks the weights towards the usefulness of each score alone.
+    The weights :math:`b`, offsets :math:`c` and effects :math:`e` minimize the log loss of
+    out-of-fold evidence, with a ridge penalty that shrinks the weights towards the usefulness of
+    each score alone. The effects correct for classes that a score prefers, where it disagrees with
+    the mean :math:`\bar p` of the scores.
 
     Parameters
     ----------
@@ -94,6 +97,9 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         Change of the weight of each score where it is missing and filled in.
     missing_offsets_ : ndarray of shape (n_scores, n_classes)
         Offsets of the classes where a score is missing.
+    effects_ : ndarray of shape (n_scores * n_classes, n_classes)
+        Effects of disagreement: changes of the logits of all classes per probability of a class by
+        which a score exceeds the mean of the scores. Empty for more than 20 classes.
     smoothing_ : float
         Share of the uniform distribution in the probabilities: :math:`1 / (N + 1)^2` for N rows,
         since the calibrators of the scores are smoothed themselves, or 0 for a single score.
@@ -127,9 +133,9 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     *Ridge.* A score alone that lowers the log loss of the base rates by G nats in total, to the
     mean :math:`l`, has the usefulness :math:`G / (G + 2) / l`. The prior means of the weights are
     in proportion to the usefulness, so that noise has a weight near zero. The penalty is
-    :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion, and
-    :math:`100 \|c\|^2`. The total weight is nearly free between one, which is best for copies,
-    and the effective number of scores.
+    :math:`3 M \|d\|^2` for deviations :math:`d` of M weights from the proportion,
+    :math:`100 \|c\|^2`, and :math:`5 \|e\|^2`. The total weight is nearly free between one, which
+    is best for copies, and the effective number of scores.
 
     Fit it on rows that none of the scored models was trained on. See :doc:`/guide/fusion`.
 
@@ -166,6 +172,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     intercept_: Floats
     imputed_slopes_: Floats
     missing_offsets_: Floats
+    effects_: Floats
     smoothing_: float
 
     def __init__(
@@ -279,12 +286,13 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
             rest = np.delete(np.arange(n_scores), m)
             others = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
             without[name] = held_out_loss(others, y, w, fold)
-        pool, losses = fit_pool(evidence, y, w), loss_report(names, evidence, y, w)
+        (weights, effects), losses = fit_pool(evidence, y, w), loss_report(names, evidence, y, w)
         return {
-            "weights_": dict(zip(names, pool.weights.tolist(), strict=False)),
-            "imputed_slopes_": pool.weights[n_scores:],
-            "intercept_": pool.offsets[0],
-            "missing_offsets_": pool.offsets[1:],
+            "weights_": dict(zip(names, weights.tolist(), strict=False)),
+            "imputed_slopes_": weights[n_scores:],
+            "intercept_": effects[0],
+            "missing_offsets_": effects[1 : 1 + n_scores],
+            "effects_": effects[1 + n_scores :],
             "covariance_": covariance,
             "loss_report_": losses | {"fusion": held_out_loss(evidence, y, w, fold)},
             "leave_one_out_": without,
@@ -344,7 +352,7 @@ def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
         if len(rows):
             L[rows, m] = log_probabilities(calibrator, Z[rows, m], fusion.classes_)
     E, base = evidence_of(L, log_rates)
-    offsets = np.vstack([fusion.intercept_, fusion.missing_offsets_])
-    pool = Pool(np.append([*fusion.weights_.values()], fusion.imputed_slopes_), offsets)
-    L = pooled(pool, fill_gaps(E, base, fusion.covariance_))
+    weights = np.append([*fusion.weights_.values()], fusion.imputed_slopes_)
+    effects = np.vstack([fusion.intercept_, fusion.missing_offsets_, fusion.effects_])
+    L = pooled(fill_gaps(E, base, fusion.covariance_), weights, effects)
     return mix_logits(L, fusion.smoothing_).astype(X.dtype, copy=False)

@@ -11,33 +11,33 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from skcalib._typing import Array, Bools, Floats, Indices
 
-# Strengths of the ridge penalty for weights, offsets, and offsets where a score is missing, chosen
-# on 17 records and in simulations.
-RIDGE, OFFSET_RIDGE, GAP_RIDGE = 3.0, 100.0, 10.0
-
-
-class Pool(NamedTuple):
-    """Parameters of a logarithmic pool of M scores."""
-
-    weights: Floats  #: (2 M,) weights of the evidence, then their changes where it is filled in
-    offsets: Floats  #: (1 + M, K) offsets of the classes: always, then where a score is missing
+# Strengths of the ridge penalty for weights, offsets, offsets where a score is missing, and effects
+# of disagreement, chosen on 17 records and in simulations.
+RIDGE, OFFSET_RIDGE, GAP_RIDGE, EFFECT_RIDGE = 3.0, 100.0, 10.0, 5.0
+# Disagreement has effects up to this number of classes, since it has effects for all their pairs.
+MOST_CLASSES_OF_EFFECTS = 20
 
 
 class Evidence(NamedTuple):
     """Evidence of rows, with values in place of gaps; zeros in rows without any score."""
 
     X: Floats  #: (n, K, 2 M) evidence, then the evidence that was filled in, else zero
-    gaps: Floats  #: (n, 1 + M) one, then one where a score is missing
+    F: Floats  #: (n, 1 + M + M K) one, ones for gaps, and disagreement of each score with the mean
     base: Floats  #: (n, K) logarithms of the base rates, -inf for masked classes
     covariance: Floats  #: (M, M) of the scores, given the label
 
+    @property
+    def n_scores(self) -> int:
+        """Number M of scores."""
+        return len(self.covariance)
+
     def take(self, rows: Array) -> Evidence:
         """Return the evidence of some rows."""
-        return Evidence(self.X[rows], self.gaps[rows], self.base[rows], self.covariance)
+        return Evidence(self.X[rows], self.F[rows], self.base[rows], self.covariance)
 
 
 class Prior(NamedTuple):
@@ -86,20 +86,24 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
         filled[rows] = np.where(has[rows, :, None], filled[rows], means)
     gaps = np.column_stack([np.ones(len(E)), ~has]) * has.any(axis=1, keepdims=True)
     X = np.concatenate([filled, filled * ~has[:, :, None]], axis=1).transpose(0, 2, 1)
-    return Evidence(np.ascontiguousarray(X), gaps, base, covariance)
+    P = softmax(base[:, None] + filled, axis=2)
+    disagreement = P - P.sum(axis=1, keepdims=True) / max(P.shape[1], 1)  # no score is no error
+    few_classes = E.shape[2] <= MOST_CLASSES_OF_EFFECTS
+    F = [gaps, disagreement.reshape(len(E), -1)] if few_classes else [gaps]
+    return Evidence(np.ascontiguousarray(X), np.hstack(F), base, covariance)
 
 
-def pooled(pool: Pool, evidence: Evidence) -> Floats:
-    """Return the logits (n, K) of the pool."""
-    X, gaps, base, _ = evidence
-    Z: Floats = base + X @ pool.weights + gaps @ pool.offsets
+def pooled(evidence: Evidence, weights: Floats, effects: Floats) -> Floats:
+    """Return the logits (n, K) for weights (2 M,) and effects (1 + M + M K, K)."""
+    Z: Floats = evidence.base + evidence.X @ weights + evidence.F @ effects
     return Z
 
 
-def alone(evidence: Evidence) -> list[Floats]:
-    """Return the log-probabilities (n, K) of each score; base rates in rows without it."""
-    filled, imputed = np.split(np.moveaxis(evidence.X, 2, 0), 2)
-    return [log_softmax(evidence.base + E, axis=1) for E in filled - imputed]
+def alone(evidence: Evidence) -> Floats:
+    """Return the log-probabilities (n, K, M) of each score; base rates in rows without it."""
+    filled, imputed = np.split(evidence.X, 2, axis=2)
+    L: Floats = log_softmax(evidence.base[:, :, None] + filled - imputed, axis=1)
+    return L
 
 
 def prior_of(evidence: Evidence, y: Indices, w: Floats) -> Prior:
@@ -109,8 +113,8 @@ def prior_of(evidence: Evidence, y: Indices, w: Floats) -> Prior:
     rates by G nats in total. Noise has almost none, and so a weight near zero. The effective number
     of scores is one over the variance of their mean, by usefulness, in units of their variances.
     """
-    losses = np.array([log_loss(L, y, w) for L in alone(evidence)])
-    gains = log_loss(log_softmax(evidence.base, axis=1), y, w) - losses
+    losses = mean_loss(alone(evidence), y, w)
+    gains = mean_loss(log_softmax(evidence.base, axis=1), y, w) - losses
     gains = w.sum() * np.maximum(gains, 0)
     useful = (gains + 0.02) / (gains + 2) / np.maximum(losses, 1e-12)
     shares = useful / useful.sum()
@@ -123,50 +127,56 @@ def penalized_loss(
 ) -> tuple[float, Floats]:
     """Return the log loss of a pool with its ridge penalty in nats, and its gradient.
 
-    ``theta`` has the weights b, their changes a, the offsets c, and the offsets g of gaps. With the
-    shares u of the prior and their number S, the weights are b = t u + d, where d is orthogonal to
-    u, and the penalty is
-    ((t - 1) / (S - 0.7))^2 + 3 M (|d|^2 + |a|^2) + 100 |c|^2 + 10 |g|^2.
+    ``theta`` has the weights b, their changes a, the offsets c, the offsets g of gaps, and the
+    effects e. With the shares u of the prior and their number S, the weights are b = t u + d, where
+    d is orthogonal to u, and the penalty is
+    ((t - 1) / (S - 0.7))^2 + 3 M (|d|^2 + |a|^2) + 100 |c|^2 + 10 |g|^2 + 5 |e|^2.
     The total t is nearly free between 1, which is best for copies, and S, which is best for
     independent scores.
     """
-    (shares, n_useful), n_scores = prior, len(prior.shares)
-    pool = as_pool(theta, n_scores)
-    L = log_softmax(pooled(pool, evidence), axis=1)
+    (shares, n_useful), n_scores = prior, evidence.n_scores
+    weights, effects = as_pool(theta, evidence)
+    L = log_softmax(pooled(evidence, weights, effects), axis=1)
     R = np.exp(L)
     R[np.arange(len(y)), y] -= 1
     R *= w[:, None]
 
     direction, ridge = shares / (shares @ shares), RIDGE * n_scores
-    total = direction @ pool.weights[:n_scores]
-    excess, deviations = (total - 1) / (n_useful - 0.7), pool.weights.copy()
+    total = direction @ weights[:n_scores]
+    excess, deviations = (total - 1) / (n_useful - 0.7), weights.copy()
     deviations[:n_scores] -= total * shares
-    pull = np.array([[OFFSET_RIDGE]] + n_scores * [[GAP_RIDGE]]) * pool.offsets
-    penalty = excess**2 + ridge * deviations @ deviations + (pull * pool.offsets).sum()
+    strengths = np.full((len(effects), 1), EFFECT_RIDGE)
+    strengths[0], strengths[1 : 1 + n_scores] = OFFSET_RIDGE, GAP_RIDGE
+    pull = strengths * effects
+    penalty = excess**2 + ridge * deviations @ deviations + (pull * effects).sum()
     slopes = evidence.X.reshape(-1, 2 * n_scores).T @ R.ravel() + 2 * ridge * deviations
     slopes[:n_scores] += 2 * excess / (n_useful - 0.7) * direction
-    offsets = evidence.gaps.T @ R + 2 * pull
-    return penalty - w @ L[np.arange(len(y)), y], np.append(slopes, offsets)
+    gradient = np.append(slopes, evidence.F.T @ R + 2 * pull)
+    return penalty - w @ L[np.arange(len(y)), y], gradient
 
 
-def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> Pool:
-    """Return the pool of lowest penalized log loss. A single score keeps its probabilities."""
-    n_scores, n_classes = evidence.X.shape[2] // 2, evidence.X.shape[1]
-    start = np.zeros(2 * n_scores + (1 + n_scores) * n_classes)
+def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]:
+    """Return the weights and effects of lowest penalized log loss.
+
+    A single score keeps its probabilities.
+    """
+    n_scores, n_classes = evidence.n_scores, evidence.base.shape[1]
+    start = np.zeros(2 * n_scores + evidence.F.shape[1] * n_classes)
     start[:n_scores] = 1
     if n_scores < 2:
-        return as_pool(start, n_scores)
+        return as_pool(start, evidence)
     prior = prior_of(evidence, y, w)
     start[:n_scores] = prior.shares
     options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6}
     args = (evidence, y, w, prior)
     theta = minimize(penalized_loss, start, args, "L-BFGS-B", jac=True, options=options).x
-    return as_pool(theta, n_scores)
+    return as_pool(theta, evidence)
 
 
-def as_pool(theta: Floats, n_scores: int) -> Pool:
-    """Return the pool with the parameters (2 M + (1 + M) K,) of the optimizer."""
-    return Pool(theta[: 2 * n_scores], theta[2 * n_scores :].reshape(1 + n_scores, -1))
+def as_pool(theta: Floats, evidence: Evidence) -> tuple[Floats, Floats]:
+    """Return the weights (2 M,) and effects (1 + M + M K, K) in the optimizer's parameters."""
+    weights, effects = np.split(theta, [2 * evidence.n_scores])
+    return weights, effects.reshape(evidence.F.shape[1], -1)
 
 
 def held_out_loss(evidence: Evidence, y: Indices, w: Floats, fold: Indices) -> float:
@@ -175,19 +185,20 @@ def held_out_loss(evidence: Evidence, y: Indices, w: Floats, fold: Indices) -> f
     for number in np.unique(fold):
         train, test = fold != number, fold == number
         pool = fit_pool(evidence.take(train), y[train], w[train])
-        L[test] = pooled(pool, evidence.take(test))
-    return log_loss(log_softmax(L, axis=1), y, w)
+        L[test] = pooled(evidence.take(test), *pool)
+    return float(mean_loss(log_softmax(L, axis=1), y, w))
 
 
-def log_loss(L: Floats, y: Indices, w: Floats) -> float:
-    """Return the mean log loss of log-probabilities (n, K)."""
-    return float(-np.average(L[np.arange(len(y)), y], weights=w))
+def mean_loss(L: Floats, y: Indices, w: Floats) -> Floats:
+    """Return the mean log loss of log-probabilities (n, K), or (M,) losses of (n, K, M)."""
+    losses: Floats = -np.average(L[np.arange(len(y)), y], axis=0, weights=w)
+    return losses
 
 
 def loss_report(names: list[str], evidence: Evidence, y: Indices, w: Floats) -> dict[str, float]:
     """Return the mean log losses of each score, and of the mean of their probabilities."""
     L = alone(evidence)
-    shares = 1 - evidence.gaps[:, 1:]  # rows without any score have no gaps, and base rates
-    P = np.einsum("mnk,nm->nk", np.exp(L), shares / shares.sum(axis=1, keepdims=True))
-    report = {name: log_loss(L[m], y, w) for m, name in enumerate(names)}
-    return report | {"mean": log_loss(np.log(np.maximum(P, np.finfo(float).tiny)), y, w)}
+    has = 1 - evidence.F[:, 1 : 1 + len(names)]  # rows without any score have no gaps
+    P = np.einsum("nkm,nm->nk", np.exp(L), has / has.sum(axis=1, keepdims=True))
+    report = dict(zip(names, mean_loss(L, y, w).tolist(), strict=True))
+    return report | {"mean": float(mean_loss(np.log(np.maximum(P, np.finfo(float).tiny)), y, w))}

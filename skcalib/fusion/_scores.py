@@ -11,15 +11,16 @@ from scipy.special import log_softmax
 
 from skcalib._fits import fit_calibrator, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
-from skcalib._input.classes import check_column_names, without_shared_ends
+from skcalib._input.column_order import check_column_names, without_shared_ends
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
 from skcalib._input.parameters import check_integer
-from skcalib._optimize.mixture import mixture
 from skcalib._rows import Rows
 from skcalib._typing import Array, Bools, Floats, Split
 from skcalib._warnings import recorded, warn
+from skcalib.base import set_fitted
 from skcalib.selection import AutoCalibrator
+from skcalib.selection._stacking import held_out_mixture
 
 
 def as_matrix(X: Any, n_columns: int | None = None) -> Any:
@@ -162,37 +163,37 @@ def fit_score(
     NaN in rows without the score, and in rows that no split tests. The mixture of the default is
     the same in all splits.
     """
-    classes, has = rows.classes, np.flatnonzero(~np.isnan(rows.X[:, m, 0]))
-    y = rows.y[has]
-    if len(np.unique(y)) < 2:
+    has = np.flatnonzero(~np.isnan(rows.X[:, m, 0]))
+    part, classes = rows.take(has), rows.classes
+    if len(np.unique(part.y)) < 2:
         raise ValueError(
             "The rows that have a score must be of at least two classes, got one class or "
             f"no row for {name!r}. Leave this score out."
         )
-
-    def fit(estimator: Any, numbers: Array) -> Any:
-        part = rows.take(numbers)
-        labels, groups = classes[part.y], part.groups
-        return fit_calibrator(estimator, part.X[:, m], labels, part.w, classes, groups=groups)
-
+    Z, labels = part.X[:, m], classes[part.y]
     # Splits of the rows that have the score, with two classes to train on.
-    inner = [Split(*(side[np.isin(side, has)] for side in split)) for split in splits]
-    inner = [s for s in inner if len(s.test) and len(np.unique(rows.y[s.train])) > 1]
-    numbered = [Split(*(np.searchsorted(has, side) for side in split)) for split in inner]
-    default = AutoCalibrator("smooth", cv=numbered or 5)
-    fitted = fit(default if calibrator is None else calibrator, has)
-    members, weights, intercept = [calibrator], np.ones(1), 0.0
-    if calibrator is None:
-        fitted.cv = 5  # row numbers would fill files
-        members, intercept = [*fitted.calibrators_.values()], fitted.intercept_
-        weights = np.array([fitted.weights_[candidate] for candidate in fitted.calibrators_])
+    inner = [Split(*(np.flatnonzero(np.isin(has, side)) for side in split)) for split in splits]
+    inner = [s for s in inner if len(s.test) and len(np.unique(part.y[s.train])) > 1]
     L = np.full((rows.n_rows, len(classes)), np.nan)
+    if calibrator is None:
+        default = AutoCalibrator("smooth", cv=inner or 5, classes=classes)
+        Z, part, given = default._checked_splits(Z, labels, part.w, part.groups)  # noqa: SLF001
+        attributes, folds = default._fit_stack(part, given)  # noqa: SLF001
+        default.cv = 5  # row numbers would fill files
+        if inner:
+            tested = has[np.concatenate([fold.test for fold in folds])]
+            mixed = held_out_mixture(part, folds, attributes["weights_"])
+            L[tested] = log_softmax(mixed + attributes["intercept_"], axis=1)
+        return set_fitted(default, Z, classes, attributes), L
+
+    def fit(numbers: Array) -> Any:
+        w, groups = (None if a is None else a[numbers] for a in (part.w, part.groups))
+        return fit_calibrator(calibrator, Z[numbers], labels[numbers], w, classes, groups=groups)
+
     with recorded():
         for train, test in inner:
-            Z = rows.X[test, m]
-            parts = [log_probabilities(fit(member, train), Z, classes) for member in members]
-            L[test] = log_softmax(mixture(np.stack(parts), weights) + intercept, axis=1)
-    return fitted, L
+            L[has[test]] = log_probabilities(fit(train), Z[test], classes)
+    return fit(np.arange(len(has))), L
 
 
 def evidence_of(L: Floats, log_rates: Floats) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._fits import fit_to_rows, log_probabilities, with_fitted
 from skcalib._input.arrays import as_kind_of, as_numpy, check_in_memory, on_host
-from skcalib._input.classes import check_label_order
+from skcalib._input.column_order import check_label_order
 from skcalib._input.estimators import check_calibrator, check_fitted, check_order
 from skcalib._input.groups import check_groups
 from skcalib._input.labels import as_columns, as_indicator, label_names, shown

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib._fits import log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory
-from skcalib._input.classes import check_column_names
+from skcalib._input.column_order import check_column_names
 from skcalib._input.estimators import by_name
 from skcalib._input.labels import as_labels, encode, exact, not_among, shown
 from skcalib._input.logits import check_finite, check_weights, with_weight_only

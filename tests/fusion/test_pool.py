@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from test_fusion import make_scores
 
 from skcalib.fusion._pool import (
@@ -29,12 +29,11 @@ def test_gradient_of_the_penalized_loss(gaps):
     rng = np.random.default_rng(0)
     n, M, K = 50, 3, 4
     X, missing = rng.normal(size=(n, K, 2 * M)), rng.random((n, 1 + M)) < gaps
-    evidence, y, w = (
-        Evidence(X, 1.0 * missing, np.zeros((n, K)), np.eye(M)),
-        rng.integers(K, size=n),
-        rng.random(n),
-    )
-    theta, prior = 0.3 * rng.normal(size=2 * M + (1 + M) * K), Prior(np.array([0.5, 0.4, 0.1]), 1.7)
+    F = np.hstack([missing, rng.normal(size=(n, M * K))])
+    evidence = Evidence(X, F, np.zeros((n, K)), np.eye(M))
+    y, w = rng.integers(K, size=n), rng.random(n)
+    theta = 0.3 * rng.normal(size=2 * M + F.shape[1] * K)
+    prior = Prior(np.array([0.5, 0.4, 0.1]), 1.7)
     gradient = penalized_loss(theta, evidence, y, w, prior)[1]
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
         up, down = (penalized_loss(theta + s * step, evidence, y, w, prior)[0] for s in (1, -1))
@@ -42,9 +41,11 @@ def test_gradient_of_the_penalized_loss(gaps):
 
 
 def test_weights_minimize_the_documented_loss():
-    """Against a derivative-free minimum of the formula in the documentation."""
+    """Against a minimum of the formula in the documentation by finite differences."""
     E, y, w = evidence_with_gaps(100, 2, 2, gaps=0)
     base = np.full((100, 2), np.log(0.5))
+    P = softmax(base[:, None] + E, axis=2)
+    D = (P - P.mean(axis=1, keepdims=True)).reshape(100, 4)
 
     def mean_loss(L):
         return -np.average(log_softmax(base + L, axis=1)[np.arange(100), y], weights=w)
@@ -55,19 +56,20 @@ def test_weights_minimize_the_documented_loss():
     u = useful / useful.sum()
 
     def loss(theta):
-        b, c = theta[:2], theta[2:]
+        b, c, e = theta[:2], theta[2:4], theta[4:].reshape(4, 2)
         t = u @ b / (u @ u)
         d = b - t * u
-        ridge = 3 * 2 * d @ d + ((t - 1) / (1 / (u @ u) - 0.7)) ** 2 + 100 * c @ c
-        return ridge + w.sum() * mean_loss(c + np.einsum("nmk,m->nk", E, b))
+        ridge = (
+            3 * 2 * d @ d + ((t - 1) / (1 / (u @ u) - 0.7)) ** 2 + 100 * c @ c + 5 * np.sum(e**2)
+        )
+        return ridge + w.sum() * mean_loss(c + np.einsum("nmk,m->nk", E, b) + D @ e)
 
-    pool = fit_pool(fill_gaps(E, base, np.eye(2)), y, w)
-    options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000}
-    best = minimize(loss, [0.5, 0.5, 0, 0], method="Nelder-Mead", options=options)
-    fitted = np.concatenate([pool.weights[:2], pool.offsets[0]])
+    weights, effects = fit_pool(fill_gaps(E, base, np.eye(2)), y, w)
+    best = minimize(loss, np.append([0.5, 0.5], np.zeros(10)))
+    fitted = np.concatenate([weights[:2], effects[0], effects[3:].ravel()])
     assert loss(fitted) <= best.fun + 1e-7
     np.testing.assert_allclose(fitted, best.x, atol=1e-3)
-    assert not pool.offsets[1:].any()
+    assert not effects[1:3].any()
 
 
 def test_imputation_is_optimal_under_linear_discriminant_analysis():

@@ -51,6 +51,18 @@ def test_a_fit_with_the_chosen_strength_is_the_same(kind, K, params):
     np.testing.assert_allclose(chosen.intercept_, same.intercept_, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_nearly_no_weight_do_not_choose_the_strength(kind):
+    """Leave-one-out losses come from a sample of many rows, unless the rows have weights."""
+    Z, y = problem(4096, 3)
+    heavy = slice(1, None, 4)  # a sample of every second or fourth row would miss these rows
+    w = np.full(4096, 1e-9)
+    w[heavy] = 1
+    weighted, alone = kind().fit(Z, y, w), kind().fit(Z[heavy], y[heavy])
+    assert weighted.alpha_ == alone.alpha_
+    np.testing.assert_allclose(weighted.loo_losses_, alone.loo_losses_, rtol=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [4, 12])
 def test_the_chosen_strength_is_close_to_the_best_on_new_rows(K):
