@@ -15,8 +15,9 @@ never stale). ``python tests/public.py y_true groups`` prints the names that a l
 
 ``call(**arguments)`` calls the function. The example fills all required parameters that are not
 passed (``EXAMPLE``: 60 rows of two classes, 0 and 1), and sets the parameters in ``QUICK``. A
-method is called on ``call.object``, by default a new object of its class, which is fitted to the
-example unless the method is in ``UNFITTED``; ``call.on(object)`` is the call on another object.
+method is called on an object of its class, which is fitted to the example unless the method is in
+``UNFITTED``; calls that do not change the object share it. ``call.on(object)`` is the call on
+another object.
 ``call.parameters`` has the names of all parameters.
 
 ``test_public.py`` calls every public function with the example. It fails for a function with a
@@ -266,7 +267,7 @@ def new_object(kind, method="fit"):
 
 def _target(kind, method):
     """Return a new object, or a fitted one that laws share, because no output changes it."""
-    is_shared = method not in {"plot", *UNFITTED} and f"{kind}.fit" in REGISTRY
+    is_shared = method not in {"adapt", "plot", *UNFITTED} and f"{kind}.fit" in REGISTRY
     if not is_shared:
         return new_object(kind, method)
     key = kind, method == "inverse_transform"

@@ -77,11 +77,16 @@ def _checked(
     if not any(map(len, blocks)):  # as after filtering a data frame
         return None, None, None
     blocks_by_name = dict(zip(names, blocks, strict=True))
+    rows, statistics = _located(where, check, *map(blocks_by_name.get, inputs))
+    return statistics, rows.take(slice(0)), rows
+
+
+def _located(where: str, f: Callable[..., Any], *blocks: Any) -> Any:
+    """Return ``f(*blocks)``, or raise its error with the place of the blocks in the message."""
     try:
-        rows, statistics = check(*(blocks_by_name.get(name) for name in inputs))
+        return f(*blocks)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from error
-    return statistics, rows.take(slice(0)), rows
 
 
 def _chunks_of(name: str, x: Any) -> list[Any]:
@@ -153,10 +158,8 @@ def _mapped(
     """
     if len(block) == 0:
         return empty
-    try:
-        return f(block)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"In X.{name}[{block_id[0]}]: {error}") from error
+    values: Array = _located(f"In X.{name}[{block_id[0]}]: ", f, block)
+    return values
 
 
 def collection_row(x: Any) -> Any:

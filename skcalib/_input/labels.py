@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, column_or_1d
 
 from skcalib._typing import Array, Bools, Indices
 from skcalib._warnings import warn
@@ -84,7 +84,8 @@ def as_labels(y: Any, name: str = "y", *, warns: bool = False) -> Labels:
             DataConversionWarning,
         )
     assert_all_finite(labels, input_name=name)
-    return labels.ravel()
+    flat: Labels = column_or_1d(labels)  # refuses complex labels and scalars
+    return flat
 
 
 def exact(values: Any, name: str) -> Labels:

@@ -1,7 +1,6 @@
-"""The doors for input: rows to fit, logits to predict, and rows to measure.
+"""The door for fits: check logits, labels and weights, and return rows of NumPy arrays.
 
-Each door asks all questions once, raises all errors, and returns NumPy arrays, or a tensor if a
-prediction stays on its device. Dask workers check collections chunk by chunk.
+Dask workers check collections chunk by chunk, by the same functions.
 """
 
 from __future__ import annotations

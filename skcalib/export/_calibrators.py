@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skcalib import conditional, experimental  # noqa: F401  (they define calibrators)
+from skcalib._fits import output_of
 from skcalib._input.estimators import check_fitted
-from skcalib.base import BaseCalibrator
+from skcalib.base import OUTPUTS, BaseCalibrator
 from skcalib.fusion import FusionCalibrator
 from skcalib.meta import MultiLabelCalibrator
 
 CALIBRATORS = BaseCalibrator, MultiLabelCalibrator, FusionCalibrator
+PRECISIONS = "float32", "float64"
 STEPS = *CALIBRATORS, Pipeline, str, type(None)  # "passthrough" and None are steps without effect
 
 
@@ -83,6 +85,21 @@ def _iterate_chain(
             f"{action} takes a fitted calibrator of skcalib, or a pipeline of calibrators, got "
             f"{got}{where}. {remedy}"
         )
+
+
+def chain_logits(chain: Sequence[Any], Z: Any) -> Any:
+    """Apply the formulas of all calibrators in a chain to logits: traced arrays or tensors."""
+    for member in chain:
+        Z = output_of(member, OUTPUTS["logits"], Z)
+    return Z
+
+
+def checked_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the precision of an exported model, or raise a ValueError."""
+    for precision in map(np.dtype, PRECISIONS):
+        if isinstance(dtype, str | type | np.dtype) and dtype in (precision, precision.type):
+            return precision
+    raise ValueError(f"dtype must be one of {', '.join(map(repr, PRECISIONS))}, got {dtype!r}.")
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from skcalib._version import __version__
 from skcalib.base import OUTPUTS
 from skcalib.meta import MultiLabelCalibrator
 
-from ._calibrators import check_metadata, fitted_chain
+from ._calibrators import chain_logits, check_metadata, checked_dtype, fitted_chain
 from ._classifiers import classifier_probabilities
 from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
 
@@ -29,7 +29,6 @@ DESCRIPTIONS = {
     "label": "Predicted labels, as predict returns them.",
     "logits": "Calibrated logits or log-odds, as transform returns them.",
 }
-PRECISIONS = "float32", "float64"
 
 
 def to_onnx(
@@ -121,7 +120,7 @@ def to_onnx(
     except ImportError as missing:
         raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
     chain = fitted_chain(calibrator, "to_onnx")
-    dtype, names, evidence = _checked_dtype(dtype), _checked_outputs(outputs), _props(metadata)
+    dtype, names, evidence = checked_dtype(dtype), _checked_outputs(outputs), _props(metadata)
     graph = Graph(classifier_probabilities)
     width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
     is_multilabel = isinstance(chain[-1], MultiLabelCalibrator)
@@ -153,8 +152,7 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
     ``Z`` are logits (n_rows, n_columns).
     """
     *before, last = [_with_class_numbers(member) for member in chain]
-    for member in before:
-        Z = output_of(member, OUTPUTS["logits"], Z)
+    Z = chain_logits(before, Z)
     if not isinstance(last, MultiLabelCalibrator):
         return {name: output_of(last, OUTPUTS[name], Z) for name in names}
     if last.increasing:
@@ -199,13 +197,6 @@ def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:
             "another name."
         )
     return {name: x if isinstance(x, str) else json.dumps(x) for name, x in plain.items()}
-
-
-def _checked_dtype(dtype: Any) -> np.dtype[Any]:
-    for precision in map(np.dtype, PRECISIONS):
-        if isinstance(dtype, str | type | np.dtype) and dtype in (precision, precision.type):
-            return precision
-    raise ValueError(f"dtype must be one of {', '.join(map(repr, PRECISIONS))}, got {dtype!r}.")
 
 
 def _checked_outputs(outputs: Any) -> list[str]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from skcalib.selection import AutoCalibrator
 
-from ._calibrators import fitted_chain
-from ._onnx import PRECISIONS
+from ._calibrators import checked_dtype, fitted_chain
 
 if TYPE_CHECKING:
     import torch
@@ -83,13 +82,12 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         import torch
     except ImportError as missing:
         raise ImportError("to_torch needs torch: pip install 'skcalib[torch]'.") from missing
-    if dtype not in PRECISIONS:
-        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
+    precision = getattr(torch, checked_dtype(dtype).name)
     for member in chain:
         _check_is_smooth(member)
     from ._torch_modules import Module
 
-    module = Module(chain, getattr(torch, dtype))
+    module = Module(chain, precision)
     module(torch.zeros(1, module.n_columns))  # raises errors of calibrators that cannot be traced
     return module
 

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skcalib._fits import output_of
-from skcalib.base import OUTPUTS, BaseCalibrator
+from skcalib.base import BaseCalibrator
+
+from ._calibrators import chain_logits
 
 # Fitted attributes that become parameters. Formulas need others, such as knots, as NumPy arrays.
 PARAMETERS = (
@@ -37,8 +38,7 @@ class Module(nn.Module):
         is_half = logits.dtype in (torch.float16, torch.bfloat16)
         Z = (logits.float() if is_half else logits).reshape(-1, self.n_columns)
         members: Any = self.members
-        for member in members:
-            Z = output_of(member.calibrator(), OUTPUTS["logits"], Z)
+        Z = chain_logits([member.calibrator() for member in members], Z)
         return Z.reshape(logits.shape).to(logits.dtype)
 
 

@@ -462,6 +462,20 @@ def test_debiased_errors_of_calibrated_groups_are_seldom_rejected():
     assert rejected <= 5  # 2 are expected; 13 with effective numbers of rows
 
 
+@pytest.mark.slow
+def test_groups_that_depend_in_opposite_ways_keep_the_level():
+    """Half of the groups have events together, half are right together: one draw would not do."""
+    rejected, groups = 0, np.repeat(np.arange(200), 6)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p, u = rng.beta(4, 4, size=1200), rng.uniform(size=200)[groups]
+        right = np.where(u < np.maximum(p, 1 - p), p > 0.5, p <= 0.5)
+        y = np.where(groups % 2 == 0, right, u < p)
+        given = {"n_bins": 1, "groups": groups, "n_resamples": 39, "random_state": seed}
+        rejected += calibration_test(y, p, **given).pvalue <= 0.05
+    assert rejected <= binom.ppf(0.999, 60, 0.05)
+
+
 @pytest.mark.parametrize("measure", ["ece", "brier"])
 def test_rare_labels_in_few_groups_warn(measure):
     """Each of several labels may be rare, and a rare wrong class too."""
