@@ -136,23 +136,31 @@ def penalized_loss(
     """
     (shares, n_useful), n_scores = prior, evidence.n_scores
     weights, effects = as_pool(theta, evidence)
-    L = log_softmax(pooled(evidence, weights, effects), axis=1)
-    R = np.exp(L)
-    R[np.arange(len(y)), y] -= 1
-    R *= w[:, None]
+    Z, numbers = pooled(evidence, weights, effects), np.arange(len(y))
+    Z -= Z.max(axis=1, keepdims=True)
+    R = np.exp(Z)
+    sums = R.sum(axis=1)
+    losses = np.log(sums) - Z[numbers, y]
+    R *= (w / sums)[:, None]
+    R[numbers, y] -= w
 
     direction, ridge = shares / (shares @ shares), RIDGE * n_scores
     total = direction @ weights[:n_scores]
     excess, deviations = (total - 1) / (n_useful - 0.7), weights.copy()
     deviations[:n_scores] -= total * shares
-    strengths = np.full((len(effects), 1), EFFECT_RIDGE)
-    strengths[0], strengths[1 : 1 + n_scores] = OFFSET_RIDGE, GAP_RIDGE
-    pull = strengths * effects
+    pull = strengths_of(evidence) * effects
     penalty = excess**2 + ridge * deviations @ deviations + (pull * effects).sum()
     slopes = evidence.X.reshape(-1, 2 * n_scores).T @ R.ravel() + 2 * ridge * deviations
     slopes[:n_scores] += 2 * excess / (n_useful - 0.7) * direction
     gradient = np.append(slopes, evidence.F.T @ R + 2 * pull)
-    return penalty - w @ L[np.arange(len(y)), y], gradient
+    return penalty + w @ losses, gradient
+
+
+def strengths_of(evidence: Evidence) -> Floats:
+    """Return the strengths (1 + M + M K, 1) of the ridge penalty of effects."""
+    strengths = np.full((evidence.F.shape[1], 1), EFFECT_RIDGE)
+    strengths[0], strengths[1 : 1 + evidence.n_scores] = OFFSET_RIDGE, GAP_RIDGE
+    return strengths
 
 
 def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]:
@@ -167,10 +175,25 @@ def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]
         return as_pool(start, evidence)
     prior = prior_of(evidence, y, w)
     start[:n_scores] = prior.shares
+    # In units by the curvature of the loss the search takes a third of the steps.
+    unit = 1 / np.sqrt(curvatures(start, evidence, w))
+
+    def in_units(u: Floats) -> tuple[float, Floats]:
+        loss, gradient = penalized_loss(unit * u, evidence, y, w, prior)
+        return loss, unit * gradient
+
     options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6}
-    args = (evidence, y, w, prior)
-    theta = minimize(penalized_loss, start, args, "L-BFGS-B", jac=True, options=options).x
-    return as_pool(theta, evidence)
+    found = minimize(in_units, start / unit, method="L-BFGS-B", jac=True, options=options).x
+    return as_pool(unit * found, evidence)
+
+
+def curvatures(theta: Floats, evidence: Evidence, w: Floats) -> Floats:
+    """Return the diagonal of the Hessian of the penalized loss, without the penalty of totals."""
+    P = softmax(pooled(evidence, *as_pool(theta, evidence)), axis=1)
+    means = np.einsum("nk,nkm->nm", P, evidence.X)
+    of_weights = np.einsum("nk,nkm->m", w[:, None] * P, (evidence.X - means[:, None]) ** 2)
+    of_effects = (evidence.F**2).T @ (w[:, None] * P * (1 - P)) + 2 * strengths_of(evidence)
+    return np.append(of_weights + 2 * RIDGE * evidence.n_scores, of_effects)
 
 
 def as_pool(theta: Floats, evidence: Evidence) -> tuple[Floats, Floats]:
