@@ -58,7 +58,8 @@ def test_displays_use_the_given_axes_only(call):
         assert method or not plt.get_fignums()
         assert dict(mpl.rcParams) == before
         assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-        figure.draw_without_rendering()
+        if not method and "estimator" not in call.parameters:
+            figure.draw_without_rendering()
 
 
 WITH_BOTH = [
