@@ -87,3 +87,12 @@ def rng():
     import numpy as np
 
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Reports resample 19 times, for tests that look at no interval."""
+    from skcalib.report import _numbers
+
+    monkeypatch.setattr(_numbers, "MOST_RESAMPLES", 19)
+    monkeypatch.setattr(_numbers, "FEWEST_RESAMPLES", 19)

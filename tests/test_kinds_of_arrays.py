@@ -64,8 +64,9 @@ def test_results_do_not_depend_on_the_kind_of_array(path):
         {"X": LOGITS, "y": LABELS} if path in FITS else {"y_true": LABELS, "y_proba": PROBABILITIES}
     )
     expected = numbers(call(**arrays))
-    for kind, convert in KINDS.items():
-        found = numbers(call(**{name: convert(array) for name, array in arrays.items()}))
+    some = ["list", "nullable"] if path.startswith("report.") else KINDS  # reports draw
+    for kind in some:
+        found = numbers(call(**{name: KINDS[kind](array) for name, array in arrays.items()}))
         tolerance = 5e-3 if kind in ("small", "half") else 1e-9
         np.testing.assert_allclose(found, expected, atol=tolerance, err_msg=kind)
 

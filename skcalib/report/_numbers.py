@@ -32,6 +32,8 @@ from skcalib.metrics._proper_scores import log_losses
 
 # More rows have no intervals for measures without bins.
 MANY_ROWS = 100_000
+# Resamples, and the fewer ones for many rows and for measures that take milliseconds.
+MOST_RESAMPLES, FEWEST_RESAMPLES = 499, 99
 
 # The warnings of a report are given when it is created.
 silent = ignored(CodesWarning, ColumnOrderWarning, FewGroupsWarning)
@@ -122,7 +124,7 @@ class Evaluation:
 
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
-        n_resamples = int(np.clip(5_000_000 // n_entries, 99, 499))
+        n_resamples = int(np.clip(5_000_000 // n_entries, FEWEST_RESAMPLES, MOST_RESAMPLES))
         return {**self.random_params, "n_resamples": n_resamples}
 
     @property
@@ -181,8 +183,8 @@ class Evaluation:
         numbers: Any = clinical.integrated_calibration_index(self.y, self.P, **params)
         found: Any = [IntervalEstimate(number, math.nan, math.nan) for number in numbers]
         if self.n_samples <= MANY_ROWS:  # the maximum has no interval
-            params |= {"quantile": [None, 0.5, 0.9], "confidence_level": LEVEL, "n_resamples": 99}
-            params |= self.random_params
+            params |= {"quantile": [None, 0.5, 0.9], "confidence_level": LEVEL}
+            params |= {**self.random_params, "n_resamples": FEWEST_RESAMPLES}
             found[:3] = clinical.integrated_calibration_index(self.y, self.P, **params)
         return dict(zip(["ICI", "E50", "E90", "Emax"], found, strict=True))
 
@@ -241,7 +243,7 @@ def measured(rows: Evaluation, title: str, before: Evaluation | None = None) -> 
     if n_entries <= (5_000_000 if is_binned else MANY_ROWS):
         params |= {"measure": measure, **rows.draws(n_entries)}
         if not is_binned:  # a resample takes milliseconds
-            params["n_resamples"] = 99
+            params["n_resamples"] = FEWEST_RESAMPLES
         if before is None:
             return metrics.calibration_error_interval(rows.y, rows.P, **params)
         return metrics.calibration_difference(rows.y, before.P, rows.P, **params)

@@ -108,8 +108,10 @@ def test_classes_may_be_named_label(folder, run):
     assert list(pd.read_csv("p.csv")) == ["a", "b", "label", "predicted label"]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
-@pytest.mark.parametrize("form", ["{}", "logit {}", "p({})", "a_{}_a"])
+@pytest.mark.parametrize(
+    ("suffix", "form"),
+    [("csv", "{}"), ("tsv", "logit {}"), ("parquet", "p({})"), ("csv", "a_{}_a")],
+)
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("labels", [NAMES, np.array([0, 1, 2]), np.array(["a", "aa", "aaa"])])
 def test_columns_are_found_by_the_names_of_the_classes(folder, run, suffix, form, named, labels):

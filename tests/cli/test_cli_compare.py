@@ -155,10 +155,12 @@ def test_faults_are_one_line_and_a_status(folder, monkeypatch, capsys, fault, st
         main(["--logits", "z.npy", "--labels", "y.npy"])
 
 
-@pytest.mark.parametrize("trees", [HistGradientBoostingClassifier, ExtraTreesClassifier])
+@pytest.mark.parametrize(
+    "trees", [HistGradientBoostingClassifier(max_iter=5), ExtraTreesClassifier(5)], ids=repr
+)
 def test_trees_are_saved_by_skops_because_json_cannot_hold_them(folder, trees):
     pytest.importorskip("skops")
-    calibrator = EstimatorCalibration(trees()).fit(np.load("z.npy"), np.load("y.npy"))
+    calibrator = EstimatorCalibration(trees).fit(np.load("z.npy"), np.load("y.npy"))
     with pytest.warns(UserWarning, match="saved as c.skops"):
         assert jobs._save(calibrator, Path("c.json")) == Path("c.skops")
     assert not Path("c.json").exists()

@@ -280,13 +280,13 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("n_resamples", [75, 150])
+@pytest.mark.parametrize("n_resamples", [40, 80])
 @pytest.mark.parametrize("name", SCORES)
 def test_differences_of_scores_have_the_interval_of_paired_rows(name, n_resamples):
     """Each row has a score of its own. The jackknife leaves out single rows, or pairs of rows."""
     rng = np.random.default_rng(0)
-    p = rng.uniform(0.01, 0.99, size=150)
-    y, other = (rng.uniform(size=150) < p).astype(int), np.clip(0.8 * p, 0.01, 0.99)
+    p = rng.uniform(0.01, 0.99, size=80)
+    y, other = (rng.uniform(size=80) < p).astype(int), np.clip(0.8 * p, 0.01, 0.99)
     given = {"measure": SCORES[name], "n_resamples": n_resamples, "random_state": 0}
     found = calibration_difference(y, p, other, labels=[0, 1], **given)
     if name == "net benefit":
@@ -297,18 +297,20 @@ def test_differences_of_scores_have_the_interval_of_paired_rows(name, n_resample
     else:
         each = np.log(np.where(y == 1, p, 1 - p) / np.where(y == 1, other, 1 - other))
     assert found.estimate == pytest.approx(each.mean())
-    width = 2 * 1.98 * each.std() / np.sqrt(150)
+    width = 2 * 1.98 * each.std() / np.sqrt(80)
     assert found.high - found.low == pytest.approx(width, rel=0.15)
 
 
 @pytest.mark.filterwarnings("ignore:Intervals need 10")
-@pytest.mark.parametrize("n_groups", [30, pytest.param(200, marks=SLOW)])
-def test_the_kind_of_a_function_depends_on_no_seed_and_no_rows(n_groups):
+@pytest.mark.parametrize(
+    ("n_groups", "n_resamples"), [(30, 50), pytest.param(200, 200, marks=SLOW)]
+)
+def test_the_kind_of_a_function_depends_on_no_seed_and_no_rows(n_groups, n_resamples):
     """A log loss of few events has the interval of a mean, for each seed."""
     rng = np.random.default_rng(0)
     p = rng.beta(0.5, 20, n_groups)
     y = (np.arange(n_groups) % 15 == 0).astype(int)
-    given = {"measure": partial(log_loss, labels=[0, 1]), "n_resamples": 200}
+    given = {"measure": partial(log_loss, labels=[0, 1]), "n_resamples": n_resamples}
     found = [calibration_error_interval(y, p, random_state=seed, **given) for seed in range(2)]
     mean = calibration_error_interval(y, p, method="jackknife", **given)
     assert [(one.low, one.high) for one in found] == [(mean.low, mean.high)] * 2
@@ -348,7 +350,7 @@ def test_measures_of_draws_that_lack_a_class(measure):
     y, P = sample(40)
     y[y == 2] = 1
     y[0] = 2
-    given = {"measure": measure, "n_resamples": 9, "random_state": 0}
+    given = {"measure": measure, "n_resamples": 5, "random_state": 0}
     for kind in ({}, {"kind": "classwise"}) if isinstance(measure, str) else ({},):
         interval = calibration_error_interval(NAMES[y], P, **given, **kind)
         assert interval.low <= interval.high

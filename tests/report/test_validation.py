@@ -39,6 +39,7 @@ def test_figures_of_a_risk_are_the_figures_of_the_functions(weighted):
     assert report.measures_["ECE"].estimate == pytest.approx(error)
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_the_interval_of_the_c_statistic_has_the_variance_of_delong():
     y, p = cohort()
     events, others = p[y == 1], p[y == 0]
@@ -92,6 +93,7 @@ def test_the_verdict_names_the_error_of_the_risks(scale, shift, words):
     assert any(words in sentence for sentence in validated(y, expit(scale * z + shift)).verdict_)
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize(("n_wrong", "n_warnings"), [(2, 1), (7, 0)])
 def test_a_report_warns_if_a_few_groups_have_most_of_the_wrong_predictions(n_wrong, n_warnings):
     groups, event = np.repeat(np.arange(24), 6), np.arange(144) % 2 == 0
@@ -106,6 +108,7 @@ def test_a_report_warns_if_a_few_groups_have_most_of_the_wrong_predictions(n_wro
     assert all(message in report.to_html() for message in messages)
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 def test_rows_without_an_event_have_no_figures_of_events():
     report = validated(np.zeros(50, int), np.full(50, 0.1), labels=[0, 1])
@@ -119,6 +122,7 @@ def test_rows_without_an_event_have_no_figures_of_events():
     assert np.isnan(perfect.risk_["c-statistic"].low)
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_the_page_is_of_a_model():
     y, p = cohort()
     centre = np.random.default_rng(0).choice(["north", "south"], len(y))
@@ -140,6 +144,7 @@ def test_the_page_is_of_a_model():
     assert "verdict" in report._repr_html_()
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_a_report_prints_its_verdict_and_figures():
     y, p = cohort(200)
     report = validated(y, p, name="Score")
@@ -154,6 +159,7 @@ def test_a_report_prints_its_verdict_and_figures():
             assert found.low <= found.estimate <= found.high
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_two_rows_have_a_page():
     """No part of the smooth curve has three rows in reach, so none is drawn."""
     report = validated([0, 1], [0.2, 0.7])
@@ -197,6 +203,7 @@ def test_invalid_arguments_are_refused():
         validation_report(y, 2 * p + 1)
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_codes_of_hospitals_are_categories():
     rng, hospital = np.random.default_rng(0), np.repeat(np.arange(30), 80)
     p = rng.beta(2, 3, size=len(hospital))
@@ -211,6 +218,7 @@ def test_codes_of_hospitals_are_categories():
     assert "0 in (" in " ".join(mixed.segments_.segment)  # no second warning
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_two_columns_may_have_the_event_first():
     y, p = cohort(100)
     want = validated(y, p).risk_
@@ -223,6 +231,7 @@ def test_two_columns_may_have_the_event_first():
             assert found.risk_[name].estimate == pytest.approx(want[name].estimate), name
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_a_statistic_of_zero_has_no_sign():
     """With one event in five and risks of .2 the sum is 0, and its rounding error is negative."""
     report = validated(np.repeat([0, 1], [80, 20]), np.full(100, 0.2))

@@ -48,16 +48,19 @@ def test_probabilities_that_are_made_worse():
     )
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_an_effect_that_may_be_chance():
     effect, _ = verdict_of(1.02, 1.02)
     assert effect.startswith("Method has no clear effect: the log loss goes from 0.")
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_probabilities_that_do_not_change():
     effect, _ = verdict_of(1, 1.0)
     assert effect == "Method leaves all probabilities unchanged."
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize(("n", "words"), [(1, "but 1 row reveal"), (60, "but 60 rows reveal")])
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 def test_few_rows_reveal_only_large_errors(n, words):
@@ -66,6 +69,7 @@ def test_few_rows_reveal_only_large_errors(n, words):
     assert words in verdict_on(calibrator, Z[:n], y[:n])[1]
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore::families.ColumnOrderWarning")
 @pytest.mark.parametrize(
     ("n_wrong", "words"),
@@ -86,6 +90,7 @@ def test_few_errors_make_scores_uncertain(n_wrong, words, rng):
     assert (words or "") in effect
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_rare_events_are_named():
     Z, y = make_logits(3000, 2, random_state=0)
     rows = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:6]])
@@ -94,6 +99,7 @@ def test_rare_events_are_named():
     assert "only 6 rows are with the event" in effect
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_small_changes_have_significant_digits():
     effect, _ = verdict_of(1, 1.001)
     assert "0.0000" not in effect
@@ -108,6 +114,7 @@ def hospitals(seed=0, scale=1.8):
     return y, expit(scale * z + 0.8 * (scale - 1)), hospital
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore::families.FewGroupsWarning")
 def test_the_verdict_does_not_contradict_itself():
     """With 12 groups the test of the ECE has no power, but the slope is clearly wrong."""
@@ -119,11 +126,11 @@ def test_the_verdict_does_not_contradict_itself():
 
 
 def test_the_first_sentence_is_of_all_tests(rng):
-    p = rng.uniform(0.05, 0.95, size=2000)
-    y = (rng.uniform(size=2000) < p).astype(int)
+    p = rng.uniform(0.05, 0.95, size=1000)
+    y = (rng.uniform(size=1000) < p).astype(int)
     first = validated(y, p).verdict_[0]
-    assert first.startswith("Calibrated as far as 2,000 rows show: none of 4 tests finds an error")
-    assert validated(y[:60], p[:60]).verdict_[0].startswith("Not shown: none of 4 tests finds")
+    assert first.startswith("Calibrated as far as 1,000 rows show: none of 4 tests finds an error")
+    assert validated(y[-60:], p[-60:]).verdict_[0].startswith("Not shown: none of 4 tests finds")
     worse = validated(y, p, features=np.where((p > 0.4) & (y == 1), "a", "b"))
     s = worse.segments_
     gap, low, high = (f"{x[0]:+.4f}" for x in (s.gap, s.low, s.high))
@@ -134,7 +141,7 @@ def test_the_first_sentence_is_of_all_tests(rng):
 
 
 def test_an_error_that_may_be_chance_is_not_clear():
-    for seed in range(40):
+    for seed in range(7, 40):  # the first sample with a doubt
         rng = np.random.default_rng(seed)
         p = rng.uniform(0.05, 0.95, size=500)
         verdict = validated((rng.uniform(size=500) < p).astype(int), p).verdict_
