@@ -354,10 +354,12 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y, p), 2)
     0.2
     """
-    quantiles = list(quantile) if isinstance(quantile, Sequence) else [quantile]
+    is_list = isinstance(quantile, list | tuple) and len(quantile) > 0
+    quantiles: list[Any] = list(quantile) if is_list else [quantile]
     for one in quantiles:
-        if one is not None and one != 1:
-            check_real("quantile", one, high=1, remedy="Pass None for the mean, or 1 for Emax.")
+        if one is not None and not (np.isscalar(one) and one == 1):
+            remedy = "Pass None for the mean, 1 for Emax, or a list of such numbers."
+            check_real("quantile", one, high=1, remedy=remedy)
     rows = risks_of(y_true, y_proba, sample_weight, labels, pos_label)
     found: list[Any]
     if confidence_level is not None:
@@ -373,7 +375,7 @@ def integrated_calibration_index(
         )
     else:
         found = _distances(rows.score, rows.event, rows.weight, quantiles)
-    return found if isinstance(quantile, Sequence) else found[0]
+    return found if is_list else found[0]
 
 
 def _distance_intervals(

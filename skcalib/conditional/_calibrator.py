@@ -133,8 +133,9 @@ class ConditionalCalibrator(AutoCalibrator):
     selects how strongly effects are shrunk. Trees, for up to 20 classes, use log-probabilities,
     numbers, and the intercepts of categories. Features count only if they lower the out-of-fold log
     loss by more than 1.5 standard errors, or by 2.5 with more than ten levels in all. With
-    ``groups`` the limit is the quantile of Student's t that replaces 2.5, and standard errors treat
-    rows of a group as dependent. A row in several test sets counts once, in the first test set.
+    ``groups`` the limit is between 2.5, with many groups, and 3, with ten or fewer, and standard
+    errors treat rows of a group as dependent. A row in several test sets counts once, in the first
+    test set.
 
     References
     ----------

@@ -36,7 +36,8 @@ STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 # A weaker strength, and features at all, must lower the out-of-fold log loss by more than this
 # number of standard errors. Many levels gain more by chance than a few levels.
 FEW_LEVELS = 10
-GAINS_OF_FEW_LEVELS, GAINS_OF_LEVELS, GAINS_OF_GROUPS = (0.0, 1.5), (0.0, 2.5), (1.5, 2.5)
+GAINS_OF_FEW_LEVELS, GAINS_OF_LEVELS = (0.0, 1.5), (0.0, 2.5)
+GAIN_OF_STRENGTH, GAIN_OF_MANY_GROUPS, GAIN_OF_FEW_GROUPS = 1.5, 2.5, 3.0
 
 # With fewer rows boosted trees overfit. With more classes, each with its own trees, they take long.
 MIN_ROWS_FOR_TREES, MOST_CLASSES = 600, 20
@@ -69,10 +70,10 @@ class HeldOut(NamedTuple):
     def min_gains(self, n_levels: int) -> tuple[float, float]:
         """Return the smallest gains by a weaker strength and by features, in standard errors."""
         if self.groups is not None:
-            # With few groups the standard error is itself uncertain: use quantiles of Student's t.
+            # With few groups the standard error is itself uncertain: use a quantile of Student's t.
             n_groups = len(np.unique(self.groups))
-            strength, features = stats.t.isf(stats.norm.sf(GAINS_OF_GROUPS), max(n_groups - 1, 1))
-            return strength, features
+            quantile = stats.t.isf(stats.norm.sf(GAIN_OF_MANY_GROUPS), max(n_groups - 1, 1))
+            return GAIN_OF_STRENGTH, min(float(quantile), GAIN_OF_FEW_GROUPS)
         return GAINS_OF_FEW_LEVELS if n_levels <= FEW_LEVELS else GAINS_OF_LEVELS
 
 

@@ -50,7 +50,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
 
     .. math:: \hat p(y = k) = \mathrm{softmax}_k\Bigl(\log \pi_k + c_k
         + \sum_m \Bigl[ b_m \log \frac{p_m(y = k)}{\pi_k}
-        + \sum_j e_{mjk} (p_m - \bar p)(y = j) \Bigr] \Bigr) .
+        + \sum_j e_{mjk} \bigl(p_m(y = j) - \bar p(y = j)\bigr) \Bigr] \Bigr) .
 
     The weights :math:`b`, offsets :math:`c` and effects :math:`e` minimize the log loss of
     out-of-fold evidence, with a ridge penalty that shrinks the weights towards the usefulness of
@@ -353,6 +353,8 @@ def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
             L[rows, m] = log_probabilities(calibrator, Z[rows, m], fusion.classes_)
     E, base = evidence_of(L, log_rates)
     weights = np.append([*fusion.weights_.values()], fusion.imputed_slopes_)
-    effects = np.vstack([fusion.intercept_, fusion.missing_offsets_, fusion.effects_])
+    effects = np.vstack([fusion.intercept_, fusion.missing_offsets_])
+    if hasattr(fusion, "effects_"):  # not in files that were saved before the effects were added
+        effects = np.vstack([effects, fusion.effects_])
     L = pooled(fill_gaps(E, base, fusion.covariance_), weights, effects)
     return mix_logits(L, fusion.smoothing_).astype(X.dtype, copy=False)

@@ -94,8 +94,8 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
 
 
 def pooled(evidence: Evidence, weights: Floats, effects: Floats) -> Floats:
-    """Return the logits (n, K) for weights (2 M,) and effects (1 + M + M K, K)."""
-    Z: Floats = evidence.base + evidence.X @ weights + evidence.F @ effects
+    """Return the logits (n, K) for weights (2 M,) and effects (1 + M + M K, K), or (1 + M, K)."""
+    Z: Floats = evidence.base + evidence.X @ weights + evidence.F[:, : len(effects)] @ effects
     return Z
 
 

@@ -177,7 +177,9 @@ def fit_score(
     L = np.full((rows.n_rows, len(classes)), np.nan)
     if calibrator is None:
         default = AutoCalibrator("smooth", cv=inner or 5, classes=classes)
-        Z, part, given = default._checked_splits(Z, labels, part.w, part.groups)  # noqa: SLF001
+        is_one_group = part.groups is not None and len(np.unique(part.groups)) < 2
+        groups = None if is_one_group else part.groups
+        Z, part, given = default._checked_splits(Z, labels, part.w, groups)  # noqa: SLF001
         attributes, folds = default._fit_stack(part, given)  # noqa: SLF001
         default.cv = 5  # row numbers would fill files
         if inner:

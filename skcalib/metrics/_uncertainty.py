@@ -343,7 +343,8 @@ def calibration_test(
 
     .. math:: p = \frac{1 + \#\{ e^* \ge e \}}{1 + n_\text{resamples}} .
 
-    If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %.
+    If the model is calibrated, ``p <= 0.05`` with a probability of at most 5 %, or about 5 % with
+    groups.
 
     If rows have ``groups``, the labels of a group are drawn with one uniform number. They depend
     fully on one another in two ways: rows have their events together, or rows are right together,
@@ -359,7 +360,7 @@ def calibration_test(
 
     It compares the Brier score with its expectation, so it detects scores that are too extreme or
     not extreme enough, and misses errors that cancel in this sum. With groups, draws as above give
-    the p-value.
+    the p-value, and the denominator is the larger standard deviation of the two kinds of draws.
 
     Parameters
     ----------

@@ -295,6 +295,14 @@ def test_files_have_no_row_numbers():
     assert all(len(repr(member)) < 200 for member in fusion.calibrators_)
 
 
+def test_a_fusion_that_was_saved_without_effects_predicts():
+    X, y = make_scores(200, 3, 3, gaps=0.2)
+    saved, zero = fast_fusion(3).fit(X, y), fast_fusion(3).fit(X, y)
+    del saved.effects_
+    zero.effects_ = np.zeros_like(zero.effects_)
+    np.testing.assert_allclose(saved.predict_proba(X), zero.predict_proba(X), rtol=1e-12)
+
+
 def test_dask_is_refused_with_the_remedy():
     dask = pytest.importorskip("dask.array")
     X, y = make_scores(60, 2, 2)
@@ -399,6 +407,15 @@ def test_folds_do_not_split_groups():
     assert few.loss_report_.keys() == grouped.loss_report_.keys()
     with pytest.raises(ValueError, match="groups"):
         fast_fusion(2).fit(X, y, groups=np.zeros(300))
+
+
+@pytest.mark.parametrize("calibrator", [None, TemperatureScaling()])
+def test_a_score_may_be_known_in_one_group_only(calibrator):
+    X, y = make_scores(240, 2, 2)
+    groups = np.arange(240) // 24
+    X[groups > 0, :2] = np.nan
+    fusion = FusionCalibrator(2, calibrator=calibrator).fit(X, y, groups=groups)
+    assert fusion.weights_["score 0"] < fusion.weights_["score 1"]
 
 
 def test_groups_count_repeated_questions_once():
