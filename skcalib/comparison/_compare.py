@@ -172,7 +172,7 @@ def compare_calibrators(
     Z, labels, w = if_in_memory(_arrays, X, y, sample_weight)
     if groups is not None:
         check_in_memory([X])
-        groups = check_groups(groups, X.shape[0])
+        groups = check_groups(groups, np.shape(X)[0])
     rows = Sample(Z, labels, w, _checked_features(features, X))
     classes, n_columns = checked.classes_, checked.n_features_in_
     judged, masked = (None, False) if test is None else _checked_test(test, classes, n_columns)

@@ -225,7 +225,7 @@ class _OverClassifier(Versioned, MetaEstimatorMixin, BaseEstimator):
         check_real("min_proba", self.min_proba, high=1, option="auto")
         check_option("response_method", self.response_method, ResponseMethod)
         response = find_response(self.estimator, self.response_method, self.min_proba, fitted=False)
-        shape = getattr(as_numpy(y, "y"), "shape", ())
+        shape: tuple[int, ...] = getattr(as_numpy(y, "y"), "shape", ())
         if (issparse(y) or (len(shape) == 2 and shape[1] > 1)) and _takes_several(
             self.estimator, y
         ):
