@@ -259,7 +259,7 @@ ERRORS = {
 @pytest.mark.parametrize("name", [*list(ERRORS)[:3], pytest.param("E50", marks=SLOW)])
 def test_intervals_of_functions_hold_zero_unless_the_test_rejects(name):
     decided = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         p = rng.uniform(size=100)
         y = (rng.uniform(size=100) < (p**3 if seed % 2 else p)).astype(int)
