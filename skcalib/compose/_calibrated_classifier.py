@@ -447,6 +447,6 @@ def _geometric_mean(members: list[Any]) -> Any:
     exclude a class.
     """
     xp = namespace(members[0])
-    least = sum(members) * (1e-16 / len(members))
+    lowest = sum(members) * (1e-16 / len(members))
     with np.errstate(divide="ignore"):  # log(0) if all members exclude a class
-        return softmax(sum(xp.log(xp.maximum(P, least)) for P in members) / len(members))
+        return softmax(sum(xp.log(xp.maximum(P, lowest)) for P in members) / len(members))

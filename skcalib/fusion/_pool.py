@@ -191,9 +191,9 @@ def curvatures(theta: Floats, evidence: Evidence, w: Floats) -> Floats:
     """Return the diagonal of the Hessian of the penalized loss, without the penalty of totals."""
     P = softmax(pooled(evidence, *as_pool(theta, evidence)), axis=1)
     means = np.einsum("nk,nkm->nm", P, evidence.X)
-    of_weights = np.einsum("nk,nkm->m", w[:, None] * P, (evidence.X - means[:, None]) ** 2)
-    of_effects = (evidence.F**2).T @ (w[:, None] * P * (1 - P)) + 2 * strengths_of(evidence)
-    return np.append(of_weights + 2 * RIDGE * evidence.n_scores, of_effects)
+    weights = np.einsum("nk,nkm->m", w[:, None] * P, (evidence.X - means[:, None]) ** 2)
+    effects = (evidence.F**2).T @ (w[:, None] * P * (1 - P)) + 2 * strengths_of(evidence)
+    return np.append(weights + 2 * RIDGE * evidence.n_scores, effects)
 
 
 def as_pool(theta: Floats, evidence: Evidence) -> tuple[Floats, Floats]:

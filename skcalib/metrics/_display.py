@@ -311,7 +311,7 @@ default="classwise"
         # One row of labels near the bottom, which no edge cuts off and few models cover.
         bottom, margin = ylim[0] + 0.07 * np.ptp(ylim), 0.06 * np.ptp(xlim)
         places = [(level - unc + bottom, bottom) for level in self.contours_.levels]
-        inside = [place for place in places if xlim[0] + margin < place[0] < xlim[1] - margin]
+        inside = [spot for spot in places if xlim[0] + margin < spot[0] < xlim[1] - margin]
         ax.set(xlim=xlim, ylim=ylim)  # labels take their angles from the limits
         ax.clabel(
             self.contours_, fmt="%.3g", fontsize="small", colors=[drawing.foreground(ax, 0.7)],

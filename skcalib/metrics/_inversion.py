@@ -77,8 +77,8 @@ def p_value(estimate: float, draws: list[Floats]) -> float:
     the finite number of draws explains their difference.
     """
     # Simulated labels that equal the labels of the rows are ties despite rounding.
-    least = estimate - ROUNDING_ERROR * abs(estimate)
-    counts = [int(np.count_nonzero(one >= least)) for one in draws]
+    threshold = estimate - ROUNDING_ERROR * abs(estimate)
+    counts = [int(np.count_nonzero(one >= threshold)) for one in draws]
     differ = max(counts) - min(counts) > 1.5 * np.sqrt(sum(counts))
     as_large = max(counts) if differ else np.ceil(np.mean(counts))
     return float((1 + as_large) / (1 + len(draws[0])))

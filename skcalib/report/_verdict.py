@@ -39,8 +39,8 @@ def _tests_of(names: list[str], rows: Evaluation) -> str:
     """Return the names of tests as a subject with its verb, with the worst segment."""
     if "a segment" in names and (found := rows.segments) is not None:
         gap, low, high = (signed(float(x[0])) for x in (found.gap, found.low, found.high))
-        place = f"{found.segment[0]}, scores from {found.lower[0]:.2f} to {found.upper[0]:.2f}"
-        names = [*names[:-1], f"a segment ({place}: gap {gap} [{low}, {high}])"]
+        segment = f"{found.segment[0]}, scores from {found.lower[0]:.2f} to {found.upper[0]:.2f}"
+        names = [*names[:-1], f"a segment ({segment}: gap {gap} [{low}, {high}])"]
     if len(names) == 1:
         return f"the test of {names[0]} finds"
     return f"the tests of {', '.join(names[:-1])} and {names[-1]} find"

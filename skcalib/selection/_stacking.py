@@ -243,10 +243,10 @@ def pseudo_rows(
     """
     K, N = n_classes, len(Q) if w is None else float(w.sum())
     if simple:
-        each, shared = 0.3 if K == 2 else 0.2, min(K - 2, max(1, 15 * K / N))
+        single, shared = 0.3 if K == 2 else 0.2, min(K - 2, max(1, 15 * K / N))
     else:
-        each, shared = PSEUDO_ROWS, min(K - 1, max(2, 15 * K / N))
-    prior = np.where(np.array(names) == "uniform", 0.0, each)
+        single, shared = PSEUDO_ROWS, min(K - 1, max(2, 15 * K / N))
+    prior = np.where(np.array(names) == "uniform", 0.0, single)
     favored = np.isin(names, simple or names[:1])
     if favored.any():
         prior[favored] += shared * softmax(arrays.weighted_sum(np.log(Q[:, favored]), w))
