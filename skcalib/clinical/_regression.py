@@ -354,8 +354,9 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y, p), 2)
     0.2
     """
-    is_list = isinstance(quantile, list | tuple) and len(quantile) > 0
-    quantiles: list[Any] = list(quantile) if is_list else [quantile]
+    given: Any = quantile
+    is_list = isinstance(given, list | tuple) and len(given) > 0
+    quantiles = list(given) if is_list else [given]
     for one in quantiles:
         if one is not None and not (np.isscalar(one) and one == 1):
             remedy = "Pass None for the mean, 1 for Emax, or a list of such numbers."
