@@ -300,6 +300,15 @@ def test_groups_keep_a_feature_from_recognizing_them():
     assert losses["groups"] < without + 0.005
 
 
+def test_a_strong_feature_counts_with_two_groups():
+    rng = np.random.default_rng(0)
+    z, site = rng.normal(size=600), rng.integers(0, 2, 600)
+    y = (rng.random(600) < 1 / (1 + np.exp(1 - 3 * z - 2 * site))).astype(int)
+    c = of_few(categorical_features=[0])
+    c.fit(z[:, None], y, features=site[:, None], groups=np.arange(600) % 2)
+    assert c.feature_weights_["without features"] < 0.1
+
+
 def test_features_and_groups_are_used_together():
     """A useful feature lowers the loss on new groups."""
     Z, y, F = rows(1600)
