@@ -384,14 +384,14 @@ def _sweep(
     rows = check_fit(scaling, X, y, sample_weight)[1].in_memory()
     best = float(fit_to_rows(scaling, rows).temperature_)
     T = _temperatures(temperatures, best)
-    y, w, Z = rows.y, rows.w, both_columns(rows.X.astype(np.float64))
+    Z, label, w = both_columns(rows.X.astype(np.float64)), rows.y, rows.w
     is_binary = Z.shape[1] == 2  # the second class is the event, as in measures
-    event = y == 1 if is_binary else Z.argmax(axis=1) == y
+    event = label == 1 if is_binary else Z.argmax(axis=1) == label
     losses, errors = np.empty_like(T), np.empty_like(T)
     for k, t in enumerate(T):
         P = softmax(Z / t, axis=1)
         # Calibrators compute probabilities in the logits' precision.
-        losses[k] = np.average(log_losses(P.astype(rows.X.dtype), y), weights=w)
+        losses[k] = np.average(log_losses(P.astype(rows.X.dtype), label), weights=w)
         scored = Scored(None, P[:, 1] if is_binary else P.max(axis=1), event, w)
         errors[k] = bin_error(bin_rows(scored, n_bins, "uniform"))
     return T, losses, errors, best
