@@ -169,6 +169,7 @@ def test_trees_are_saved_by_skops_because_json_cannot_hold_them(folder, trees):
     np.testing.assert_array_equal(np.load("p.npy"), calibrator.predict_proba(np.load("z.npy")))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs pipes of POSIX")
 def test_a_reader_may_close_the_pipe_early(folder):
     line = [sys.executable, "-u", "-m", "skcalib", "--apply", "c.json", "--logits", "z.npy"]
