@@ -304,6 +304,10 @@ class OnlineCalibrator(BaseCalibrator):
             return _first(self._experts()).n_features_in_
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
+    def __dir__(self) -> list[str]:
+        """Return the names of attributes for tab completion, also of computed attributes."""
+        return sorted({*super().__dir__(), "classes_", "n_features_in_"})
+
     def __sklearn_is_fitted__(self) -> bool:
         return True  # as soon as the calibrators are fitted
 
