@@ -183,7 +183,7 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
 
 
 def _remedy(P: Floats) -> str:
-    """Return advice on what to pass instead of numbers that are no probabilities."""
+    """Return advice for numbers that are no probabilities."""
     low, high = P.min(), P.max()
     if np.isnan(low):
         return "Leave out rows without one"
@@ -280,7 +280,7 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
 
 
 def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
-    """Leave out rows with zero weight, whose logits must not matter: 0 times infinity is NaN."""
+    """Leave out rows with zero weight: their logits must not matter, but 0 times inf is NaN."""
     if w is None or w.all():
         return y, X, w
     index = np.flatnonzero(w > 0)

@@ -66,9 +66,9 @@ def calibration_slope(
 
     is 1 for a calibrated model, below 1 if risks are too extreme (over-confidence, typical of a
     model fitted to few rows), and above 1 if they are not extreme enough. The interval contains
-    the slopes with a profile log-likelihood within half of the quantile of the :math:`\chi^2_1`
-    distribution of the maximum. With groups it is :math:`b \pm t\, s`. The standard error s is the
-    jackknife error of groups, with one step of Newton's method for each group that is left out
+    the slopes with a profile log-likelihood that is lower than the maximum by at most half the
+    :math:`\chi^2_1` quantile. With groups it is :math:`b \pm t\, s`. The standard error s is the
+    jackknife error over groups, with one Newton step for each group that is left out
     (CR3 [3]_). The t distribution has :math:`(\sum_g s_g^2)^2 / \sum_g s_g^4 - 1` degrees of
     freedom, where :math:`s_g` is the change of the slope without the group g: a few groups that
     change it most count as few groups. Fewer than 10 groups with the rarer outcome give a warning.
