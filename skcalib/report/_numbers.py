@@ -24,11 +24,7 @@ from skcalib._typing import Array, Bools, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
-from skcalib.metrics._groups import (
-    degrees_of_freedom,
-    effective_rates,
-    skewed_interval,
-)  # fmt: skip
+from skcalib.metrics._groups import degrees_of_freedom, effective_rates, skewed_interval
 from skcalib.metrics._proper_scores import log_losses
 
 # More rows have no intervals for measures without bins.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -82,21 +82,18 @@ class _Report:
     @silent
     def by_class_(self) -> dict[str, Array]:
         """Rows, base rate, mean probability and ECE of each class."""
-        rows = self.evaluation
+        rows, views = self.evaluation, list(self.evaluations.values())
         weight = np.bincount(rows.index, rows.weights, minlength=len(rows.classes))
+        columns = {"label": rows.classes, "n_samples": rows.counts}
+        columns["base_rate"] = weight / weight.sum()
         params = {**rows.params, "kind": "classwise", "average": None}
-        columns = {
-            "label": rows.classes,
-            "n_samples": rows.counts,
-            "base_rate": weight / weight.sum(),
-        }
-        functions: dict[str, Callable[[Evaluation], Array]] = {
-            "mean": lambda view: np.average(view.P, axis=0, weights=view.sample_weight),
-            "ece": lambda view: metrics.expected_calibration_error(view.y, view.P, **params),
-        }
-        for name, function in functions.items():
-            for when, view in zip(self.whens or [""], self.evaluations.values(), strict=True):
-                columns[f"{name}_{when}".rstrip("_")] = function(view).astype(float)
+        suffixes = [f"_{when}" for when in self.whens] or [""]
+        for suffix, view in zip(suffixes, views, strict=True):
+            mean = np.average(view.P, axis=0, weights=view.sample_weight)
+            columns[f"mean{suffix}"] = mean.astype(float)
+        for suffix, view in zip(suffixes, views, strict=True):
+            error = metrics.expected_calibration_error(view.y, view.P, **params)
+            columns[f"ece{suffix}"] = error
         return columns
 
     @cached_property
