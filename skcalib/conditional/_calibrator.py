@@ -88,8 +88,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Mean out-of-fold log losses in nats: "without features", "with features", and "features
         alone", without the logits. Empty after a fit without features.
     effects_ : list of ndarray of shape (n_levels + 1, 1 + n_classes)
-        Tables on top of the calibration without features and on top of temperature scaling: the
-        slope and the intercepts for each level, column after column. The last row, of zeros, is for
+        One table for the calibration without features, and one for temperature scaling: the slope
+        and the intercepts for each level, column after column. The last row, with zeros, is for
         categories without a level.
     feature_temperature_, feature_smoothing_ : float
         The fitted temperature, and the share of the uniform distribution in each part with
@@ -99,7 +99,7 @@ class ConditionalCalibrator(AutoCalibrator):
     feature_names_ : list of str
         Names of the feature columns, or their numbers.
     feature_levels_ : list of ndarray
-        Categories of each column, or edges between its intervals of numbers.
+        Categories in each column, or edges between its intervals of numbers.
     is_categorical_ : ndarray of shape (n_columns,)
         Which feature columns contain categories.
     weights_, calibrators_, intercept_, cv_log_loss_, cv_log_loss_error_, smoothing_
@@ -276,7 +276,7 @@ class ConditionalCalibrator(AutoCalibrator):
             return attributes
 
         # Only the log-probabilities without features must be out-of-fold. The single parameter of
-        # temperature scaling hardly overfits, so it is fitted to all rows.
+        # temperature scaling overfits very little, so it is fitted to all rows.
         test, fold, first = first_tests(splits)
         L = held_out_mixture(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
         L = log_softmax(mix_logits(L, attributes["smoothing_"]), axis=1)

@@ -35,7 +35,7 @@ class FeatureColumns(NamedTuple):
 
     @property
     def first(self) -> Indices:
-        """Index of the first level of each column, and the number of all levels: (d + 1,)."""
+        """Indices of the first levels in all columns, and the number of levels: (d + 1,)."""
         # Numbers have one more interval than edges, and a level for missing numbers.
         n_levels = [
             len(levels) + (0 if categorical else 2)

@@ -71,7 +71,7 @@ class SegmentDisplay(drawing.ModelDisplay):
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, features: Any = None, **params: Any
     ) -> Self:
-        """Draw the worst segments of a fitted classifier.
+        """Draw the worst segments for a fitted classifier.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class SegmentDisplay(drawing.ModelDisplay):
         n_segments: int = 10,
         color: Any = None,
     ) -> Self:
-        """Draw the worst segments of labels, probabilities and features.
+        """Draw the worst segments for labels, probabilities and features.
 
         Parameters
         ----------
@@ -158,8 +158,8 @@ pos_label, groups, n_resamples, confidence_level, random_state
             Axes to draw on; by default a new figure.
         n_segments : int, default=10
             The largest number of segments.
-        color : colour of matplotlib, default=None
-            Colour of the bars; by default the first colour of the current style.
+        color : matplotlib colour, default=None
+            Colour for the bars; by default the first colour in the current style.
 
         Returns
         -------

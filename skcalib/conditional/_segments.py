@@ -302,7 +302,7 @@ def segment_cells(
 ) -> tuple[list[str], list[SegmentCells]]:
     """Return the names of the segments, and the cells for each column of scores.
 
-    ``arguments`` are those of a measure, ``groups`` numbers (n,) or None.
+    ``arguments`` are the arguments for a measure, ``groups`` numbers (n,) or None.
     """
     check_in_memory([*arguments, features])
     y_true, y_proba, kind, sample_weight, labels, pos_label = arguments
