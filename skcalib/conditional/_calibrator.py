@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.metrics import accuracy_score
 
 from skcalib._fits import fit_to_rows, log_probabilities
@@ -25,7 +24,7 @@ from skcalib.base import set_fitted
 from skcalib.conditional._columns import FeatureColumns, fitted_columns
 from skcalib.scaling import TemperatureScaling
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import held_out_mixture
+from skcalib.selection._auto import fit_stack
 
 from ._parts import PARTS, HeldOut, Parts, fit_parts, weigh
 
@@ -239,7 +238,8 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         if features is None:
-            return set_fitted(self, Z, rows.classes, self._fit_stack(rows, splits)[0])
+            attributes = fit_stack(self, rows, splits).attributes | _without_features()
+            return set_fitted(self, Z, rows.classes, attributes)
         check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
@@ -254,35 +254,21 @@ class ConditionalCalibrator(AutoCalibrator):
         attributes = self._fit_to_features(in_memory, columns, F, splits)
         return set_fitted(self, Z, rows.classes, attributes)
 
-    def _fit_stack(
-        self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], list[Any]]:
-        """Return the fitted attributes without features, and the folds if there are any."""
-        attributes, folds = super()._fit_stack(rows, splits)
-        no_features = {
-            "feature_weights_": {PARTS[0]: 1.0},
-            "loss_report_": {},
-            "feature_temperature_": 1.0,
-            "feature_smoothing_": 0.0,
-            "effects_": [],
-            "trees_": [],
-            **dict(zip(COLUMNS, ([], [], np.zeros(0, bool)), strict=True)),
-        }
-        return attributes | no_features, folds
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        return fit_stack(self, rows, None).attributes | _without_features()
 
     def _fit_to_features(
         self, rows: Any, columns: FeatureColumns, F: Floats, splits: list[Split]
     ) -> dict[str, Any]:
         """Return the fitted attributes for rows in memory and features ``F`` (n, d)."""
-        attributes, folds = self._fit_stack(rows, splits)
-        if not folds:  # a warning says so
-            return attributes
+        stack = fit_stack(self, rows, splits)
+        if not stack.folds:  # a warning says so
+            return stack.attributes | _without_features()
 
         # Only the log-probabilities without features must be out-of-fold. The single parameter of
         # temperature scaling overfits very little, so it is fitted to all rows.
         test, fold, first = first_tests(splits)
-        L = held_out_mixture(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
-        L = log_softmax(mix_logits(L, attributes["smoothing_"]), axis=1)
+        L = mix_logits(stack.held_out(rows)[first], stack.attributes["smoothing_"])
         with recorded():  # rows without a best temperature have a fallback
             scaling = fit_to_rows(TemperatureScaling(), rows)
         scaled = log_probabilities(scaling, rows.X, rows.classes)
@@ -295,13 +281,13 @@ class ConditionalCalibrator(AutoCalibrator):
         weighed = weigh(columns, samples, smoothing, self.n_jobs)
         alone = weigh(columns, base_rates, smoothing, self.n_jobs, strengths)
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
-            without = set_fitted(AutoCalibrator(), rows.X, rows.classes, attributes)
+            without = set_fitted(AutoCalibrator(), rows.X, rows.classes, stack.attributes)
             L = log_probabilities(without, rows.X, rows.classes)
             samples = HeldOut(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
         parts = fit_parts(columns, samples, weighed)
         losses = weighed.without_features, weighed.with_features, alone.with_features
         _warn_of_features_alone(*losses)
-        return attributes | {
+        return stack.attributes | {
             "feature_weights_": dict(zip(PARTS, weighed.weights.tolist(), strict=False)),
             "loss_report_": dict(zip(REPORTED, losses, strict=True)),
             "feature_temperature_": scaling.temperature_,
@@ -502,6 +488,19 @@ class ConditionalCalibrator(AutoCalibrator):
             losses = (f"{name} {loss:.4f}" for name, loss in self.loss_report_.items())
             lines += [", ".join(shares), f"Out-of-fold log loss {', '.join(losses)}"]
         return "\n".join(lines)
+
+
+def _without_features() -> dict[str, Any]:
+    """Return the fitted attributes that depend on features, for a fit without features."""
+    return {
+        "feature_weights_": {PARTS[0]: 1.0},
+        "loss_report_": {},
+        "feature_temperature_": 1.0,
+        "feature_smoothing_": 0.0,
+        "effects_": [],
+        "trees_": [],
+        **dict(zip(COLUMNS, ([], [], np.zeros(0, bool)), strict=True)),
+    }
 
 
 def _with_base_rates(samples: HeldOut) -> HeldOut:
