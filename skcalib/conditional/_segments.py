@@ -35,7 +35,7 @@ RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
 ROUNDING = 1e-12
 
 # Fewer groups do not show how much the groups of a segment vary.
-FEW_GROUPS = 5
+FEWEST_GROUPS = 5
 
 # Largest number of distinct integers in a column that may hold codes of categories.
 MOST_CODES = 50
@@ -377,11 +377,11 @@ def warn_of_few_groups_in_segments(
         pairs = np.unique(np.stack([number, groups])[:, number >= 0], axis=1)
         counted = number[number >= 0], pairs[0]
         n_rows, n_groups = (np.bincount(x, minlength=len(names)) for x in counted)
-        is_few = (n_groups > 0) & (n_groups < FEW_GROUPS) & (n_rows > 5 * n_groups)
+        is_few = (n_groups > 0) & (n_groups < FEWEST_GROUPS) & (n_rows > 5 * n_groups)
         few += np.flatnonzero(is_few).tolist()
     if few:
         warn(
-            f"Segments of fewer than {FEW_GROUPS} groups have intervals that say nothing, got "
+            f"Segments of fewer than {FEWEST_GROUPS} groups have intervals that say nothing, got "
             f"{len(few)} of {len(names) - 1}, such as {names[few[0]]}. Leave out groups= for the "
             "gaps of these segments.",
             FewGroupsWarning,
