@@ -219,7 +219,7 @@ class AutoCalibrator(BaseCalibrator):
         if is_time:
             check_option("cv", self.cv, ["time"])
         X, rows = check_fit(self, X, y, sample_weight)
-        if groups is not None or not is_number:
+        if not is_number:
             check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
         if is_number:

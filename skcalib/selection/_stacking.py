@@ -161,43 +161,33 @@ def fit_fold(rows: Rows, candidates: Mapping[str, Any], split: Split, smoothing:
 
     Label probabilities are mixed with a share ``smoothing`` of the uniform distribution.
     """
-    test = rows.take(split.test)
+    train, test = rows.take(split.train), rows.take(split.test)
     n_classes = np.count_nonzero(arrays.both_columns(test.X) > -np.inf, axis=1)  # not masked
-    fitted, _, errors = fit_all(candidates, rows.take(split.train))
-    Q = {}
-    for name, calibrator in fitted.items():
-        try:
-            L = log_probabilities(calibrator, test.X, rows.classes)
-        except Exception as error:  # calibrators of users may raise anything
-            errors[name] = error
-        else:
-            p_label = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
-            Q[name] = (1 - smoothing) * p_label + smoothing / n_classes
-    return Fold(split.test, fitted, Q, errors)
-
-
-def fit_all(
-    candidates: Mapping[str, Any], rows: Rows
-) -> tuple[dict[str, Any], dict[str, Messages], dict[str, Exception]]:
-    """Fit candidates to the same rows: return the fits, their warnings and errors, by name."""
-    fitted: dict[str, Any] = {}
-    messages: dict[str, Messages] = {}
-    errors: dict[str, Exception] = {}
+    fold = Fold(split.test, {}, {}, {})
     for name, candidate in candidates.items():
         try:
-            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as messages[name]:
-                fitted[name] = fit_to_rows(candidate, rows)
+            with recorded():  # fits to all rows warn as well
+                fold.fitted[name] = fit_to_rows(candidate, train)
+            L = log_probabilities(fold.fitted[name], test.X, rows.classes)
         except Exception as error:  # calibrators of users may raise anything
-            errors[name] = error
-    return fitted, messages, errors
+            fold.errors[name] = error
+        else:
+            p_label = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
+            fold.Q[name] = (1 - smoothing) * p_label + smoothing / n_classes
+    return fold
 
 
 def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     """Fit candidates to all rows. Equal warnings by several candidates are given once."""
-    fitted, messages, errors = fit_all(candidates, rows)
-    for name, error in errors.items():
-        error.add_note(f"Candidate {name!r} failed on all rows.")
-        raise error
+    fitted: dict[str, Any] = {}
+    messages: dict[str, Messages] = {}
+    for name, candidate in candidates.items():
+        try:
+            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as messages[name]:
+                fitted[name] = fit_to_rows(candidate, rows)
+        except Exception as error:
+            error.add_note(f"Candidate {name!r} failed on all rows.")
+            raise
     give(messages.items(), ", ".join)
     return fitted
 
