@@ -85,13 +85,13 @@ class Trees(NamedTuple):
     """Nodes of all trees, one tree after the other: arrays (n_nodes,)."""
 
     sizes: list[int]  #: number of nodes per tree
+    baseline: Floats  #: initial scores, (n_scores,)
+    value: Floats  #: for one or all scores, (n_nodes, 1) or (n_nodes, n_scores)
     feature: Indices
     threshold: Floats  #: rows with at most this value go to the left
     left: Indices  #: left child, numbered within the tree, and at most 0 for leaves
     right: Indices
     missing_left: Indices  #: 1 if missing values go to the left
-    value: Floats  #: for one or all scores, (n_nodes, 1) or (n_nodes, n_scores)
-    baseline: Floats  #: initial scores, (n_scores,)
 
 
 def _trees(classifier: Any) -> Trees | None:
@@ -112,8 +112,8 @@ def _trees(classifier: Any) -> Trees | None:
         baseline = np.zeros(value.shape[1])
     else:
         return None
-    columns: Any = (np.concatenate([part[name] for part in parts]) for name in names)
-    return Trees([len(part) for part in parts], *columns, value, baseline)
+    columns = (np.concatenate([part[name] for part in parts]) for name in names)
+    return Trees([len(part) for part in parts], baseline, value, *columns)
 
 
 def _tree_response(trees: Trees, method: str, F: Any) -> Any:
@@ -123,7 +123,7 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
     """
     graph, n_scores, is_leaf = F.graph, len(trees.baseline), trees.left <= 0
     is_forest = trees.value.shape[1] > 1  # scores are then probabilities, averaged over the trees
-    columns = (np.where(is_leaf, 0, column) for column in trees[1:6])
+    columns = (np.where(is_leaf, 0, column) for column in trees[3:])
     feature, threshold, left, right, missing_left = columns
     tree_number = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
     number = np.concatenate([np.arange(size) for size in trees.sizes])  # within the tree
