@@ -52,11 +52,12 @@ def response(classifier: Any, method: str, X: Features) -> Any:
     ``method`` is "predict_proba" or "decision_function".
     """
     steps, last = _split_pipeline(classifier)
+    F: Any
+    F, *others = X.values()
     if steps:
-        F: Any = _by_skl2onnx(Pipeline(steps), X)[0]
-    else:  # columns side by side, in NumPy's common type
-        F, *others = X.values()
-        F = np.concatenate([F, *others], axis=1) if others else F
+        F = F.graph.add_model(_model_by_skl2onnx(Pipeline(steps), X), X)[0]
+    elif others:  # columns side by side, in NumPy's common type
+        F = np.concatenate([F, *others], axis=1)
     if hasattr(last, method) and (trees := _trees(last)) is not None:
         return _tree_response(trees, method, F)
     if type(last) in SINGLE:
@@ -65,7 +66,7 @@ def response(classifier: Any, method: str, X: Features) -> Any:
         F = F.astype(np.float64)
     if sparse.issparse(getattr(last, "coef_", None)):  # skl2onnx takes dense coefficients only
         last = copy(last).densify()
-    return _converted_response(last, method, {"X": F})
+    return _converted_response(last, method, F)
 
 
 def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
@@ -161,8 +162,9 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
     return Namespace(graph).softmax(logits, axis=1)
 
 
-def _converted_response(classifier: Any, method: str, X: Features) -> Any:
+def _converted_response(classifier: Any, method: str, F: Traced) -> Any:
     """Predict probabilities or margins by a classifier that skl2onnx converts."""
+    X = {"X": F}
     kind, is_binary = type(classifier).__name__, len(classifier.classes_) == 2
     # LinearSVC has no probabilities, so its converter refuses the option.
     options = {} if type(classifier) is svm.LinearSVC else {"zipmap": False}
@@ -172,7 +174,7 @@ def _converted_response(classifier: Any, method: str, X: Features) -> Any:
                 "skl2onnx converts probabilities of LinearDiscriminantAnalysis wrongly for two "
                 "classes. Calibrate its decision_function, as response_method='auto' does."
             )
-        return _by_skl2onnx(classifier, X, options)[-1]
+        return F.graph.add_model(_model_by_skl2onnx(classifier, X, options), X)[-1]
     model = _model_by_skl2onnx(classifier, X, {**options, "raw_scores": True})
     # Converters in other libraries may accept the option raw_scores, and ignore it.
     has_proba = hasattr(classifier, "predict_proba")
@@ -181,22 +183,12 @@ def _converted_response(classifier: Any, method: str, X: Features) -> Any:
             f"The converter of {kind} ignores the option raw_scores, so the ONNX model would take "
             "probabilities for margins. Calibrate with response_method='predict_proba'."
         )
-    margins = _outputs(model, X)[-1]
+    margins = F.graph.add_model(model, X)[-1]
     # skl2onnx returns both classes' margins; skcalib uses the second.
     return margins[:, [-1]] if is_binary else margins
 
 
-def _by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = None) -> list[Any]:
-    """Convert an estimator by skl2onnx, add it to the graph, and return its outputs."""
-    return _outputs(_model_by_skl2onnx(estimator, X, options), X)
-
-
-def _outputs(model: Any, X: Features) -> list[Traced]:
-    """Add a model to the features' graph, and return its outputs."""
-    return next(iter(X.values())).graph.add_model(model, X)
-
-
-def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None) -> Any:
+def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = None) -> Any:
     """Convert an estimator by skl2onnx to an ONNX model, with converter ``options``."""
     kind, graph = type(estimator).__name__, next(iter(X.values())).graph
     try:

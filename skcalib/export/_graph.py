@@ -13,6 +13,7 @@ from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from scipy.special import expit
 
 from skcalib._typing import Floats, Indices
@@ -22,7 +23,7 @@ OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
 
 # Elementwise functions in the array API, and their ONNX operators. Functions in SAME have the same
 # name in ONNX.
-SAME = "abs", "add", "equal", "exp", "greater", "less", "log", "sqrt", "tanh", "where"
+SAME = "abs", "add", "equal", "exp", "greater", "less", "log", "round", "sqrt", "tanh", "where"
 ENTRYWISE = {name: name.capitalize() for name in SAME}
 ENTRYWISE |= {"divide": "Div", "matmul": "MatMul", "multiply": "Mul", "subtract": "Sub"}
 ENTRYWISE |= {"isnan": "IsNaN", "maximum": "Max", "minimum": "Min", "negative": "Neg"}
@@ -31,6 +32,7 @@ ENTRYWISE |= {"logical_and": "And", "logical_not": "Not", "logical_or": "Or"}
 
 # NumPy functions that have another name in the array API.
 RENAMED = {"absolute": "abs", "amax": "max", "amin": "min", "concatenate": "concat"}
+RENAMED |= {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "invert": "logical_not"}
 RENAMED |= {"rint": "round"}
 
 REDUCTIONS = {"all": "ReduceMin", "any": "ReduceMax", "max": "ReduceMax", "min": "ReduceMin"}
@@ -112,20 +114,13 @@ class Graph:
         return nodes[::-1], [c for c in self.constants.values() if c.name in names]
 
 
-def _operator(name: str, *, reflected: bool = False) -> Callable[..., Traced]:
-    """Return the method for an operator, by its function's name in the array API."""
-
-    def method(self: Traced, *other: Any) -> Traced:
-        args = (*other, self) if reflected else (self, *other)
-        return Namespace(self.graph).entrywise(name, *args)
-
-    return method
-
-
-class Traced:
+class Traced(NDArrayOperatorsMixin):
     """Array in a graph, with NumPy's operators."""
 
-    __hash__ = None  # type: ignore[assignment]  # entries are compared, as in NumPy
+    # x += y makes a new array, since nodes compute nothing in place.
+    __iadd__, __isub__ = NDArrayOperatorsMixin.__add__, NDArrayOperatorsMixin.__sub__
+    __imul__, __itruediv__ = NDArrayOperatorsMixin.__mul__, NDArrayOperatorsMixin.__truediv__
+    __iand__, __ior__ = NDArrayOperatorsMixin.__and__, NDArrayOperatorsMixin.__or__
     device = "graph"
 
     def __init__(self, graph: Graph, name: str, example: Any) -> None:
@@ -169,21 +164,6 @@ class Traced:
     def astype(self, dtype: Any) -> Traced:
         """Return the array in another dtype."""
         return Namespace(self.graph).astype(self, dtype)
-
-    __add__, __radd__ = _operator("add"), _operator("add", reflected=True)
-    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", reflected=True)
-    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", reflected=True)
-    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", reflected=True)
-    __matmul__, __rmatmul__ = _operator("matmul"), _operator("matmul", reflected=True)
-    __and__, __rand__ = _operator("logical_and"), _operator("logical_and", reflected=True)
-    __or__, __ror__ = _operator("logical_or"), _operator("logical_or", reflected=True)
-    __lt__, __le__ = _operator("less"), _operator("less_equal")
-    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
-    __neg__, __abs__, __invert__ = _operator("negative"), _operator("abs"), _operator("logical_not")
-    __eq__ = _operator("equal")  # type: ignore[assignment]
-
-    def __ne__(self, other: Any) -> Traced:  # type: ignore[override]
-        return ~(self == other)
 
 
 class Namespace:
@@ -244,7 +224,11 @@ class Namespace:
         example = np.argmax(x.example, axis=axis, keepdims=keepdims)
         return self.graph.node("ArgMax", example, x, axis=axis, keepdims=keepdims)
 
-    def isfinite(self, x: Traced) -> Traced:
+    def not_equal(self, x: Any, y: Any) -> Any:
+        """Return which entries are not equal."""
+        return ~(x == y)
+
+    def isfinite(self, x: Traced) -> Any:
         """Return which entries are neither infinite nor NaN."""
         return abs(x) < np.inf
 
@@ -254,10 +238,6 @@ class Namespace:
             if limit is not None and not (np.isscalar(limit) and np.isinf(limit)):
                 x = self.entrywise(name, x, limit)
         return x
-
-    def round(self, x: Traced) -> Traced:
-        """Round to the nearest integer, and halves to the even integer."""
-        return self.graph.node("Round", x.example, x)
 
     def expm1(self, x: Traced) -> Traced:
         """Return ``exp(x) - 1``, accurate near 0."""

@@ -125,8 +125,6 @@ def to_onnx(
     width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
     is_multilabel = isinstance(chain[-1], MultiLabelCalibrator)
     traced = traced_outputs(chain, graph.input("X", dtype, width), names)
-    if "label" in names and not is_multilabel:
-        traced["label"] = Namespace(graph).take(_as_tensor(classes), traced["label"])
     for name in names:
         graph.named(traced[name], name)
     meaning = "Logits, one column for each class; -inf for classes that are impossible in a row."
@@ -147,14 +145,15 @@ def to_onnx(
 
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
-    """Trace the outputs by name for a chain of calibrators. Labels are class numbers.
-
-    ``Z`` are logits (n_rows, n_columns).
-    """
+    """Trace the outputs by name for a chain of calibrators and logits (n_rows, n_columns)."""
     *before, last = [_with_class_numbers(member) for member in chain]
     Z = chain_logits(before, Z)
     if not isinstance(last, MultiLabelCalibrator):
-        return {name: output_of(last, OUTPUTS[name], Z) for name in names}
+        traced = {name: output_of(last, OUTPUTS[name], Z) for name in names}
+        if "label" in names:
+            labels = label_tensor(chain[-1].classes_)
+            traced["label"] = Namespace(Z.graph).take(labels, traced["label"])
+        return traced
     if last.increasing:
         raise TypeError(
             "to_onnx takes a MultiLabelCalibrator with increasing=False only, got increasing=True. "
@@ -210,8 +209,9 @@ def _checked_outputs(outputs: Any) -> list[str]:
     return names
 
 
-def _as_tensor(classes: Array) -> Array:
+def label_tensor(classes: Any) -> Array:
     """Convert labels to a dtype that ONNX supports: integers, booleans, floats or text."""
+    classes = np.asarray(classes)
     if classes.dtype.kind in "bf":
         return classes if classes.dtype.itemsize <= 8 else classes.astype(np.float64)
     labels = classes.tolist()

@@ -11,7 +11,6 @@ import numpy as np
 
 from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import check_fitted, check_takes_logits
-from skcalib._typing import Array
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
@@ -19,7 +18,7 @@ from skcalib.meta import MultiLabelCalibrator
 from ._calibrators import fitted_chain, known_calibrators
 from ._classifiers import Features, classifier_probabilities, response
 from ._graph import OPSETS, Graph, Namespace
-from ._onnx import _as_tensor, traced_outputs
+from ._onnx import label_tensor, traced_outputs
 
 FLAG = [False, True]
 CONVERTER_OPTIONS = {"zipmap": [*FLAG, "columns"], "output_class_labels": FLAG, "nocl": FLAG}
@@ -69,21 +68,17 @@ def register_skl2onnx() -> None:
         raise ImportError(
             "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
         ) from missing
-    every = known_calibrators().values()
-    calibrators = [kind for kind in every if issubclass(kind, BaseCalibrator)]
-    converters: dict[type, Any] = dict.fromkeys(
-        calibrators, (_calibrator_outputs, _parse_calibrator)
-    )
-    converters[CalibratedClassifier] = _classifier_outputs, _parse_classifier
-    for kind, (outputs, parse) in converters.items():
-        name, convert = f"Skcalib{kind.__name__}", partial(_convert, outputs)
-        update_registered_converter(
-            kind, name, _set_types, convert, parser=parse, options=CONVERTER_OPTIONS
-        )
-    convert = partial(_convert, _transformer_outputs)
-    update_registered_converter(
-        LogitTransformer, "SkcalibLogitTransformer", _set_logit_type, convert
-    )
+
+    def register(kind: type, outputs: Any, types: Any, **how: Any) -> None:
+        convert = partial(_convert, outputs)
+        update_registered_converter(kind, f"Skcalib{kind.__name__}", types, convert, **how)
+
+    how: dict[str, Any] = {"types": _set_types, "options": CONVERTER_OPTIONS}
+    for kind in known_calibrators().values():
+        if issubclass(kind, BaseCalibrator):
+            register(kind, _calibrator_outputs, parser=_parse_calibrator, **how)
+    register(CalibratedClassifier, _classifier_outputs, parser=_parse_classifier, **how)
+    register(LogitTransformer, _transformer_outputs, _set_logit_type)
 
 
 def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
@@ -120,7 +115,7 @@ def _set_types(operator: Any) -> None:
 
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
     check_fitted(model)
-    is_text = _labels(model).dtype.kind == "O"
+    is_text = label_tensor(model.classes_).dtype.kind == "O"
     LabelType = data_types.StringTensorType if is_text else data_types.Int64TensorType
     # Double precision for inputs in double precision, else single.
     is_double = isinstance(operator.inputs[0].type, data_types.DoubleTensorType)
@@ -143,12 +138,6 @@ def _set_logit_type(operator: Any) -> None:
     check_fitted(model)
     width = len(model.get_feature_names_out())
     operator.outputs[0].set_type(data_types.DoubleTensorType([n_rows, width]))
-
-
-def _labels(model: Any) -> Array:
-    """Return the labels as integers or text, as skl2onnx does."""
-    classes = _as_tensor(np.asarray(model.classes_))
-    return classes if classes.dtype.kind == "O" else classes.astype(np.int64)
 
 
 def _convert(
@@ -192,9 +181,7 @@ def _calibrator_outputs(model: Any, X: Features) -> list[Any]:
     """Return a calibrator's labels, probabilities and logits."""
     (Z,) = X.values()
     Z = Z.astype(np.float64 if Z.dtype == np.float64 else np.float32)
-    traced = traced_outputs([model], Z, ["label", "probabilities", "logits"])
-    traced["label"] = Namespace(Z.graph).take(_labels(model), traced["label"])
-    return list(traced.values())
+    return list(traced_outputs([model], Z, ["label", "probabilities", "logits"]).values())
 
 
 def _classifier_outputs(model: Any, X: Features) -> list[Any]:
@@ -213,7 +200,7 @@ def _classifier_outputs(model: Any, X: Features) -> list[Any]:
         classes = np.asarray(chain[-1].classes_)
         members.append(with_unknown_classes(traced["probabilities"], classes, model.classes_))
     P = model._average(members)  # noqa: SLF001 (the same function of traced probabilities)
-    return [Namespace(P.graph).take(_labels(model), np.argmax(P, axis=1)), P]
+    return [Namespace(P.graph).take(label_tensor(model.classes_), np.argmax(P, axis=1)), P]
 
 
 def _transformer_outputs(model: Any, X: Features) -> list[Any]:

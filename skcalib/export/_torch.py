@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
@@ -83,8 +84,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
     except ImportError as missing:
         raise ImportError("to_torch needs torch: pip install 'skcalib[torch]'.") from missing
     precision = getattr(torch, checked_dtype(dtype).name)
-    for member in chain:
-        _check_is_smooth(member)
+    _check_is_smooth(chain)
     from ._torch_modules import Module
 
     module = Module(chain, precision)
@@ -92,13 +92,13 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
     return module
 
 
-def _check_is_smooth(calibrator: Any) -> None:
+def _check_is_smooth(chain: Sequence[Any]) -> None:
     """Raise a TypeError if a calibrator does not compute with tensors or has no gradients."""
-    for member in fitted_chain(calibrator, "to_torch"):
+    for member in chain:
         kind = type(member)
         if isinstance(member, AutoCalibrator):
             for part in member.calibrators_.values():
-                _check_is_smooth(part)
+                _check_is_smooth(fitted_chain(part, "to_torch"))
         elif isinstance(member, STEP_FUNCTIONS) or not getattr(kind, "_on_device", False):
             raise TypeError(
                 f"{kind.__name__} has no module of torch, since it has no gradients or does not "

@@ -373,6 +373,24 @@ class Mine(skcalib.TemperatureScaling):
         return np.minimum(np.where(Z > 0, 1 + Z, np.exp(Z)) * np.array([0.5]), 9.0)
 
 
+class Operating(skcalib.TemperatureScaling):
+    """A calibrator with operators, also in place."""
+
+    def _calibrate(self, Z):
+        Z = 2 * Z
+        Z += 1.0
+        Z /= 4
+        chosen = (Z != 0.25) & ~(abs(Z) > 1) | (Z >= 3)
+        return np.where(chosen, Z, 3 - Z * np.rint(Z))
+
+
+class Squared(skcalib.TemperatureScaling):
+    """A calibrator with an operator that graphs do not have."""
+
+    def _calibrate(self, Z):
+        return Z**2
+
+
 class Sorted(skcalib.TemperatureScaling):
     """A calibrator with an operation that graphs do not have."""
 
@@ -404,7 +422,8 @@ class Other(skcalib.TemperatureScaling):
 def test_classes_derived_from_calibrators():
     for n_columns in (1, 2, 4):
         Z, y = logits_of(n_columns)
-        check_agreement(Mine().fit(Z, y), Z)
+        for kind in (Mine, Operating):
+            check_agreement(kind().fit(Z, y), Z)
         chain = make_pipeline(Mine(), skcalib.AutoCalibrator({"mine": Mine()}))
         P = run(to_onnx(chain.fit(Z, y), dtype="float64"), Z)["probabilities"]
         np.testing.assert_allclose(P, chain.predict_proba(Z), atol=1e-9)
@@ -443,8 +462,9 @@ class TestErrors:
                 to_onnx(calibrator.fit(self.Z, self.Y))
 
     def test_operations_without_an_onnx_equivalent_are_refused(self):
-        with pytest.raises(AttributeError, match="'sort'"):
-            to_onnx(Sorted().fit(self.Z, self.Y))
+        for calibrator, name in ((Sorted(), "'sort'"), (Squared(), "'power'")):
+            with pytest.raises(AttributeError, match=name):
+                to_onnx(calibrator.fit(self.Z, self.Y))
         for calibrator in (Branching(), Converting()):
             with pytest.raises(TypeError, match="no numbers"):
                 to_onnx(calibrator.fit(self.Z, self.Y))
