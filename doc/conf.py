@@ -5,7 +5,7 @@ import runpy
 import warnings
 from pathlib import Path
 
-# Examples train small networks, for which several threads are slower than one.
+# Examples train small networks: several threads are slower than one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import skcalib
 

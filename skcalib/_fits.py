@@ -13,6 +13,7 @@ from skcalib import base
 from skcalib._input.arrays import on_host
 from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import fit_params, params_named, weight_params
+from skcalib._input.groups import unless_single
 from skcalib._input.logits import refuse_masked
 from skcalib._rows import Rows, both_columns, namespace
 from skcalib._typing import Array, Floats, Output
@@ -44,7 +45,7 @@ def fit_calibrator(
         if value is None and fitted.get_params().get(f"{name}ed", True):
             fitted.set_params(**{name: order})
     arguments |= weight_params(fitted, w)
-    if groups is not None and len(np.unique(groups)) > 1:  # folds cannot divide a single group
+    if (groups := unless_single(groups)) is not None:
         arguments |= fit_params(fitted, "groups", groups)
     if not isinstance(fitted, Pipeline):
         return fitted.fit(Z, y, **arguments)

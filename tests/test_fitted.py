@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -87,6 +88,15 @@ def test_pickles_of_another_version_warn(kind):
     for found, expected in zip(outputs(loaded), outputs(saved), strict=True):
         np.testing.assert_array_equal(found, expected)
     assert "_skcalib_version" not in vars(loaded)
+
+
+@every
+@pytest.mark.parametrize("method", ["fit", "predict_proba"], ids=["new", "fitted"])
+def test_tab_completion_shows_the_documented_attributes(method, kind):
+    c = new_object(kind, method)
+    section = inspect.getdoc(type(c)).partition("\nAttributes\n")[2]
+    names = re.findall(r"\w+_\b", " ".join(re.findall(r"^(\w.*?)(?: : .*)?$", section, re.M)))
+    assert {name for name in names if hasattr(c, name)} <= set(dir(c))
 
 
 @pytest.mark.parametrize("kind", PREDICTING)

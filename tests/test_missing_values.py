@@ -48,7 +48,7 @@ def forms(array, value):
     if array.ndim == 1:
         yield pd.Series(array)
         yield pd.Series(array).convert_dtypes()
-    elif value is not pd.NA:
+    else:
         yield pd.DataFrame(array)
 
 
@@ -88,3 +88,34 @@ def test_rows_of_different_lengths_are_refused(name, path):
         for form in (rows, arrays, np.array(arrays, dtype=object)):
             with pytest.raises(ValueError, match="-inf"):
                 REGISTRY[path](**{name: form})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("X", r"got 1 NaN, the first in row 1, column 1.*Leave out"),
+        ("y", r"contains <NA>: each row must have a label, got <NA> at position 3.*Leave out"),
+        (
+            "sample_weight",
+            r"contains NaN: each row must have a weight, .* at position 3.*Leave out",
+        ),
+        ("groups", r"contains <NA>: each row must have a group, got <NA> at position 3.*Leave out"),
+    ],
+)
+def test_messages_about_missing_values_say_where_and_what_to_do(name, message):
+    array = {**ARGUMENTS, "groups": np.arange(N) // 2}[name]
+    column = with_missing(array, pd.NA)
+    frame = pd.Series(column) if name == "sample_weight" else pd.DataFrame(column)
+    with pytest.raises(ValueError, match=message):
+        REGISTRY["AutoCalibrator.fit"](**{name: frame})
+
+
+def test_features_may_be_missing():
+    features = pd.DataFrame({"length": np.arange(N), "topic": ["law", "art"] * (N // 2)})
+    features = features.astype(object)
+    features.iloc[3:5] = pd.NA, None
+    for given in (features, features.convert_dtypes(), features.to_numpy()):
+        P = REGISTRY["ConditionalCalibrator.fit"](features=given).predict_proba(
+            LOGITS, features=given
+        )
+        assert np.isfinite(P).all()

@@ -1,4 +1,4 @@
-"""The gate for input: what it is, what is wrong with it, and arrays in return.
+"""The gate for input: checks of kinds and values, messages, and conversion to arrays.
 
 There are four doors: ``rows.check_fit`` for fits, ``predictions.predict`` for outputs,
 ``measures.check_measure`` for labels with probabilities, and ``measures.columns_of`` for their

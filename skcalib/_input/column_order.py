@@ -121,7 +121,7 @@ def largest_columns(X: Floats) -> Indices:
 
 
 def exchanged_columns(table: Indices) -> Indices:
-    """Return the columns per class with which the rows agree best, where the evidence is strong.
+    """Return the columns per class that agree best with the rows, where the evidence is strong.
 
     In each class some column is most often the largest. The rows test each cycle of classes that
     have exchanged these columns.
@@ -282,10 +282,10 @@ def _check_event(rows: Rows, table: Indices, name: str, param: str) -> None:
 
 
 def _other_order(classes: Labels, y: Indices, top: Indices, order: Any = None) -> str:
-    """Return a message if rows do not agree best with the column order, else "".
+    """Return a message if rows agree better with another plausible order of the columns, else "".
 
-    Class indices ``y`` and largest columns ``top`` are (n,). Another plausible order is the sorted
-    order, for text the natural order, or ``order``, with which the rows must agree better.
+    Class indices ``y`` and largest columns ``top`` are (n,). Plausible are the sorted order, for
+    text the natural order, and ``order``. With ``order`` more rows must agree.
     """
     names = classes.tolist()
     other, agrees = sorted(names), np.count_nonzero(y == top)

@@ -56,6 +56,11 @@ def check_groups(groups: Any, n_rows: int, sample_weight: Any = None) -> Array:
     return labels if w is None else labels[w > 0]
 
 
+def unless_single(groups: Array | None) -> Array | None:
+    """Return the groups, or None if there is a single group, which folds cannot divide."""
+    return None if groups is None or len(np.unique(groups)) < 2 else groups
+
+
 def group_numbers(groups: Any, y_proba: Any, sample_weight: Any) -> Indices | None:
     """Return the number of each row's group, for rows with positive weight.
 

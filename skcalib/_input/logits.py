@@ -64,7 +64,7 @@ def as_floats(
 
 
 def with_nan(x: Any, name: str = "X") -> Any:
-    """Replace pandas.NA by NaN in an array of objects, and refuse text and dates.
+    """Replace pandas.NA by NaN in an array or a frame of objects, and refuse text and dates.
 
     NumPy would convert text and dates to numbers, and cannot convert pandas.NA.
     """
@@ -81,7 +81,11 @@ def with_nan(x: Any, name: str = "X") -> Any:
             f"{name}.astype(float), and check that no missing number has become text."
         )
     is_array = getattr(getattr(x, "dtype", None), "kind", "") == "O"
-    return np.where(are_missing(values), np.nan, values) if is_array else x
+    is_pandas = hasattr(x, "iloc")
+    if not (is_array or is_pandas):
+        return x
+    values = np.where(are_missing(values), np.nan, values)
+    return values if is_array else type(x)(values, columns=x.columns)
 
 
 def check_finite(Z: Floats, xp: Any = np) -> bool:
@@ -179,7 +183,7 @@ def check_probabilities(P: Floats, labels: Array | None = None) -> None:
 
 
 def _remedy(P: Floats) -> str:
-    """Return advice on what to pass instead of numbers that are no probabilities."""
+    """Return advice for numbers that are no probabilities."""
     low, high = P.min(), P.max()
     if np.isnan(low):
         return "Leave out rows without one"
@@ -235,11 +239,20 @@ def check_weights(
         )
     w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
     w = check_array(
-        with_nan(w, "sample_weight"), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        with_nan(w, "sample_weight"),
+        dtype=np.float64,
+        ensure_2d=False,
+        ensure_all_finite=False,
+        input_name="sample_weight",
     )
     if w.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
+        )
+    if np.isnan(w).any():
+        raise ValueError(
+            f"Input sample_weight contains NaN: each row must have a weight, got NaN at position "
+            f"{np.isnan(w).argmax()}. Leave out rows without one, or give them a weight of 0."
         )
     largest = w.max()
     if w.min() < 0:
@@ -267,7 +280,7 @@ def warn_of_small_weights(weight: float, n_rows: int) -> None:
 
 
 def with_weight_only(y: Array, X: Floats, w: Floats | None) -> tuple[Array, Floats, Floats | None]:
-    """Leave out rows with zero weight, whose logits must not matter: 0 times infinity is NaN."""
+    """Leave out rows with zero weight: their logits must not matter, but 0 times inf is NaN."""
     if w is None or w.all():
         return y, X, w
     index = np.flatnonzero(w > 0)

@@ -51,10 +51,10 @@ class BBQ(_PerClass):
     Attributes
     ----------
     bin_edges_ : list of ndarray of shape (n_steps + 1,)
-        Edges of the averaged step function, for each class or for the second of two classes: all
-        edges that some histogram has.
+        Edges in the averaged step function for each class, or for the second class only if there
+        are two: all edges that some histogram has.
     bin_values_ : list of ndarray of shape (n_steps,)
-        Values of the averaged step function.
+        Values on these steps.
     n_bins_ : list of ndarray of shape (n_binnings,)
         How many bins each histogram has, for each class.
     log_weights_ : list of ndarray of shape (n_binnings,)

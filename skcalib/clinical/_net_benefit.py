@@ -21,20 +21,20 @@ from ._regression import risks_of
 
 @dataclass(frozen=True)
 class NetBenefitCurve:
-    """Net benefit of a model, and of treating everyone, at each threshold.
+    """Net benefits at each threshold, for a model and for treating everyone.
 
     Attributes
     ----------
     threshold : ndarray of shape (n_thresholds,)
         Threshold probabilities: rows with at least this risk are treated.
     net_benefit : ndarray of shape (n_thresholds,)
-        Net benefit of the model.
+        Net benefit with the model.
     treat_all : ndarray of shape (n_thresholds,)
-        Net benefit of treating everyone. The net benefit of treating none is 0.
+        Net benefit if everyone is treated. If no one is treated, it is 0.
     scale : float
         Divisor of the net benefits: the event rate if they are standardized, else 1.
     low, high : ndarray of shape (n_thresholds,) or None
-        Ends of the confidence interval of the net benefit of the model at each threshold.
+        Ends of the confidence interval for ``net_benefit`` at each threshold.
     """
 
     threshold: Floats
@@ -55,9 +55,9 @@ def net_benefit(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    r"""Compute the net benefit of treating the rows with a risk of at least a threshold.
+    r"""Compute the net benefit if rows with risks from a threshold on are treated.
 
-    With the true and false positives at the threshold probability t, of N rows [1]_,
+    With the true and false positives among N rows at the threshold probability t [1]_,
 
     .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}}{N} - \frac{\mathrm{FP}}{N} \cdot
         \frac{t}{1 - t} .
@@ -124,13 +124,13 @@ def net_benefit_curve(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> NetBenefitCurve:
-    r"""Compute decision curves: net benefits at several thresholds, also of treating everyone.
+    r"""Compute decision curves: net benefits at several thresholds, also if everyone is treated.
 
-    With the event rate :math:`\bar y` the net benefit of treating everyone is
-    :math:`\bar y - (1 - \bar y)\, t / (1 - t)`, and the net benefit of treating none is 0. A model
-    is useful at the thresholds where it is above both. The net benefit is a sum of the rates of
-    true and false positives. Its limits combine the Clopper-Pearson limits of the rates [2]_, so
-    the interval has a width where no row is treated.
+    With the event rate :math:`\bar y` the net benefit is
+    :math:`\bar y - (1 - \bar y)\, t / (1 - t)` if everyone is treated, and 0 if no one is treated.
+    A model is useful at the thresholds where it is above both. The net benefit is a weighted sum of
+    true and false positive rates. Its limits combine their Clopper-Pearson limits [2]_, so the
+    interval has a width where no row is treated.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def net_benefit_curve(
     standardized, sample_weight, labels, pos_label
         As for :func:`net_benefit`.
     groups : array-like of shape (n_samples,), default=None
-        Group per row, such as a patient or a centre. Rows of a group may depend on one
-        another, so the limits of the rates have an effective number of rows.
+        Group per row, such as a patient or a centre. Rows in a group may depend on one
+        another, so the limits for the rates use an effective number of rows.
     confidence_level : float, default=0.95
         Confidence level of each interval, between 0 and 1.
 

@@ -32,17 +32,17 @@ TRIES = 1000
 
 @dataclass(frozen=True)
 class OptimismCorrection:
-    """A measure of a model on the rows that it was fitted to, with its correction.
+    """A measure for a model on its training rows, with its correction.
 
     Attributes
     ----------
     apparent : float
         The measure on the rows that the model was fitted to.
     optimism : float
-        Mean difference of the measures on a bootstrap sample and on all rows, of a model fitted to
-        the sample.
+        Mean difference between the measures on a bootstrap sample and on all rows, for models
+        fitted to the sample.
     corrected : float
-        ``apparent`` less ``optimism``: estimate of the measure on new rows.
+        ``apparent`` minus ``optimism``, an estimate for new rows.
     low, high : float
         Confidence interval of the measure on new rows.
     """
@@ -76,8 +76,8 @@ def optimism_corrected(
     r"""Measures that a classifier will have on new rows, from the rows that it is fitted to.
 
     On its own rows a model looks better than it is. Its *optimism* is estimated by repeating the
-    whole fit on bootstrap samples b of the rows [1]_. With the measure :math:`m_b` of the model
-    fitted to b, on the rows of b and on all rows,
+    whole fit on bootstrap samples b of the rows [1]_. With the measure :math:`m_b` for the model
+    fitted to b, on the rows in b and on all rows,
 
     .. math:: \mathrm{corrected} = \mathrm{apparent} - \frac{1}{B} \sum_b o_b , \qquad
         o_b = m_b(\text{rows of } b) - m_b(\text{all rows}) .
@@ -102,7 +102,7 @@ def optimism_corrected(
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         Features per row.
     y : array-like of shape (n_samples,)
-        Labels, of any number of classes.
+        Labels with any number of classes.
     scoring : str, list of str or dict, default="neg_brier_score"
         Measures, besides the log loss, as for :func:`compare_calibrators`: names of scorers, see
         :func:`skcalib.metrics.get_scorer_names`, or a dict with such names or functions

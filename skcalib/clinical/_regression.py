@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -67,9 +66,9 @@ def calibration_slope(
 
     is 1 for a calibrated model, below 1 if risks are too extreme (over-confidence, typical of a
     model fitted to few rows), and above 1 if they are not extreme enough. The interval contains
-    the slopes with a profile log-likelihood within half of the quantile of the :math:`\chi^2_1`
-    distribution of the maximum. With groups it is :math:`b \pm t\, s`. The standard error s is the
-    jackknife error of groups, with one step of Newton's method for each group that is left out
+    the slopes with a profile log-likelihood that is lower than the maximum by at most half the
+    :math:`\chi^2_1` quantile. With groups it is :math:`b \pm t\, s`. The standard error s is the
+    jackknife error over groups, with one Newton step for each group that is left out
     (CR3 [3]_). The t distribution has :math:`(\sum_g s_g^2)^2 / \sum_g s_g^4 - 1` degrees of
     freedom, where :math:`s_g` is the change of the slope without the group g: a few groups that
     change it most count as few groups. Fewer than 10 groups with the rarer outcome give a warning.
@@ -382,28 +381,31 @@ def integrated_calibration_index(
 def _distance_intervals(
     rows: Scored, quantiles: list[float | None], *, random_state: Any, **params: Any
 ) -> list[IntervalEstimate]:
-    """Return an interval for each quantile of the distances, by the same draws of events.
+    """Return an interval for each quantile of the distances.
 
-    ``params`` are parameters of :func:`calibration_error_interval`.
+    All intervals have the same draws of events in the same order. The first one fits a smooth curve
+    to each draw, and the others take their quantiles of these distances. ``params`` are parameters
+    of :func:`calibration_error_interval`.
     """
     events, classes = rows.event.astype(np.intp), np.array([False, True])
     risks: Any = Rows(rows.score, events, rows.weight, classes=classes)
     no_labels: Any = None  # checked rows have labels
-    random, drawn = check_random_state(random_state), {}
+    # Each quantile is an error, so method="auto" has the same result, after more curves.
+    interval = partial(calibration_error_interval, no_labels, risks, method="inversion", **params)
+    random = check_random_state(random_state)
+    same_states = [deepcopy(random) for _ in quantiles[1:]]
+    draws: list[list[float]] = []
 
-    def of_draw(y: Bools, p: Floats, sample_weight: Floats | None = None, *, k: int) -> float:
-        key = blake2b(y.tobytes() + p.tobytes()).digest()
-        if key not in drawn:  # the quantiles before have the same draws
-            drawn[key] = _distances(p, y, sample_weight, quantiles)
-        return float(drawn[key][k])
+    def first_quantile(y: Bools, p: Floats, sample_weight: Floats | None = None) -> float:
+        draws.append(_distances(p, y, sample_weight, quantiles))
+        return draws[-1][0]
 
-    states = [*(deepcopy(random) for _ in quantiles[1:]), random]
-    return [
-        calibration_error_interval(
-            no_labels, risks, measure=partial(of_draw, k=k), random_state=state, **params
-        )
-        for k, state in enumerate(states)
-    ]
+    intervals = [interval(measure=first_quantile, random_state=random)]
+    for k, state in enumerate(same_states, start=1):
+        values = iter([quantiles_of_draw[k] for quantiles_of_draw in draws])
+        take = lambda *_, values=values, **__: next(values)  # noqa: E731
+        intervals.append(interval(measure=take, random_state=state))
+    return intervals
 
 
 def _distances(

@@ -44,7 +44,7 @@ class CalibratorComparison:
     names : list of str
         Names of the calibrators, sorted by log loss, with "uncalibrated" among them.
     scores : dict of str to ndarray of shape (n_calibrators, n_splits)
-        Values for each measure, with calibrators in the order of ``names``. Errors are positive
+        Values for each measure, with calibrators ordered as ``names``. Errors are positive
         numbers: lower is better. Scorers that were passed as objects retain their sign. The Brier
         score is scikit-learn's: half the sum of squares for two classes.
     fit_times : ndarray of shape (n_calibrators, n_splits)
@@ -54,7 +54,7 @@ class CalibratorComparison:
     greater_is_better : tuple of str
         Measures with greater values for better calibrators; for all others lower is better.
     base_rate_log_loss : float
-        Log loss of a model that always predicts the base rates in the test rows; NaN for Dask
+        Log loss if the base rates in the test rows are always predicted; NaN for Dask
         collections.
     reference : str
         Name of the calibrator that differences refer to.
@@ -62,7 +62,7 @@ class CalibratorComparison:
         Values if one of 20 parts is left out from the test rows or groups, for the jackknife.
         Empty for splits, and for test sets that are not in memory.
     part_weights : ndarray of shape (n_parts,) or None
-        Sum of the weights of each part, for :meth:`interval`. None if ``left_out`` is empty.
+        Total weight in each part, for :meth:`interval`. None if ``left_out`` is empty.
 
     Examples
     --------
@@ -177,8 +177,8 @@ class CalibratorComparison:
         Returns
         -------
         low, high : ndarray of shape (n_calibrators,)
-            In the order of ``names``. NaN for splits, whose training rows overlap, for test sets
-            that are not in memory, and for other measures. Noise changes a
+            In the order of ``names``. NaN for splits, because their training rows overlap, for test
+            sets that are not in memory, and for other measures. Noise changes a
             calibration error by an amount that depends on the model: compare two models with
             :func:`skcalib.metrics.calibration_difference`.
 

@@ -347,6 +347,11 @@ class CalibratedClassifier(ClassifierMixin, _OverClassifier):
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __dir__(self) -> list[str]:
+        """Return the names of attributes for tab completion, also of computed attributes."""
+        computed = [name for name in ("estimator_", "calibrator_") if hasattr(self, name)]
+        return [*super().__dir__(), *computed]
+
     def predict_proba(self, X: Any, *, features: Any = None) -> Floats:
         """Return the calibrated probabilities.
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.metrics import accuracy_score
 
 from skcalib._fits import fit_to_rows, log_probabilities
@@ -25,7 +24,7 @@ from skcalib.base import set_fitted
 from skcalib.conditional._columns import FeatureColumns, fitted_columns
 from skcalib.scaling import TemperatureScaling
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import held_out_mixture
+from skcalib.selection._auto import fit_stack
 
 from ._parts import PARTS, HeldOut, Parts, fit_parts, weigh
 
@@ -34,6 +33,9 @@ MANY_ROWS = 50_000
 
 # Number of rows that is added to each class, so that no base rate is 0.
 EXTRA_ROWS = 1e-6
+
+# Fitted attributes with the feature columns.
+COLUMNS = ("feature_names_", "feature_levels_", "is_categorical_")
 
 # Names of the log losses in the report.
 REPORTED = ("without features", "with features", "features alone")
@@ -88,8 +90,8 @@ class ConditionalCalibrator(AutoCalibrator):
         Mean out-of-fold log losses in nats: "without features", "with features", and "features
         alone", without the logits. Empty after a fit without features.
     effects_ : list of ndarray of shape (n_levels + 1, 1 + n_classes)
-        Tables on top of the calibration without features and on top of temperature scaling: the
-        slope and the intercepts for each level, column after column. The last row, of zeros, is for
+        One table for the calibration without features, and one for temperature scaling: the slope
+        and the intercepts for each level, column after column. The last row, with zeros, is for
         categories without a level.
     feature_temperature_, feature_smoothing_ : float
         The fitted temperature, and the share of the uniform distribution in each part with
@@ -99,7 +101,7 @@ class ConditionalCalibrator(AutoCalibrator):
     feature_names_ : list of str
         Names of the feature columns, or their numbers.
     feature_levels_ : list of ndarray
-        Categories of each column, or edges between its intervals of numbers.
+        Categories in each column, or edges between its intervals of numbers.
     is_categorical_ : ndarray of shape (n_columns,)
         Which feature columns contain categories.
     weights_, calibrators_, intercept_, cv_log_loss_, cv_log_loss_error_, smoothing_
@@ -236,7 +238,8 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         Z, rows, splits = self._checked_splits(X, y, sample_weight, groups)
         if features is None:
-            return set_fitted(self, Z, rows.classes, self._fit_stack(rows, splits)[0])
+            attributes = fit_stack(self, rows, splits).attributes | _without_features()
+            return set_fitted(self, Z, rows.classes, attributes)
         check_in_memory([Z, features])
         w = None if sample_weight is None else check_weights(sample_weight, Z.shape[0])
         columns, F = fitted_columns(features, Z.shape[0], w, self.categorical_features)
@@ -251,35 +254,21 @@ class ConditionalCalibrator(AutoCalibrator):
         attributes = self._fit_to_features(in_memory, columns, F, splits)
         return set_fitted(self, Z, rows.classes, attributes)
 
-    def _fit_stack(
-        self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], list[Any]]:
-        """Return the fitted attributes without features, and the folds if there are any."""
-        attributes, folds = super()._fit_stack(rows, splits)
-        no_features = {
-            "feature_weights_": {PARTS[0]: 1.0},
-            "loss_report_": {},
-            "feature_temperature_": 1.0,
-            "feature_smoothing_": 0.0,
-            "effects_": [],
-            "trees_": [],
-            **_column_attributes(FeatureColumns([], [], np.zeros(0, bool))),
-        }
-        return attributes | no_features, folds
+    def _fit(self, rows: Rows) -> dict[str, Any]:
+        return fit_stack(self, rows, None).attributes | _without_features()
 
     def _fit_to_features(
         self, rows: Any, columns: FeatureColumns, F: Floats, splits: list[Split]
     ) -> dict[str, Any]:
         """Return the fitted attributes for rows in memory and features ``F`` (n, d)."""
-        attributes, folds = self._fit_stack(rows, splits)
-        if not folds:  # a warning says so
-            return attributes
+        stack = fit_stack(self, rows, splits)
+        if not stack.folds:  # a warning says so
+            return stack.attributes | _without_features()
 
         # Only the log-probabilities without features must be out-of-fold. The single parameter of
-        # temperature scaling hardly overfits, so it is fitted to all rows.
+        # temperature scaling overfits very little, so it is fitted to all rows.
         test, fold, first = first_tests(splits)
-        L = held_out_mixture(rows, folds, attributes["weights_"])[first] + attributes["intercept_"]
-        L = log_softmax(mix_logits(L, attributes["smoothing_"]), axis=1)
+        L = mix_logits(stack.held_out(rows)[first], stack.attributes["smoothing_"])
         with recorded():  # rows without a best temperature have a fallback
             scaling = fit_to_rows(TemperatureScaling(), rows)
         scaled = log_probabilities(scaling, rows.X, rows.classes)
@@ -292,26 +281,26 @@ class ConditionalCalibrator(AutoCalibrator):
         weighed = weigh(columns, samples, smoothing, self.n_jobs)
         alone = weigh(columns, base_rates, smoothing, self.n_jobs, strengths)
         if rows.n_rows >= MANY_ROWS:  # overfitting is negligible: use all rows
-            without = set_fitted(AutoCalibrator(), rows.X, rows.classes, attributes)
+            without = set_fitted(AutoCalibrator(), rows.X, rows.classes, stack.attributes)
             L = log_probabilities(without, rows.X, rows.classes)
             samples = HeldOut(np.stack([L, scaled], axis=1), rows.y, rows.w, F, fold)
         parts = fit_parts(columns, samples, weighed)
         losses = weighed.without_features, weighed.with_features, alone.with_features
         _warn_of_features_alone(*losses)
-        return attributes | {
+        return stack.attributes | {
             "feature_weights_": dict(zip(PARTS, weighed.weights.tolist(), strict=False)),
             "loss_report_": dict(zip(REPORTED, losses, strict=True)),
             "feature_temperature_": scaling.temperature_,
             "feature_smoothing_": smoothing,
             "effects_": parts.effects,
             "trees_": parts.trees,
-            **_column_attributes(columns),
+            **dict(zip(COLUMNS, columns, strict=True)),
         }
 
     @property
     def _parts(self) -> Parts:
         """Effects and trees that were fitted to features."""
-        columns = FeatureColumns(self.feature_names_, self.feature_levels_, self.is_categorical_)
+        columns = FeatureColumns(*(getattr(self, name) for name in COLUMNS))
         return Parts(columns, self.effects_, self.trees_)
 
     def fit_transform(
@@ -486,7 +475,7 @@ class ConditionalCalibrator(AutoCalibrator):
         scaled = log_probabilities(
             set_fitted(TemperatureScaling(), Z, self.classes_, scaling), Z, self.classes_
         )
-        parts = self._parts.mixed(np.stack([without, scaled], axis=1), F, smoothing)
+        parts = self._parts.log_probabilities(np.stack([without, scaled], axis=1), F, smoothing)
         # The parts know nothing about rows with only unknown categories.
         is_known = self._parts.columns.are_known(F)[:, None]
         return np.where(is_known, mixture(parts[used], weights[used]), without).astype(L.dtype)
@@ -501,12 +490,16 @@ class ConditionalCalibrator(AutoCalibrator):
         return "\n".join(lines)
 
 
-def _column_attributes(columns: FeatureColumns) -> dict[str, Any]:
-    """Return the feature columns as fitted attributes."""
+def _without_features() -> dict[str, Any]:
+    """Return the fitted attributes that depend on features, for a fit without features."""
     return {
-        "feature_names_": columns.names,
-        "feature_levels_": columns.levels,
-        "is_categorical_": columns.is_categorical,
+        "feature_weights_": {PARTS[0]: 1.0},
+        "loss_report_": {},
+        "feature_temperature_": 1.0,
+        "feature_smoothing_": 0.0,
+        "effects_": [],
+        "trees_": [],
+        **dict(zip(COLUMNS, ([], [], np.zeros(0, bool)), strict=True)),
     }
 
 

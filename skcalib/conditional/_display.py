@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._input.parameters import check_integer
-from skcalib._output import drawing
+from skcalib._output import counted, drawing
 from skcalib._typing import ArrayLike, Kind
 
 from ._segments import MulticalibrationResult, multicalibration_error
@@ -71,7 +71,7 @@ class SegmentDisplay(drawing.ModelDisplay):
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, features: Any = None, **params: Any
     ) -> Self:
-        """Draw the worst segments of a fitted classifier.
+        """Draw the worst segments for a fitted classifier.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class SegmentDisplay(drawing.ModelDisplay):
         n_segments: int = 10,
         color: Any = None,
     ) -> Self:
-        """Draw the worst segments of labels, probabilities and features.
+        """Draw the worst segments for labels, probabilities and features.
 
         Parameters
         ----------
@@ -158,8 +158,8 @@ pos_label, groups, n_resamples, confidence_level, random_state
             Axes to draw on; by default a new figure.
         n_segments : int, default=10
             The largest number of segments.
-        color : colour of matplotlib, default=None
-            Colour of the bars; by default the first colour of the current style.
+        color : matplotlib colour, default=None
+            Colour for the bars; by default the first colour in the current style.
 
         Returns
         -------
@@ -202,7 +202,7 @@ pos_label, groups, n_resamples, confidence_level, random_state
         name = r.segment[k] if r.label is None else f"{r.label[k]}: {r.segment[k]}"
         name = name if len(name) <= 40 else f"{name[:28]}\N{HORIZONTAL ELLIPSIS}{name[-11:]}"
         low = 0 if r.lower[k] <= r.upper[k] / 1000 else r.lower[k]
-        return f"{name}\n{low:.2g}\N{EN DASH}{r.upper[k]:.2g}, {r.n_samples[k]:,} rows"
+        return f"{name}\n{low:.2g}\N{EN DASH}{r.upper[k]:.2g}, {counted(r.n_samples[k], 'row')}"
 
     def _summary(self) -> str:
         r = self.result

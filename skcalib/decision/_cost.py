@@ -122,8 +122,8 @@ def expected_cost(
         Costs: a row for each true class, ordered as ``labels``, and a column for each
         decision. Or one matrix for each row, or rows with names, as for :func:`bayes_decision`.
     capacity : float, default=None
-        Number of rows that may get the second of two decisions, such as the number of cases that
-        people can check. The rows with the largest expected gain get it, if the gain is positive.
+        Number of rows that may get the second decision, such as the number of cases that people
+        can check. The rows with the largest expected gain get it, if the gain is positive.
         Rows with equal gains share the remaining capacity. Weights count as numbers of rows.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight 2 equals the row twice, weight 0 equals the row left out.

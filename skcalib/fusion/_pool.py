@@ -41,10 +41,11 @@ class Evidence(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Prior of the weights: means in proportion to the usefulness of each score alone."""
+    """Normal prior of the parameters, as a quadratic penalty in nats."""
 
-    shares: Floats  #: (M,) usefulness, with a sum of one
-    n_useful: float  #: effective number of useful scores: 1 for copies, M for independent scores
+    mean: Floats  #: (2 M,) of the weights
+    precision: Floats  #: (2 M, 2 M) of the weights
+    strengths: Floats  #: (1 + M + M K, 1) of the penalty of squared effects
 
 
 def within_covariance(E: Floats, y: Indices, w: Floats) -> Floats:
@@ -107,60 +108,52 @@ def alone(evidence: Evidence) -> Floats:
 
 
 def prior_of(evidence: Evidence, y: Indices, w: Floats) -> Prior:
-    """Return the prior of the weights.
+    """Return the prior of the parameters.
 
     The usefulness of a score alone is G / (G + 2) / loss, if it lowers the log loss of the base
     rates by G nats in total. Noise has almost none, and so a weight near zero. The effective number
-    of scores is one over the variance of their mean, by usefulness, in units of their variances.
+    S of scores is one over the variance of their mean, by usefulness, in units of their variances.
+
+    With the usefulness u as shares, the weights are b = t u + d, where d is orthogonal to u, and
+    the penalty for M scores is
+    ((t - 1) / (S - 0.7))^2 + 3 M (|d|^2 + |a|^2) + 100 |c|^2 + 10 |g|^2 + 5 |e|^2
+    with changes a of the weights, offsets c, offsets g of gaps, and effects e. The total t is
+    nearly free between 1, which is best for copies, and S, which is best for independent scores.
     """
-    losses = mean_loss(alone(evidence), y, w)
+    losses, n_scores = mean_loss(alone(evidence), y, w), evidence.n_scores
     gains = mean_loss(log_softmax(evidence.base, axis=1), y, w) - losses
     gains = w.sum() * np.maximum(gains, 0)
     useful = (gains + 0.02) / (gains + 2) / np.maximum(losses, 1e-12)
     shares = useful / useful.sum()
     scaled = shares / np.sqrt(np.diag(evidence.covariance))
-    return Prior(shares, float(1 / (scaled @ evidence.covariance @ scaled)))
+    n_useful = 1 / (scaled @ evidence.covariance @ scaled)
+
+    direction = shares / (shares @ shares)  # its product with the weights is their total t
+    precision = RIDGE * n_scores * np.eye(2 * n_scores)
+    of_total = direction / (n_useful - 0.7) ** 2 - RIDGE * n_scores * shares
+    precision[:n_scores, :n_scores] += np.outer(direction, of_total)
+    n_effects = evidence.F.shape[1] - 1 - n_scores
+    strengths = np.repeat([OFFSET_RIDGE, GAP_RIDGE, EFFECT_RIDGE], [1, n_scores, n_effects])
+    return Prior(np.append(shares, np.zeros(n_scores)), precision, strengths[:, None])
 
 
 def penalized_loss(
     theta: Floats, evidence: Evidence, y: Indices, w: Floats, prior: Prior
 ) -> tuple[float, Floats]:
-    """Return the log loss of a pool with its ridge penalty in nats, and its gradient.
+    """Return the log loss of a pool with its penalty in nats, and its gradient.
 
-    ``theta`` has the weights b, their changes a, the offsets c, the offsets g of gaps, and the
-    effects e. With the shares u of the prior and their number S, the weights are b = t u + d, where
-    d is orthogonal to u, and the penalty is
-    ((t - 1) / (S - 0.7))^2 + 3 M (|d|^2 + |a|^2) + 100 |c|^2 + 10 |g|^2 + 5 |e|^2.
-    The total t is nearly free between 1, which is best for copies, and S, which is best for
-    independent scores.
+    ``theta`` are the weights, then the effects.
     """
-    (shares, n_useful), n_scores = prior, evidence.n_scores
     weights, effects = as_pool(theta, evidence)
-    Z, numbers = pooled(evidence, weights, effects), np.arange(len(y))
-    Z -= Z.max(axis=1, keepdims=True)
-    R = np.exp(Z)
-    sums = R.sum(axis=1)
-    losses = np.log(sums) - Z[numbers, y]
-    R *= (w / sums)[:, None]
-    R[numbers, y] -= w
-
-    direction, ridge = shares / (shares @ shares), RIDGE * n_scores
-    total = direction @ weights[:n_scores]
-    excess, deviations = (total - 1) / (n_useful - 0.7), weights.copy()
-    deviations[:n_scores] -= total * shares
-    pull = strengths_of(evidence) * effects
-    penalty = excess**2 + ridge * deviations @ deviations + (pull * effects).sum()
-    slopes = evidence.X.reshape(-1, 2 * n_scores).T @ R.ravel() + 2 * ridge * deviations
-    slopes[:n_scores] += 2 * excess / (n_useful - 0.7) * direction
-    gradient = np.append(slopes, evidence.F.T @ R + 2 * pull)
-    return penalty + w @ losses, gradient
-
-
-def strengths_of(evidence: Evidence) -> Floats:
-    """Return the strengths (1 + M + M K, 1) of the ridge penalty of effects."""
-    strengths = np.full((evidence.F.shape[1], 1), EFFECT_RIDGE)
-    strengths[0], strengths[1 : 1 + evidence.n_scores] = OFFSET_RIDGE, GAP_RIDGE
-    return strengths
+    L, rows = log_softmax(pooled(evidence, weights, effects), axis=1), np.arange(len(y))
+    R = w[:, None] * np.exp(L)
+    R[rows, y] -= w
+    deviations = weights - prior.mean
+    pull, effects_pull = prior.precision @ deviations, prior.strengths * effects
+    penalty = deviations @ pull + np.sum(effects * effects_pull)
+    slopes = evidence.X.reshape(-1, len(weights)).T @ R.ravel() + 2 * pull
+    gradient = np.append(slopes, evidence.F.T @ R + 2 * effects_pull)
+    return float(penalty - w @ L[rows, y]), gradient
 
 
 def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]:
@@ -168,32 +161,15 @@ def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]
 
     A single score keeps its probabilities.
     """
-    n_scores, n_classes = evidence.n_scores, evidence.base.shape[1]
-    start = np.zeros(2 * n_scores + evidence.F.shape[1] * n_classes)
-    start[:n_scores] = 1
+    n_scores = evidence.n_scores
+    no_effects = np.zeros((evidence.F.shape[1], evidence.base.shape[1]))
     if n_scores < 2:
-        return as_pool(start, evidence)
+        return np.repeat([1.0, 0.0], n_scores), no_effects
     prior = prior_of(evidence, y, w)
-    start[:n_scores] = prior.shares
-    # In units by the curvature of the loss the search takes a third of the steps.
-    unit = 1 / np.sqrt(curvatures(start, evidence, w))
-
-    def in_units(u: Floats) -> tuple[float, Floats]:
-        loss, gradient = penalized_loss(unit * u, evidence, y, w, prior)
-        return loss, unit * gradient
-
+    start, args = np.append(prior.mean, no_effects), (evidence, y, w, prior)
     options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6}
-    found = minimize(in_units, start / unit, method="L-BFGS-B", jac=True, options=options).x
-    return as_pool(unit * found, evidence)
-
-
-def curvatures(theta: Floats, evidence: Evidence, w: Floats) -> Floats:
-    """Return the diagonal of the Hessian of the penalized loss, without the penalty of totals."""
-    P = softmax(pooled(evidence, *as_pool(theta, evidence)), axis=1)
-    means = np.einsum("nk,nkm->nm", P, evidence.X)
-    weights = np.einsum("nk,nkm->m", w[:, None] * P, (evidence.X - means[:, None]) ** 2)
-    effects = (evidence.F**2).T @ (w[:, None] * P * (1 - P)) + 2 * strengths_of(evidence)
-    return np.append(weights + 2 * RIDGE * evidence.n_scores, effects)
+    found = minimize(penalized_loss, start, args, "L-BFGS-B", jac=True, options=options)
+    return as_pool(found.x, evidence)
 
 
 def as_pool(theta: Floats, evidence: Evidence) -> tuple[Floats, Floats]:

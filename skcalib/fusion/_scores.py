@@ -7,20 +7,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
-from skcalib._fits import fit_calibrator, log_probabilities
+from skcalib._fits import fit_calibrator, fit_to_rows, log_probabilities
 from skcalib._input.arrays import as_array, check_in_memory, column_names
 from skcalib._input.column_order import check_column_names, without_shared_ends
+from skcalib._input.groups import unless_single
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite
 from skcalib._input.parameters import check_integer
+from skcalib._input.rows import check_fit
 from skcalib._rows import Rows
 from skcalib._typing import Array, Bools, Floats, Split
 from skcalib._warnings import recorded, warn
 from skcalib.base import set_fitted
 from skcalib.selection import AutoCalibrator
-from skcalib.selection._stacking import held_out_mixture
+from skcalib.selection._auto import fit_stack
 
 
 def as_matrix(X: Any, n_columns: int | None = None) -> Any:
@@ -170,32 +171,25 @@ def fit_score(
             "The rows that have a score must be of at least two classes, got one class or "
             f"no row for {name!r}. Leave this score out."
         )
-    Z, labels = part.X[:, m], classes[part.y]
+    part = part.replace(X=part.X[:, m], groups=unless_single(part.groups))
+    labels = classes[part.y]
     # Splits of the rows that have the score, with two classes to train on.
     inner = [Split(*(np.flatnonzero(np.isin(has, side)) for side in split)) for split in splits]
     inner = [s for s in inner if len(s.test) and len(np.unique(part.y[s.train])) > 1]
     L = np.full((rows.n_rows, len(classes)), np.nan)
     if calibrator is None:
-        default = AutoCalibrator("smooth", cv=inner or 5, classes=classes)
-        is_one_group = part.groups is not None and len(np.unique(part.groups)) < 2
-        groups = None if is_one_group else part.groups
-        Z, part, given = default._checked_splits(Z, labels, part.w, groups)  # noqa: SLF001
-        attributes, folds = default._fit_stack(part, given)  # noqa: SLF001
-        default.cv = 5  # row numbers would fill files
+        default = AutoCalibrator("smooth", classes=classes)
+        Z, checked = check_fit(default, part.X, labels, part.w)
+        stack = fit_stack(default, checked.replace(groups=part.groups), inner or None)
         if inner:
-            tested = has[np.concatenate([fold.test for fold in folds])]
-            mixed = held_out_mixture(part, folds, attributes["weights_"])
-            L[tested] = log_softmax(mixed + attributes["intercept_"], axis=1)
-        return set_fitted(default, Z, classes, attributes), L
-
-    def fit(numbers: Array) -> Any:
-        w, groups = (None if a is None else a[numbers] for a in (part.w, part.groups))
-        return fit_calibrator(calibrator, Z[numbers], labels[numbers], w, classes, groups=groups)
-
+            L[has[np.concatenate([split.test for split in inner])]] = stack.held_out(checked)
+        return set_fitted(default, Z, classes, stack.attributes), L
+    fitted = fit_calibrator(calibrator, part.X, labels, part.w, classes, groups=part.groups)
     with recorded():
         for train, test in inner:
-            L[has[test]] = log_probabilities(fit(train), Z[test], classes)
-    return fit(np.arange(len(has))), L
+            fold = fit_to_rows(calibrator, part.take(train))
+            L[has[test]] = log_probabilities(fold, part.X[test], classes)
+    return fitted, L
 
 
 def evidence_of(L: Floats, log_rates: Floats) -> tuple[Floats, Floats]:

@@ -89,11 +89,10 @@ def calibrated_mean(
     a judge that is right on all 30 labels would have no error.
 
     Ratings between the ``bounds`` :math:`[l, u]` are mapped to :math:`(y - l) / (u - l)`. Their
-    interval has the effective number of rows at which a rate of the same size would have the
-    variance V.
+    interval has the effective number of rows that gives a rate of the same size the variance V.
 
-    With groups, such as questions with several answers, the squares in V are squares of residual
-    sums over groups, and a positive covariance of sums of residuals and scores counts.
+    With groups, such as questions with several answers, residuals are summed over each group before
+    they are squared, and a positive covariance between these sums and sums of scores counts.
 
     Parameters
     ----------

@@ -366,7 +366,7 @@ def debiased_root_mean_squared_calibration_error(
     .. math:: \sqrt{ \max\Big( \sum_m \frac{W_m}{N} \Big( (\mathrm{conf}_m - \mathrm{acc}_m)^2
         - \frac{\mathrm{acc}_m (1 - \mathrm{acc}_m)}{n_m - 1} \Big), 0 \Big) }
 
-    Subtracted is the unbiased estimate of the variance of the accuracy of a bin, which is taken
+    An unbiased estimate of the variance of each bin's accuracy is subtracted, which is taken
     as 0 for a bin with one row. With weights, :math:`n_m` is the effective number of rows.
 
     Parameters

@@ -272,7 +272,7 @@ def reliability_curve(
         labels in ``y_true``; with ``kind="multilabel"`` the column names of a data frame, or column
         numbers.
     pos_label : label, default=None
-        Class to which one-dimensional probabilities and scores with ``kind="binary"`` belong. By
+        Class with the one-dimensional probabilities, and with the scores for ``kind="binary"``. By
         default the second of ``labels``, the larger number, or the second ordered category. Text
         labels with one-dimensional probabilities need it, or ``labels``.
     order : array-like of shape (n_classes,), default=None

@@ -28,7 +28,7 @@ NAMES = {
 
 
 class ScoreDecompositionDisplay(drawing.Display):
-    r"""Plane of the miscalibration and the discrimination of several models.
+    r"""Plane with the miscalibration and the discrimination of several models.
 
     The mean score of a model, its log loss, Brier score or ranked probability score, is
 
@@ -46,7 +46,7 @@ class ScoreDecompositionDisplay(drawing.Display):
     Parameters
     ----------
     decompositions : dict of str to ScoreDecomposition
-        Decomposition of each model, by its name. Entries for each class or label are averaged.
+        Decomposition for each model, by its name. Entries for each class or label are averaged.
         All models need the same uncertainty, as they have on the same rows.
     score : {"log_loss", "brier_score", "ranked_probability_score"}, default=None
         The scoring rule, for the legend.
@@ -54,7 +54,7 @@ class ScoreDecompositionDisplay(drawing.Display):
     Attributes
     ----------
     decompositions : dict of str to ScoreDecomposition
-        Decomposition of each model, with the means of entries for each class or label.
+        Decomposition for each model, with means over classes or labels.
     uncertainty : float
         The uncertainty, which all models have in common.
     ax_ : matplotlib Axes
@@ -64,9 +64,9 @@ class ScoreDecompositionDisplay(drawing.Display):
     points_ : dict of str to matplotlib Line2D
         Marker of each model.
     contours_ : matplotlib QuadContourSet
-        Lines of equal score.
+        Lines with equal scores.
     uncertainty_line_ : matplotlib Line2D
-        Line of the score of the base rate.
+        Line for the score at the base rate.
     arrows_ : list of matplotlib Annotation
         Arrows between models.
 
@@ -182,14 +182,14 @@ class ScoreDecompositionDisplay(drawing.Display):
         legend: bool | str = True,
         color: Any = None,
     ) -> Self:
-        """Draw the plane of labels and of the probabilities of models.
+        """Draw the plane for labels and probabilities by one or more models.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Labels.
         y_proba : dict of str to array-like, or array-like
-            Probabilities of each model, by its name, or of a single model, as for
+            Probabilities by each model, with its name, or by a single model, as for
             :func:`skcalib.metrics.score_decomposition`.
         score : {"log_loss", "brier_score", "ranked_probability_score"}, default="log_loss"
             The proper scoring rule.
@@ -243,11 +243,11 @@ default="classwise"
         arrows : iterable of (str, str), default=()
             Pairs of models to join by an arrow, such as the uncalibrated and a calibrated one.
         legend : bool or str, default=True
-            Whether to draw the legend, or a location of matplotlib. By default it stands above a
-            new figure, and at the best place within axes of the user.
+            Whether to draw the legend, or a location as in matplotlib. By default it stands above a
+            new figure, and at the best place within the user's axes.
         color : colour of matplotlib, or dict of str to colour, default=None
-            Colour of all points, or of the models that the dictionary names; by default the next
-            ones of the style in use.
+            Colour for all points, or for the models that the dictionary names; by default the next
+            colours in the current style.
 
         Returns
         -------

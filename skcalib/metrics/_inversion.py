@@ -62,7 +62,7 @@ class BinsOfColumns(NamedTuple):
 
 
 def null_draws(measured: Measured, n_resamples: int, random: Random) -> list[Floats]:
-    """Return the measure of drawn labels, for each dependence of the labels of a group."""
+    """Measure drawn labels, for each way that labels in a group may depend on one another."""
     draws = []
     for right in measured.problem.dependences:
         draw = null_measure(measured, right=right)
@@ -100,7 +100,7 @@ def null_measure(measured: Measured, *, right: bool) -> Callable[[Random], float
 
 
 def drawn_hits(measured: MeasuredByBins, *, right: bool) -> Callable[[Random], Any]:
-    """Return a function that draws labels: sums of weights of events in the bins of all columns."""
+    """Return a function that draws labels, and sums the weights of events in all bins."""
     w, units, columns = measured.weights, measured.problem.units, measured.columns
     n_bins = max(len(column.edges) for column in columns) - 1
     cells = np.stack([column.bins + n_bins * k for k, column in enumerate(columns)])
@@ -145,7 +145,7 @@ def error_interval(
 def interval_of_bins(
     measured: MeasuredByBins, level: float, n_resamples: int, random: Random
 ) -> tuple[float, float]:
-    """Return the ends of the interval of an error of bins."""
+    """Return the ends of the interval for a binned error."""
     # A debiased error estimates the true value of the plain error.
     formula = HOMOGENEOUS[measured.name.removeprefix("debiased_")]
     bins = bins_of(measured, measured.problem.groups)
@@ -171,7 +171,7 @@ def limits_of_largest_gap(bins: BinsOfColumns, level: float) -> tuple[float, flo
 
 
 class Noise:
-    """Draws of an error of bins, for hypotheses on the gaps of the bins."""
+    """Draws of a binned error, for hypotheses on the gaps."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class Noise:
         return end + self._further(end)
 
     def _crossing(self, direction: Floats, rank: int, estimate: float) -> float:
-        """Return the error of the gaps in a direction whose draws have the estimate at a rank."""
+        """Return the error of gaps in a direction, if the estimate has the rank among the draws."""
         p = self.bins.confidence
 
         def hypothesis(size: float) -> Floats:

@@ -33,7 +33,7 @@ def score_name(score: Any) -> Any:
 def bounded(p: Floats) -> Floats:
     """Clip probabilities to [eps, 1 - eps] in double precision, so that logs are finite.
 
-    scikit-learn uses the eps of the precision of ``p``, which bounds the losses of float32.
+    scikit-learn uses the eps for the dtype of ``p``, which bounds float32 losses.
     """
     eps = np.finfo(np.float64).eps
     return np.clip(p, eps, 1 - eps, dtype=np.float64)
@@ -91,7 +91,7 @@ class ScoreDecomposition:
     score : float or ndarray of shape (n_classes,)
         Mean score of the probabilities.
     miscalibration : float or ndarray of shape (n_classes,)
-        Improvement of the score by recalibration: 0 for calibrated probabilities.
+        Improvement by recalibration: 0 for calibrated probabilities.
     discrimination : float or ndarray of shape (n_classes,)
         Improvement of the recalibrated probabilities over predicting the base rate.
     uncertainty : float or ndarray of shape (n_classes,)

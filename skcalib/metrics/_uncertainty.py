@@ -159,7 +159,7 @@ def calibration_error_interval(
     - *Functions* that are no sum over bins, such as the smooth calibration error, have the ends
       :math:`e \pm q`, where :math:`q` is a quantile of the error of labels that are drawn from the
       probabilities or from recalibrated ones. The averaged two-bin error is the square of a norm,
-      and its ends are the squares of the ends of the norm.
+      and its ends are the squared ends for the norm.
     - *Measures that are no calibration errors*, such as a log loss, have the t interval of the
       jackknife, corrected for skewness [2]_. The correction moves an end away by at most about
       half of its distance. A few large groups count as few degrees of freedom.

@@ -3,7 +3,7 @@
 A bet is a factor, computed from a batch, with an expected value of at most 1 under the null
 hypothesis, given all earlier batches. The capital of a bettor is the product of the factors. It
 starts at 1, and exceeds ``1 / level`` at any time with a probability of at most ``level`` (Ville's
-inequality). The mean of the capital of many bets has the same property, and grows nearly as fast as
+inequality). The mean capital over many bets has the same property, and grows nearly as fast as
 the best bet.
 """
 
@@ -44,7 +44,7 @@ class Bets(NamedTuple):
 
     @classmethod
     def start(cls, n_curves: int, n_bins: int) -> Bets:
-        """Return bets with capital 1 on each bin, on all bins, and on both halves of the bins."""
+        """Return bets with capital 1 on each bin, on all bins, and on both halves."""
         return cls(np.ones((n_curves, n_bins + 2, len(SHIFTS))), 1 - FIRST_STAKE)
 
 

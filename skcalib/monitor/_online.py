@@ -41,8 +41,8 @@ class OnlineCalibrator(BaseCalibrator):
 
     with :math:`\alpha` = ``forget`` and E members: the calibrators and two maps. The weights start
     at :math:`1 / E`, and the calibrators do not change. A map is
-    :math:`\mathrm{softmax}(a z + b)`, as in Platt scaling, where z are log-probabilities of the
-    mixture of all calibrators. It starts at :math:`a = 1, b = 0`, and makes an online Newton step
+    :math:`\mathrm{softmax}(a z + b)`, as in Platt scaling, where z are log-probabilities by the
+    mixture over all calibrators. It starts at :math:`a = 1, b = 0`, and makes an online Newton step
     after each row. The map "online" forgets old rows at the rate ``forget``, and the map "online,
     fast" at ten times this rate, at least 0.01.
 
@@ -60,11 +60,11 @@ class OnlineCalibrator(BaseCalibrator):
     Attributes
     ----------
     weights_ : dict of str to float
-        The weight of each member, with the maps "online" and "online, fast".
+        Weight for each member, with the maps "online" and "online, fast".
     slope_ : ndarray of shape (2,)
-        Slope of each map.
+        Slope for each map.
     intercept_ : ndarray of shape (2, n_classes)
-        Intercepts of each map; 0 for more than 30 classes.
+        Intercepts for each map; 0 for more than 30 classes.
     precision_ : ndarray of shape (2, n_parameters, n_parameters)
         Accumulated curvature of the log loss, which makes steps smaller.
     classes_ : ndarray of shape (n_classes,)
@@ -303,6 +303,10 @@ class OnlineCalibrator(BaseCalibrator):
         if name == "n_features_in_":
             return _first(self._experts()).n_features_in_
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+
+    def __dir__(self) -> list[str]:
+        """Return the names of attributes for tab completion, also of computed attributes."""
+        return sorted({*super().__dir__(), "classes_", "n_features_in_"})
 
     def __sklearn_is_fitted__(self) -> bool:
         return True  # as soon as the calibrators are fitted

@@ -25,7 +25,7 @@ from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
 from skcalib.scaling import Uncalibrated
 
 from ._candidates import SIMPLE, default_candidates
-from ._stacking import Fold, stack
+from ._stacking import Stack, stack
 
 
 class AutoCalibrator(BaseCalibrator):
@@ -201,7 +201,7 @@ class AutoCalibrator(BaseCalibrator):
             as for other calibrators. The calibrator is then unchanged.
         """
         X, rows, splits = self._checked_splits(X, y, sample_weight, groups)
-        return set_fitted(self, X, rows.classes, self._fit_stack(rows, splits)[0])
+        return set_fitted(self, X, rows.classes, fit_stack(self, rows, splits).attributes)
 
     def _checked_splits(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
@@ -222,7 +222,7 @@ class AutoCalibrator(BaseCalibrator):
         if is_time:
             check_option("cv", self.cv, ["time"])
         X, rows = check_fit(self, X, y, sample_weight)
-        if groups is not None or not is_number:
+        if not is_number:
             check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
         if is_number:
@@ -238,34 +238,7 @@ class AutoCalibrator(BaseCalibrator):
         return calibrators is None or (isinstance(calibrators, str) and calibrators == "smooth")
 
     def _fit(self, rows: Rows) -> dict[str, Any]:
-        return self._fit_stack(rows, None)[0]
-
-    def _fit_stack(
-        self, rows: Rows, splits: list[Split] | None
-    ) -> tuple[dict[str, Any], list[Fold]]:
-        """Fit the stack: return the fitted attributes, and the folds, if any."""
-        if self.order is not None:
-            rows = rows.replace(order=self.order)
-        if self.ordered:
-            columns_in_order(rows.classes, rows.order)
-        local = rows.in_memory()  # a sample if Dask has many rows
-        candidates, is_default = self._candidates(local), self._is_default
-        if splits is None and len(candidates) > 1:
-            splits = random_splits(local, int(self.cv), self.random_state)
-        smoothing = 1 / (local.weight + 1)
-        if is_default:  # all default candidates except the uncalibrated logits are smoothed already
-            smoothing = 1 / (local.weight + 1) ** 2
-        return stack(
-            local,
-            candidates,
-            splits or [],
-            simple=SIMPLE if is_default else (),
-            smoothing=smoothing,
-            combine=self.combine,
-            # The first split in time has too few training rows to evaluate trees.
-            screen=is_default and not isinstance(self.cv, str),
-            n_jobs=self.n_jobs,
-        )
+        return fit_stack(self, rows, None).attributes
 
     def _candidates(self, rows: Rows) -> dict[str, Any]:
         """Return the default candidates, or check the user's candidates, by name."""
@@ -306,3 +279,29 @@ class AutoCalibrator(BaseCalibrator):
         if hasattr(self, "weights_") and "text/html" in bundle:
             bundle["text/html"] += f"<p>{escape(self._summary())}</p>"
         return bundle
+
+
+def fit_stack(auto: AutoCalibrator, rows: Rows, splits: list[Split] | None) -> Stack:
+    """Fit the mixture of a default calibrator to checked rows; None means random splits."""
+    if auto.order is not None:
+        rows = rows.replace(order=auto.order)
+    if auto.ordered:
+        columns_in_order(rows.classes, rows.order)
+    local = rows.in_memory()  # a sample if Dask has many rows
+    candidates, is_default = auto._candidates(local), auto._is_default  # noqa: SLF001
+    if splits is None and len(candidates) > 1:
+        splits = random_splits(local, int(auto.cv), auto.random_state)
+    smoothing = 1 / (local.weight + 1)
+    if is_default:  # all default candidates except the uncalibrated logits are smoothed already
+        smoothing = 1 / (local.weight + 1) ** 2
+    return stack(
+        local,
+        candidates,
+        splits or [],
+        simple=SIMPLE if is_default else (),
+        smoothing=smoothing,
+        combine=auto.combine,
+        # The first split in time has too few training rows to evaluate trees.
+        screen=is_default and not isinstance(auto.cv, str),
+        n_jobs=auto.n_jobs,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._fits import fit_to_rows, log_probabilities
@@ -43,6 +43,24 @@ class Fold(NamedTuple):
     errors: dict[str, Exception]
 
 
+class Stack(NamedTuple):
+    """A fitted mixture of candidates."""
+
+    attributes: dict[str, Any]  #: fitted attributes of :class:`AutoCalibrator`, by name
+    folds: list[Fold]  #: empty without splits
+
+    def held_out(self, rows: Rows) -> Floats:
+        """Predict log-probabilities (n_test, K) for all test rows by the mixture in each fold."""
+        weights = {name: w for name, w in self.attributes["weights_"].items() if w > 0}
+        L = []
+        for fold in self.folds:
+            Z = rows.X[fold.test]
+            parts = [log_probabilities(fold.fitted[name], Z, rows.classes) for name in weights]
+            L.append(mixture(np.stack(parts).astype(np.float64), np.array([*weights.values()])))
+        held_out: Floats = np.concatenate(L) + self.attributes["intercept_"]
+        return log_softmax(held_out, axis=1)
+
+
 def stack(
     rows: Rows,
     candidates: Mapping[str, Any],
@@ -53,13 +71,12 @@ def stack(
     combine: str = "stack",
     screen: bool = False,
     n_jobs: int | None = None,
-) -> tuple[dict[str, Any], list[Fold]]:
+) -> Stack:
     """Fit candidates, and find the mixture weights that minimize the out-of-fold log loss.
 
-    Return the fitted attributes of :class:`AutoCalibrator`, and the folds. The uniform distribution
-    is mixed into all candidates with a share ``smoothing``. The prior of the weights favors the
-    ``simple`` default candidates, or the first candidate, and is stronger for rows in groups that
-    depend on one another. ``combine="best"`` selects a single
+    The uniform distribution is mixed into all candidates with a share ``smoothing``. The prior of
+    the weights favors the ``simple`` default candidates, or the first candidate, and counts rows
+    that depend on others of their group as fewer rows. ``combine="best"`` selects a single
     candidate. With ``screen`` the first fold decides whether classifiers are fitted on the other
     folds. Without splits the first candidate has all the weight.
     """
@@ -107,7 +124,7 @@ def stack(
         "intercept_": intercept,
         "smoothing_": smoothing,
     }
-    return attributes, folds
+    return Stack(attributes, folds)
 
 
 def fit_folds(
@@ -147,43 +164,33 @@ def fit_fold(rows: Rows, candidates: Mapping[str, Any], split: Split, smoothing:
 
     Label probabilities are mixed with a share ``smoothing`` of the uniform distribution.
     """
-    test = rows.take(split.test)
+    train, test = rows.take(split.train), rows.take(split.test)
     n_classes = np.count_nonzero(arrays.both_columns(test.X) > -np.inf, axis=1)  # not masked
-    fitted, _, errors = fit_all(candidates, rows.take(split.train))
-    Q = {}
-    for name, calibrator in fitted.items():
-        try:
-            L = log_probabilities(calibrator, test.X, rows.classes)
-        except Exception as error:  # calibrators of users may raise anything
-            errors[name] = error
-        else:
-            p_label = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
-            Q[name] = (1 - smoothing) * p_label + smoothing / n_classes
-    return Fold(split.test, fitted, Q, errors)
-
-
-def fit_all(
-    candidates: Mapping[str, Any], rows: Rows
-) -> tuple[dict[str, Any], dict[str, Messages], dict[str, Exception]]:
-    """Fit candidates to the same rows: return the fits, their warnings and errors, by name."""
-    fitted: dict[str, Any] = {}
-    messages: dict[str, Messages] = {}
-    errors: dict[str, Exception] = {}
+    fold = Fold(split.test, {}, {}, {})
     for name, candidate in candidates.items():
         try:
-            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as messages[name]:
-                fitted[name] = fit_to_rows(candidate, rows)
+            with recorded():  # fits to all rows warn as well
+                fold.fitted[name] = fit_to_rows(candidate, train)
+            L = log_probabilities(fold.fitted[name], test.X, rows.classes)
         except Exception as error:  # calibrators of users may raise anything
-            errors[name] = error
-    return fitted, messages, errors
+            fold.errors[name] = error
+        else:
+            p_label = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
+            fold.Q[name] = (1 - smoothing) * p_label + smoothing / n_classes
+    return fold
 
 
 def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     """Fit candidates to all rows. Equal warnings by several candidates are given once."""
-    fitted, messages, errors = fit_all(candidates, rows)
-    for name, error in errors.items():
-        error.add_note(f"Candidate {name!r} failed on all rows.")
-        raise error
+    fitted: dict[str, Any] = {}
+    messages: dict[str, Messages] = {}
+    for name, candidate in candidates.items():
+        try:
+            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as messages[name]:
+                fitted[name] = fit_to_rows(candidate, rows)
+        except Exception as error:
+            error.add_note(f"Candidate {name!r} failed on all rows.")
+            raise
     give(messages.items(), ", ".join)
     return fitted
 
@@ -301,15 +308,3 @@ def candidate_weights(
     large = np.where(weights < np.minimum(smallest, weights.max()), 0, weights)
     normalized: Floats = large / large.sum()
     return normalized
-
-
-def held_out_mixture(rows: Rows, folds: Sequence[Fold], weights: Mapping[str, float]) -> Floats:
-    """Predict log-probabilities (n_test, K) for all test rows by the mixture in each fold."""
-    positive = {name: weight for name, weight in weights.items() if weight > 0}
-    L = []
-    for fold in folds:
-        Z = rows.X[fold.test]
-        parts = [log_probabilities(fold.fitted[name], Z, rows.classes) for name in positive]
-        member_weights = np.array([*positive.values()])
-        L.append(mixture(np.stack(parts).astype(np.float64), member_weights))
-    return np.concatenate(L)

@@ -8,10 +8,10 @@ from test_fusion import make_scores
 
 from skcalib.fusion._pool import (
     Evidence,
-    Prior,
     fill_gaps,
     fit_pool,
     penalized_loss,
+    prior_of,
     within_covariance,
 )
 
@@ -33,7 +33,7 @@ def test_gradient_of_the_penalized_loss(gaps):
     evidence = Evidence(X, F, np.zeros((n, K)), np.eye(M))
     y, w = rng.integers(K, size=n), rng.random(n)
     theta = 0.3 * rng.normal(size=2 * M + F.shape[1] * K)
-    prior = Prior(np.array([0.5, 0.4, 0.1]), 1.7)
+    prior = prior_of(evidence, y, w)
     gradient = penalized_loss(theta, evidence, y, w, prior)[1]
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
         up, down = (penalized_loss(theta + s * step, evidence, y, w, prior)[0] for s in (1, -1))
