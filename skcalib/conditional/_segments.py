@@ -121,20 +121,22 @@ class MulticalibrationResult:
         lines = [f"Largest gap: {self.statistic:.1f} standard deviations (p = {self.pvalue:.3g})"]
         for k in range(min(10, len(self.segment))):
             name = "" if self.label is None else f" of class {self.label[k]}"
+            n = self.n_samples[k]
             lines.append(
                 f"{self.gap[k]:+.3f} [{self.low[k]:+.3f}, {self.high[k]:+.3f}]  {self.segment[k]}, "
-                f"scores{name} {self.lower[k]:.3g} to {self.upper[k]:.3g}, {self.n_samples[k]} rows"
+                f"scores{name} {self.lower[k]:.3g} to {self.upper[k]:.3g}, "
+                f"{n} {'row' if n == 1 else 'rows'}"
             )
         return "\n".join(lines)
 
     @property
     def worst(self) -> str:
         """Worst segment, in words."""
-        name = "" if self.label is None else f" of class {self.label[0]}"
+        name, n = "" if self.label is None else f" of class {self.label[0]}", self.n_samples[0]
         return (
             f"{self.segment[0]}, scores{name} from {self.lower[0]:.3g} to {self.upper[0]:.3g}: "
-            f"{self.n_samples[0]} rows with mean score {self.confidence[0]:.3f} and event rate "
-            f"{self.accuracy[0]:.3f}"
+            f"{n} {'row' if n == 1 else 'rows'} with mean score {self.confidence[0]:.3f} and event "
+            f"rate {self.accuracy[0]:.3f}"
         )
 
 

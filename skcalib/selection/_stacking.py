@@ -75,9 +75,10 @@ def stack(
     """Fit candidates, and find the mixture weights that minimize the out-of-fold log loss.
 
     The uniform distribution is mixed into all candidates with a share ``smoothing``. The prior of
-    the weights favors the ``simple`` default candidates, or the first candidate. ``combine="best"``
-    selects a single candidate. With ``screen`` the first fold decides whether classifiers are
-    fitted on the other folds. Without splits the first candidate has all the weight.
+    the weights favors the ``simple`` default candidates, or the first candidate, and counts rows
+    that depend on others of their group as fewer rows. ``combine="best"`` selects a single
+    candidate. With ``screen`` the first fold decides whether classifiers are fitted on the other
+    folds. Without splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
     folds: list[Fold] = []
@@ -100,6 +101,8 @@ def stack(
     elif splits:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
         prior = pseudo_rows(Q, w, names, simple, len(rows.classes))
+        if rows.groups is not None:
+            prior *= design_effect(Q, w, groups)
         two_classes = len(rows.classes) == 2
         is_cheap = two_classes | np.isin(names, [*simple, "uniform"])
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
@@ -258,6 +261,24 @@ def pseudo_rows(
     if favored.any():
         prior[favored] += shared * softmax(arrays.weighted_sum(np.log(Q[:, favored]), w))
     return prior
+
+
+def design_effect(Q: Floats, w: Floats, groups: Array) -> float:
+    r"""Return how many rows in groups tell as much about the candidates as one independent row.
+
+    ``Q`` are label probabilities (n, M), ``w`` and ``groups`` (n,). With the differences
+    :math:`d_{im}` between the loss of a candidate and the mean loss of all candidates, minus their
+    mean over the rows, it is the ratio of two variances, or one if that is larger:
+
+    .. math:: \sum_{g, m} \Bigl(\sum_{i \in g} w_i d_{im}\Bigr)^2 \Big/ \sum_{i, m} w_i d_{im}^2 .
+    """
+    d = np.log(Q)
+    d -= d.mean(axis=1, keepdims=True)
+    d -= np.average(d, axis=0, weights=w)
+    group = np.unique(groups, return_inverse=True)[1]
+    sums = np.stack([np.bincount(group, w * column) for column in d.T])
+    independent = (w @ d**2).sum()
+    return max(1.0, float((sums**2).sum() / independent)) if independent > 0 else 1.0
 
 
 def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:

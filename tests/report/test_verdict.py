@@ -61,7 +61,9 @@ def test_probabilities_that_do_not_change():
 
 
 @pytest.mark.usefixtures("few_resamples")
-@pytest.mark.parametrize(("n", "words"), [(1, "but 1 row reveal"), (60, "but 60 rows reveal")])
+@pytest.mark.parametrize(
+    ("n", "words"), [(1, "but 1 row reveals only"), (60, "but 60 rows reveal only")]
+)
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 def test_few_rows_reveal_only_large_errors(n, words):
     Z, y = make_logits(500, 3, random_state=0)
