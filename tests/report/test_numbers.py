@@ -104,6 +104,7 @@ def test_risk_figures_equal_the_functions(groups):
     assert found["Spiegelhalter's z"][1] == pytest.approx(want)
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 def test_separated_risks_have_no_slope():
     y = np.array([0, 1] * 20)

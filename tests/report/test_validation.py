@@ -215,6 +215,7 @@ def test_several_classes_have_no_risk():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 def test_code_repeats_a_validation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     y, p = cohort(200)
