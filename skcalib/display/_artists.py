@@ -51,14 +51,12 @@ def draw_bars(
         edgecolor=to_rgba_array(np.where(is_over, "C1", "C2").tolist(), fade),
         hatch=np.where(is_over, "////", "\\\\\\\\").tolist(),
     )  # fmt: skip
-    names = ("Over-confident", "Under-confident")
-    if curve.kind != "top-label":
-        names = ("Over-estimated", "Under-estimated")
+    gap = "confident" if curve.kind == "top-label" else "estimated"
     # The most opaque bar in each colour represents it in the legend.
     bars[int(fade.argmax())].set_label(label)
-    for name, chosen in zip(names, (is_over, curve.gap < 0), strict=True):
+    for side, chosen in (("Over", is_over), ("Under", curve.gap < 0)):
         if chosen.any():
-            gaps[int(np.argmax(fade * chosen))].set_label(name)
+            gaps[int(np.argmax(fade * chosen))].set_label(f"{side}-{gap}")
     return bars, gaps
 
 
@@ -71,8 +69,8 @@ def draw_dots(
     """
     from matplotlib.colors import to_rgba_array
 
-    marks: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "markevery": []}
-    style = {"linewidth": 0.8, "markersize": 5} | marks | look
+    style: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "markevery": []}
+    style |= {"linewidth": 0.8, "markersize": 5} | look
     (line,) = ax.plot(curve.confidence, curve.accuracy, label=label, **style)
     colours = to_rgba_array(line.get_color(), opacity(curve.n_samples))
     size = line.get_markersize() ** 2

@@ -128,8 +128,7 @@ def band(
         # The scores of a calibrated model are not resampled, so their density is known.
         density = drawn.density * w.sum() if calibrated else drawn.smooth(cells, w)[0]
         # Smaller densities are rounding errors.
-        least = 1e-9 * np.nanmax(density, initial=0)
-        value = x + above / np.maximum(density, least)
+        value = x + above / np.maximum(density, 1e-9 * np.nanmax(density, initial=0))
         return value if calibrated else np.clip(value, 0, 1)
 
     ends = resampled_band(rows, curve, level, n_resamples, seed, groups, calibrated=calibrated)

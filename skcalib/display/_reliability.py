@@ -246,14 +246,12 @@ random_state, color, line_kw
             length, or there is a panel for each class.
         """
         check_in_memory((y_true, y_proba, sample_weight, groups))
-        arguments = (y_true, y_proba, kind, sample_weight, labels, pos_label)
-        columns = columns_of(*arguments, order=order)
+        columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label, order=order)
         rows, kind = list(columns.scored()), columns.kind
         if strategy is None:
             is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))
             strategy = "quantile" if is_rare else "uniform"
         numbers = group_numbers(groups, y_proba, sample_weight)
-        has_panels = kind in OF_EACH
         checked: Any = columns.rows
         curve = reliability_curve(
             checked.y, checked, n_bins=n_bins, strategy=strategy, kind=kind, pos_label=pos_label,
@@ -261,7 +259,7 @@ random_state, color, line_kw
         )  # fmt: skip
         event = _curves.binary_event(columns, pos_label)
         display = cls(
-            curve, name=name, rows=rows if has_panels else rows[0], event=event, groups=numbers
+            curve, name=name, rows=rows if kind in OF_EACH else rows[0], event=event, groups=numbers
         )
         if by is not None:
             for value, part in _curves.split(rows, by, kind, sample_weight):

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import column_or_1d
 
 from skcalib._fits import fit_to_rows
 from skcalib._input.arrays import check_in_memory, on_host
 from skcalib._input.estimators import check_takes_logits, features_argument
-from skcalib._input.labels import as_labels, encode
-from skcalib._input.logits import check_weights
 from skcalib._input.measures import Scored, check_measure
 from skcalib._input.rows import check_fit, check_not_swapped
 from skcalib._output import briefly, drawing
@@ -162,8 +159,9 @@ class TemperatureSweepDisplay(drawing.Display):
         classes = on_host(calibrator.classes_)
         P = on_host(calibrator.predict_proba(X, **features_argument(calibrator, features)))
         sweep = _sweep(X, y, sample_weight, classes, n_bins, temperatures)
-        losses = log_losses(P, encode(column_or_1d(as_labels(y)), classes))
-        reference = float(np.average(losses, weights=check_weights(sample_weight, len(P))))
+        with ignored(ColumnOrderWarning):  # the sweep has warned
+            rows = check_measure(y, P, sample_weight, classes)
+        reference = float(np.average(log_losses(rows.X, rows.y), weights=rows.w))
         name = drawing.name_of(name, calibrator)
         return cls(*sweep, reference=reference, name=name).plot(ax, legend=legend)
 
@@ -260,12 +258,11 @@ class TemperatureSweepDisplay(drawing.Display):
         """
         check_in_memory((y_true, y_proba, sample_weight))
         rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)
-        P, y, w = rows.X, rows.y, rows.w
-        P = np.asarray(P, dtype=np.float64)
+        P = np.asarray(rows.X, dtype=np.float64)
         P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
         X = np.log(np.maximum(P, np.finfo(np.float64).tiny))
         with ignored(ColumnOrderWarning):  # check_measure has warned
-            sweep = _sweep(X, rows.classes[y], w, rows.classes, n_bins, temperatures)
+            sweep = _sweep(X, rows.classes[rows.y], rows.w, rows.classes, n_bins, temperatures)
         return cls(*sweep).plot(ax, legend=legend)
 
     def _summary(self) -> str:
@@ -317,8 +314,7 @@ class TemperatureSweepDisplay(drawing.Display):
         (upper, lower), T = self.axes_, self.temperatures
         errors = self.expected_calibration_error
         colour, k = to_rgba("C1"), int(np.argmin(errors))
-        losses = self.log_loss
-        (self.log_loss_line_,) = upper.plot(T, losses, color=to_rgba("C0"), label="Log loss")
+        (self.log_loss_line_,) = upper.plot(T, self.log_loss, color=to_rgba("C0"), label="Log loss")
         (self.ece_line_,) = lower.plot(T, errors, color=colour, label="ECE")
         (self.ece_minimum_,) = lower.plot(
             T[k], errors[k], "D", color=colour, linestyle="",

@@ -41,7 +41,7 @@ def known_calibrators() -> dict[str, type]:
 
 def fitted_chain(calibrator: Any, action: str) -> list[Any]:
     """Check and list the fitted calibrators in a pipeline; messages call the caller ``action``."""
-    chain = list(_iterate_chain(calibrator, action))
+    chain = _members(calibrator, action)
     if not chain:
         raise ValueError(f"{action} needs at least one calibrator, got a pipeline without any.")
     for member in chain:
@@ -49,42 +49,42 @@ def fitted_chain(calibrator: Any, action: str) -> list[Any]:
     return chain
 
 
-def _iterate_chain(
-    calibrator: Any, action: str, step: str | None = None, first: int = 0
-) -> Iterator[Any]:
-    """Yield the calibrator, or all calibrators in nested pipelines.
+def _members(calibrator: Any, action: str) -> list[Any]:
+    """List the calibrator, or all calibrators in nested pipelines."""
+    if not isinstance(calibrator, Pipeline):
+        if not isinstance(calibrator, CALIBRATORS):
+            raise _refusal(calibrator, action)
+        return [calibrator]
+    steps = calibrator.steps
+    others = [k for k, (_, step) in enumerate(steps) if not isinstance(step, STEPS)]
+    if others:
+        name, step = steps[others[-1]]
+        first = (others[-1] + 1) % len(steps)  # of the calibrators, 0 if there are none
+        remedy = f"Pass the calibrators alone, as in pipeline[{first}:]." if first else ""
+        raise _refusal(step, action, f" in step {name!r} of the pipeline", remedy)
+    real = [step for _, step in steps if step not in (None, "passthrough")]
+    return [member for step in real for member in _members(step, action)]
 
-    For messages, ``step`` is its name in a pipeline, in which calibrators begin at ``first``.
-    """
-    if isinstance(calibrator, Pipeline):
-        steps = calibrator.steps
-        others = [k for k, (_, member) in enumerate(steps, 1) if not isinstance(member, STEPS)]
-        first = max(others, default=0)
-        for name, member in steps[max(first - 1, 0) :]:  # an error names the last step that is none
-            if member is not None and member != "passthrough":
-                yield from _iterate_chain(member, action, name, first % len(steps))
-    elif isinstance(calibrator, CALIBRATORS):
-        yield calibrator
-    else:
-        is_class = isinstance(calibrator, type)
-        got = f"the class {calibrator.__name__}" if is_class else type(calibrator).__name__
-        where = "" if step is None else f" in step {step!r} of the pipeline"
-        remedy = "Fit a calibrator to the logits of the classifier, and pass the calibrator."
-        if step is not None and first:
-            remedy = f"Pass the calibrators alone, as in pipeline[{first}:]."
-        elif hasattr(calibrator, "best_estimator_"):
-            remedy = "Pass its best_estimator_."
-        elif hasattr(calibrator, "calibrators_") and action == "to_json":
-            remedy = (
-                "Save it as a whole by skops.io.dump, or pass its calibrator_ alone if this was "
-                'fitted without classifiers, as AutoCalibrator("smooth") is.'
-            )
-        elif action == "to_onnx":
-            remedy += " For a classifier with its calibrators see register_skl2onnx."
-        raise TypeError(
-            f"{action} takes a fitted calibrator of skcalib, or a pipeline of calibrators, got "
-            f"{got}{where}. {remedy}"
+
+def _refusal(calibrator: Any, action: str, where: str = "", remedy: str = "") -> TypeError:
+    """Return the error for an object that is no calibrator, and the remedy."""
+    is_class = isinstance(calibrator, type)
+    got = f"the class {calibrator.__name__}" if is_class else type(calibrator).__name__
+    if not remedy and hasattr(calibrator, "best_estimator_"):
+        remedy = "Pass its best_estimator_."
+    elif not remedy and hasattr(calibrator, "calibrators_") and action == "to_json":
+        remedy = (
+            "Save it as a whole by skops.io.dump, or pass its calibrator_ alone if this was "
+            'fitted without classifiers, as AutoCalibrator("smooth") is.'
         )
+    elif not remedy:
+        remedy = "Fit a calibrator to the logits of the classifier, and pass the calibrator."
+        if action == "to_onnx":
+            remedy += " For a classifier with its calibrators see register_skl2onnx."
+    return TypeError(
+        f"{action} takes a fitted calibrator of skcalib, or a pipeline of calibrators, got "
+        f"{got}{where}. {remedy}"
+    )
 
 
 def chain_logits(chain: Sequence[Any], Z: Any) -> Any:

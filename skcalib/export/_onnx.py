@@ -124,7 +124,8 @@ def to_onnx(
     graph = Graph(classifier_probabilities)
     width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
     is_multilabel = isinstance(chain[-1], MultiLabelCalibrator)
-    traced = traced_outputs(chain, graph.input("X", dtype, width), names)
+    Z = graph.input("X", dtype, width)
+    traced = traced_outputs(chain, Z, names)
     for name in names:
         graph.named(traced[name], name)
     meaning = "Logits, one column for each class; -inf for classes that are impossible in a row."
@@ -132,16 +133,12 @@ def to_onnx(
         meaning = "Log-odds of each label."
     elif width == 1:
         meaning = f"Log-odds of the class {classes.tolist()[1]!r}."
-    inputs = [_tensor(graph, "X", dtype, [width], meaning)]
     props = {
         "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
         "skcalib.classes": json.dumps(classes.tolist(), default=str),
     }
-    described = [
-        _tensor(graph, name, traced[name].dtype, traced[name].shape[1:], DESCRIPTIONS[name])
-        for name in names
-    ]
-    return _model(graph, inputs, described, props | evidence)
+    described = [_tensor(traced[name], name, DESCRIPTIONS[name]) for name in names]
+    return _model(graph, [_tensor(Z, "X", meaning)], described, props | evidence)
 
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
@@ -225,12 +222,11 @@ def label_tensor(classes: Any) -> Array:
     )
 
 
-def _tensor(
-    graph: Graph, name: str, dtype: np.dtype[Any], shape: Sequence[int], meaning: str
-) -> Any:
+def _tensor(x: Traced, name: str, meaning: str) -> Any:
     """Declare an input or output with any number of rows."""
-    element = graph.helper.np_dtype_to_tensor_dtype(dtype)
-    return graph.helper.make_tensor_value_info(name, element, ["n_rows", *shape], meaning)
+    helper = x.graph.helper
+    element, shape = helper.np_dtype_to_tensor_dtype(x.dtype), ["n_rows", *x.shape[1:]]
+    return helper.make_tensor_value_info(name, element, shape, meaning)
 
 
 def _model(graph: Graph, inputs: list[Any], outputs: list[Any], props: dict[str, str]) -> Any:
