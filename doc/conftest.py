@@ -3,8 +3,9 @@
 import pytest
 
 SLOW = {
-    "classifiers", "clinical", "default", "diagrams", "export", "groups", "index", "methods",
-    "multilabel", "prior_shift", "start",
+    "classifiers", "clinical", "coming_from", "conditional", "default", "diagrams", "export",
+    "fusion", "groups", "index", "llms", "methods", "multilabel", "prior_shift", "start",
+    "uncertainty",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Fixtures import skcalib themselves, so the controller process of pytest-xdist st
 import gc
 import os
 import sys
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -33,6 +34,18 @@ def pytest_sessionstart():
 def pytest_collection_finish():
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Measure coverage in the first cases of each test only, if their number is given."""
+    if "COVERED_CASES" in os.environ and config.pluginmanager.hasplugin("_cov"):
+        n_cases = Counter()
+        for item in items:
+            test = item.nodeid.partition("[")[0]
+            n_cases[test] += 1
+            if n_cases[test] > int(os.environ["COVERED_CASES"]):
+                item.add_marker("no_cover")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -60,6 +60,7 @@ def test_docstrings_say_what_is_subtracted(call):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 def test_a_report_has_values_after_minus_before():
     calibrator = skcalib.TemperatureScaling().fit(LOGITS, LABELS)
     report = skcalib.calibration_report(calibrator, LOGITS, LABELS, figure=None, random_state=0)

@@ -72,6 +72,7 @@ def test_results_do_not_depend_on_the_kind_of_array(path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore")
 def test_all_figures_of_a_report_are_those_of_plain_arrays():
     """Other laws compare the quick figures of a report alone."""

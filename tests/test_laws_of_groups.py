@@ -85,6 +85,7 @@ def test_few_groups_give_a_warning_once_at_the_line_of_the_user(call):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize("call", calls("groups", "categorical_features", "metadata"))
 def test_the_figures_of_a_report_give_no_further_warning(call):
     with pytest.warns(UserWarning, match="groups"):

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from skcalib._input.measures import Scored
 from skcalib._scores.kernel import SmoothCurve
-from skcalib.display._curves import consistency_band, pieces
+from skcalib.display import _curves
 
 from . import simulation
 
@@ -44,7 +44,7 @@ def weights_of(rows: Scored) -> np.ndarray:
 
 def places(rows: Scored, curve: SmoothCurve) -> np.ndarray:
     """Cells that are evenly spaced along the curve."""
-    cells = np.concatenate([*pieces(rows.score, curve), np.empty(0, int)])
+    cells = np.concatenate([*_curves.pieces(rows.score, curve), np.empty(0, int)])
     return cells[np.linspace(0, len(cells) - 1, PLACES * (len(cells) > 0)).round().astype(int)]
 
 
@@ -88,7 +88,8 @@ def coverages(
     cells = places(rows, curve)
     t, (level, n_resamples) = curve.score[cells], how
     K = kernel(t, rows.score, curve.bandwidth)
-    drawn = consistency_band(rows, curve.at(cells), level, n_resamples, seed)[1:]
+    resampling = level, n_resamples, seed
+    drawn = _curves.band(rows, curve.at(cells), *resampling, calibrated=True)[1:]
     confident = confidence_band(rows, K, weights_of(rows), t, level, n_resamples, rng)
     return [holds(drawn, curve.value[cells]), holds(confident, truth(t))]
 

@@ -30,27 +30,36 @@ REFERENCE = "reference"
 Line = tuple[Floats, Callable[[Any], Floats], Callable[[Ranked], Any], str, str]
 
 
-def bootstrap_band(
+def resampled_band(
     rows: Scored,
     curve: Callable[[Ranked], Floats],
     level: float,
     n_resamples: int,
     seed: Any,
     groups: Indices | None = None,
+    *,
+    calibrated: bool = False,
 ) -> tuple[Floats, Floats]:
     """Return pointwise quantiles of the curve (n_points,) over bootstrap samples.
 
-    The samples consist of rows, or of whole groups if ``groups`` (n,) are their numbers.
+    The samples consist of rows, or of whole groups if ``groups`` (n,) are their numbers. For a
+    ``calibrated`` model the samples are the rows, with events drawn from the scores. Rows of a
+    group then depend fully on one another.
     """
     random, order = check_random_state(seed), np.argsort(rows.score)
     score, event, w = rows.score[order], rows.event[order], rows.weight
     w = np.ones(len(order)) if w is None else w[order]
-    units = np.arange(len(order)) if groups is None else groups[order]
+    units = order if calibrated else np.arange(len(order))  # a number for each row, or group
+    units = units if groups is None else groups[order]
     n_units = int(units.max()) + 1
     draws = []
     for _ in range(n_resamples):
-        counts = np.bincount(random.randint(n_units, size=n_units), minlength=n_units)
-        draws.append(curve(distinct_scores(score, event, w * counts[units], are_sorted=True)))
+        if calibrated:
+            sample = random.uniform(size=n_units)[units] < score, w
+        else:
+            counts = np.bincount(random.randint(n_units, size=n_units), minlength=n_units)
+            sample = event, w * counts[units]
+        draws.append(curve(distinct_scores(score, *sample, are_sorted=True)))
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
 
@@ -134,7 +143,7 @@ class CurveDisplay(drawing.ModelDisplay):
         drawing.mark_diagram(self.line_, f"a curve of the {ylabel.lower()}")
         if confidence_level is not None and self.rows is not None:
             resampling = confidence_level, n_resamples, random_state, self.groups
-            ends = bootstrap_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
+            ends = resampled_band(self.rows, lambda rows: values(curve_from(rows)), *resampling)
             label = f"{100 * confidence_level:g} % confidence band"
             self.band_ = drawing.draw_band(ax, (x, *ends), self.line_, label)
         self._arrange(number, top)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
+from itertools import zip_longest
 from string import Template
 from typing import Any, NamedTuple
+
+from . import resource
 
 # Characters that HTML forbids: control characters, lone surrogates, noncharacters.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -66,11 +68,10 @@ def html(child: Any) -> Html:
 def element(tag: str, *children: Any, **attributes: object) -> Html:
     """Return an element with escaped texts and attributes; an attribute None is left out.
 
-    ``class_`` is the attribute ``class``, ``aria_label`` the attribute ``aria-label``. The content
-    of ``style`` must not come from users.
+    ``class_`` is the attribute ``class``. The content of ``style`` must not come from users.
     """
     pairs = "".join(
-        f' {name.removesuffix("_").replace("_", "-")}="{escape(as_text(value))}"'
+        f' {name.removesuffix("_")}="{escape(as_text(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
@@ -86,27 +87,26 @@ def table(
     class_: str | None = None,
 ) -> Html:
     """Return a table inside of a ``div`` that scrolls; the first cell of each row is a header."""
+    head = element("tr", [element("th", title, scope="col") for title in header])
     body = [
         element("tr", element("th", name, scope="row"), [element("td", cell) for cell in cells])
         for name, *cells in rows
     ]
-    content = element(
-        "table",
-        None if caption is None else element("caption", caption),
-        element("thead", element("tr", [element("th", title, scope="col") for title in header])),
-        element("tbody", body),
-        class_=class_,
-    )
-    return element("div", content, class_="table", tabindex=0)
+    title = None if caption is None else element("caption", caption)
+    parts = title, element("thead", head), element("tbody", body)
+    return element("div", element("table", parts, class_=class_), class_="table", tabindex=0)
 
 
 def aligned(rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows of cells as lines of text, with all columns but the first to the right."""
-    lines = [[str(cell) for cell in row] for row in rows]
-    first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
+    """Return rows of cells as lines of text, with all columns but the first to the right.
+
+    Cells that a row lacks at its end are empty.
+    """
+    columns = list(zip_longest(*(map(str, row) for row in rows), fillvalue=""))
+    first, *widths = (max(map(len, column)) for column in columns)
     return "\n".join(
         "  ".join([name.ljust(first), *map(str.rjust, cells, widths)]).rstrip()
-        for name, *cells in lines
+        for name, *cells in zip(*columns, strict=True)
     )
 
 
@@ -135,8 +135,3 @@ def fill(template: str, values: dict[str, Any]) -> str:
     return Template(_OPTIONAL.sub(keep, template)).substitute(
         {name: html(value) for name, value in values.items()}
     )
-
-
-def resource(path: str) -> str:
-    """Return the text of a file of this package."""
-    return files("skcalib").joinpath(path).read_text("utf-8")

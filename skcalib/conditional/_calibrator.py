@@ -34,6 +34,9 @@ MANY_ROWS = 50_000
 # Number of rows that is added to each class, so that no base rate is 0.
 EXTRA_ROWS = 1e-6
 
+# Fitted attributes with the feature columns.
+COLUMNS = ("feature_names_", "feature_levels_", "is_categorical_")
+
 # Names of the log losses in the report.
 REPORTED = ("without features", "with features", "features alone")
 
@@ -291,13 +294,13 @@ class ConditionalCalibrator(AutoCalibrator):
             "feature_smoothing_": smoothing,
             "effects_": parts.effects,
             "trees_": parts.trees,
-            **_column_attributes(columns),
+            **dict(zip(COLUMNS, columns, strict=True)),
         }
 
     @property
     def _parts(self) -> Parts:
         """Effects and trees that were fitted to features."""
-        columns = FeatureColumns(self.feature_names_, self.feature_levels_, self.is_categorical_)
+        columns = FeatureColumns(*(getattr(self, name) for name in COLUMNS))
         return Parts(columns, self.effects_, self.trees_)
 
     def fit_transform(
@@ -472,7 +475,7 @@ class ConditionalCalibrator(AutoCalibrator):
         scaled = log_probabilities(
             set_fitted(TemperatureScaling(), Z, self.classes_, scaling), Z, self.classes_
         )
-        parts = self._parts.mixed(np.stack([without, scaled], axis=1), F, smoothing)
+        parts = self._parts.log_probabilities(np.stack([without, scaled], axis=1), F, smoothing)
         # The parts know nothing about rows with only unknown categories.
         is_known = self._parts.columns.are_known(F)[:, None]
         return np.where(is_known, mixture(parts[used], weights[used]), without).astype(L.dtype)
@@ -487,15 +490,6 @@ class ConditionalCalibrator(AutoCalibrator):
         return "\n".join(lines)
 
 
-def _column_attributes(columns: FeatureColumns) -> dict[str, Any]:
-    """Return the feature columns as fitted attributes."""
-    return {
-        "feature_names_": columns.names,
-        "feature_levels_": columns.levels,
-        "is_categorical_": columns.is_categorical,
-    }
-
-
 def _without_features() -> dict[str, Any]:
     """Return the fitted attributes that depend on features, for a fit without features."""
     return {
@@ -505,7 +499,7 @@ def _without_features() -> dict[str, Any]:
         "feature_smoothing_": 0.0,
         "effects_": [],
         "trees_": [],
-        **_column_attributes(FeatureColumns([], [], np.zeros(0, bool))),
+        **dict(zip(COLUMNS, ([], [], np.zeros(0, bool)), strict=True)),
     }
 
 

@@ -125,8 +125,9 @@ def fitted_columns(
     names, values = named_columns(features, n_rows)
     counts = slice(None) if w is None else w > 0
     is_categorical = _which_are_categorical(categorical, names, values, features)
+    w = w if w is None else w[counts]
     levels = [
-        (_categories if categories else _edges)(name, x[counts], None if w is None else w[counts])
+        _categories(name, x[counts], w) if categories else _edges(name, x[counts])
         for name, x, categories in zip(names, values, is_categorical, strict=True)
     ]
     columns = FeatureColumns(names, levels, is_categorical)
@@ -193,7 +194,7 @@ def _categories(name: str, x: Array, w: Floats | None) -> Array:
     return np.array(frequent.tolist()) if is_object else frequent
 
 
-def _edges(name: str, x: Array, _: Any) -> Floats:
+def _edges(name: str, x: Array) -> Floats:
     """Return the edges between the intervals of a column of numbers (n,)."""
     numbers = _floats(name, x)
     present = numbers[~np.isnan(numbers)]

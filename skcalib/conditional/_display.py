@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from skcalib._input.parameters import check_integer
-from skcalib._output import drawing
+from skcalib._output import counted, drawing
 from skcalib._typing import ArrayLike, Kind
 
 from ._segments import MulticalibrationResult, multicalibration_error
@@ -202,7 +202,7 @@ pos_label, groups, n_resamples, confidence_level, random_state
         name = r.segment[k] if r.label is None else f"{r.label[k]}: {r.segment[k]}"
         name = name if len(name) <= 40 else f"{name[:28]}\N{HORIZONTAL ELLIPSIS}{name[-11:]}"
         low = 0 if r.lower[k] <= r.upper[k] / 1000 else r.lower[k]
-        return f"{name}\n{low:.2g}\N{EN DASH}{r.upper[k]:.2g}, {r.n_samples[k]:,} rows"
+        return f"{name}\n{low:.2g}\N{EN DASH}{r.upper[k]:.2g}, {counted(r.n_samples[k], 'row')}"
 
     def _summary(self) -> str:
         r = self.result

@@ -33,11 +33,13 @@ PARTS = ("without features", "effects", "effects on temperature scaling", "trees
 # different things in a few categories, which then need separate maps.
 STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 
-# A weaker strength, and features at all, must lower the out-of-fold log loss by more than this
-# number of standard errors. Many levels gain more by chance than a few levels.
+# Features must lower the out-of-fold log loss by more than this number of standard errors. Many
+# levels gain more by chance than a few levels.
 FEW_LEVELS = 10
-GAINS_OF_FEW_LEVELS, GAINS_OF_LEVELS = (0.0, 1.5), (0.0, 2.5)
-GAIN_OF_STRENGTH, GAIN_OF_MANY_GROUPS, GAIN_OF_FEW_GROUPS = 1.5, 2.5, 3.0
+GAIN, GAIN_OF_FEW_LEVELS, GAIN_OF_FEW_GROUPS = 2.5, 1.5, 3.0
+
+# With groups, a weaker strength must lower it by more than this number of standard errors.
+GAIN_OF_STRENGTH = 1.5
 
 # With fewer rows boosted trees overfit. With more classes, each with its own trees, they take long.
 MIN_ROWS_FOR_TREES, MOST_CLASSES = 600, 20
@@ -67,14 +69,14 @@ class HeldOut(NamedTuple):
             deviations = np.bincount(group, deviations)
         return float(mean), float(np.linalg.norm(deviations))
 
-    def min_gains(self, n_levels: int) -> tuple[float, float]:
-        """Return the smallest gains by a weaker strength and by features, in standard errors."""
-        if self.groups is not None:
-            # With few groups the standard error is itself uncertain: use a quantile of Student's t.
-            n_groups = len(np.unique(self.groups))
-            quantile = stats.t.isf(stats.norm.sf(GAIN_OF_MANY_GROUPS), max(n_groups - 1, 1))
-            return GAIN_OF_STRENGTH, min(float(quantile), GAIN_OF_FEW_GROUPS)
-        return GAINS_OF_FEW_LEVELS if n_levels <= FEW_LEVELS else GAINS_OF_LEVELS
+    def min_gain(self, n_levels: int) -> float:
+        """Return the smallest gain by features that counts, in standard errors."""
+        if self.groups is None:
+            return GAIN_OF_FEW_LEVELS if n_levels <= FEW_LEVELS else GAIN
+        # With few groups the standard error is itself uncertain: use a quantile of Student's t.
+        n_groups = len(np.unique(self.groups))
+        quantile = stats.t.isf(stats.norm.sf(GAIN), max(n_groups - 1, 1))
+        return min(float(quantile), GAIN_OF_FEW_GROUPS)
 
 
 class Weighed(NamedTuple):
@@ -93,13 +95,13 @@ class Parts(NamedTuple):
     effects: list[Floats]  #: a table for each base
     trees: list[Any]  #: one classifier, or none
 
-    def log_probabilities(self, L: Floats, F: Floats) -> Floats:
+    def log_probabilities(self, L: Floats, F: Floats, smoothing: float) -> Floats:
         """Return log-probabilities (n_parts, n, K) without features, by effects, and by trees.
 
-        ``L`` are log-probabilities (n, n_bases, K), ``F`` features (n, d).
+        ``L`` are log-probabilities (n, n_bases, K), ``F`` features (n, d). The parts with features
+        contain a share ``smoothing`` of the uniform distribution.
         """
-        levels = self.columns.level_rows(F)
-        parts = [L[:, 0]]
+        levels, parts = self.columns.level_rows(F), []
         for k, effects in enumerate(self.effects):
             parts.append(log_softmax(effect_scores(effects, L[:, k], levels), axis=1))
         for trees in self.trees:
@@ -108,15 +110,8 @@ class Parts(NamedTuple):
             P = with_unknown_classes(P, trees.classes_, np.arange(L.shape[-1]))
             log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
             parts.append(log_softmax(np.where(np.isneginf(L[:, 0]), -np.inf, log_p), axis=1))
-        return np.stack(parts)
-
-    def mixed(self, L: Floats, F: Floats, smoothing: float) -> Floats:
-        """Return log-probabilities (n_parts, n, K), with smoothing of the parts with features.
-
-        ``L`` are log-probabilities (n, n_bases, K), ``F`` features (n, d).
-        """
-        first, *others = self.log_probabilities(L, F)
-        return np.stack([first, *(log_softmax(mix_logits(S, smoothing), axis=1) for S in others)])
+        mixed = (log_softmax(mix_logits(S, smoothing), axis=1) for S in parts)
+        return np.stack([L[:, 0], *mixed])
 
     def for_trees(self, L: Floats, F: Floats) -> Floats:
         """Return the input (n, n_inputs) for the trees: log-probabilities or log-odds, features."""
@@ -156,7 +151,7 @@ def weigh(
     # Weight the parts, and drop the features unless their gain is large against its error.
     weights = candidate_weights(np.exp(Q - Q.max(axis=1, keepdims=True)), samples.w)
     gain, error = samples.mean(np.log(np.exp(Q - Q[:, :1]) @ weights))
-    if gain <= samples.min_gains(int(columns.first[-1]))[1] * error:
+    if gain <= samples.min_gain(int(columns.first[-1])) * error:
         weights, gain = np.eye(len(weights))[0], 0.0
     without_features = -samples.mean(Q[:, 0])[0]
     return Weighed(list(selected), weights, without_features, without_features - gain)
@@ -178,6 +173,7 @@ def select_effects(
     tables: list[Any] = [None] * len(tests)
     selected: tuple[float, list[Floats]] = strengths[0], []
     best_Q: Floats | None = None
+    min_gain = 0.0 if samples.groups is None else GAIN_OF_STRENGTH
     for strength in strengths:
         tables = run(
             delayed(_effects)(columns, samples.taken(~test), base, strength, start)
@@ -188,7 +184,7 @@ def select_effects(
             log_p = log_softmax(effect_scores(effects, L[test], levels[test]), axis=1)
             Q[test] = log_p[np.arange(len(log_p)), samples.y[test]]
         gain, error = (1.0, 0.0) if best_Q is None else samples.mean(Q - best_Q)
-        if gain > samples.min_gains(int(columns.first[-1]))[0] * error:
+        if gain > min_gain * error:
             selected, best_Q = (strength, tables), Q
     return selected
 
@@ -209,7 +205,7 @@ def predict_fold(
     parts = Parts(columns, list(effects), [])
     if trees:
         parts = with_trees(parts, samples.taken(~test))
-    return parts.mixed(samples.L[test], samples.F[test], smoothing)
+    return parts.log_probabilities(samples.L[test], samples.F[test], smoothing)
 
 
 def fit_parts(columns: FeatureColumns, samples: HeldOut, weighed: Weighed) -> Parts:

@@ -35,7 +35,7 @@ RANGES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4)], bool)
 ROUNDING = 1e-12
 
 # Fewer groups do not show how much the groups of a segment vary.
-FEW_GROUPS = 5
+FEWEST_GROUPS = 5
 
 # Largest number of distinct integers in a column that may hold codes of categories.
 MOST_CODES = 50
@@ -121,20 +121,22 @@ class MulticalibrationResult:
         lines = [f"Largest gap: {self.statistic:.1f} standard deviations (p = {self.pvalue:.3g})"]
         for k in range(min(10, len(self.segment))):
             name = "" if self.label is None else f" of class {self.label[k]}"
+            n = self.n_samples[k]
             lines.append(
                 f"{self.gap[k]:+.3f} [{self.low[k]:+.3f}, {self.high[k]:+.3f}]  {self.segment[k]}, "
-                f"scores{name} {self.lower[k]:.3g} to {self.upper[k]:.3g}, {self.n_samples[k]} rows"
+                f"scores{name} {self.lower[k]:.3g} to {self.upper[k]:.3g}, "
+                f"{n} {'row' if n == 1 else 'rows'}"
             )
         return "\n".join(lines)
 
     @property
     def worst(self) -> str:
         """Worst segment, in words."""
-        name = "" if self.label is None else f" of class {self.label[0]}"
+        name, n = "" if self.label is None else f" of class {self.label[0]}", self.n_samples[0]
         return (
             f"{self.segment[0]}, scores{name} from {self.lower[0]:.3g} to {self.upper[0]:.3g}: "
-            f"{self.n_samples[0]} rows with mean score {self.confidence[0]:.3f} and event rate "
-            f"{self.accuracy[0]:.3f}"
+            f"{n} {'row' if n == 1 else 'rows'} with mean score {self.confidence[0]:.3f} and event "
+            f"rate {self.accuracy[0]:.3f}"
         )
 
 
@@ -375,11 +377,11 @@ def warn_of_few_groups_in_segments(
         pairs = np.unique(np.stack([number, groups])[:, number >= 0], axis=1)
         counted = number[number >= 0], pairs[0]
         n_rows, n_groups = (np.bincount(x, minlength=len(names)) for x in counted)
-        is_few = (n_groups > 0) & (n_groups < FEW_GROUPS) & (n_rows > 5 * n_groups)
+        is_few = (n_groups > 0) & (n_groups < FEWEST_GROUPS) & (n_rows > 5 * n_groups)
         few += np.flatnonzero(is_few).tolist()
     if few:
         warn(
-            f"Segments of fewer than {FEW_GROUPS} groups have intervals that say nothing, got "
+            f"Segments of fewer than {FEWEST_GROUPS} groups have intervals that say nothing, got "
             f"{len(few)} of {len(names) - 1}, such as {names[few[0]]}. Leave out groups= for the "
             "gaps of these segments.",
             FewGroupsWarning,

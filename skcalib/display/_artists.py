@@ -149,6 +149,15 @@ def draw_counts(
     return inset, drawn
 
 
+def legend_handles(axes: list[Axes]) -> list[Any]:
+    """Return one legend handle per label, the diagonal last."""
+    by_label: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            by_label.setdefault(label, handle)
+    return sorted(by_label.values(), key=lambda handle: handle.get_label() == "Perfect")
+
+
 class BelowCounts:
     """Locator that reserves the upper part of a diagram's space for the row histogram."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,9 +10,9 @@ from skcalib._input.arrays import check_in_memory
 from skcalib._input.measures import check_kind, columns_of
 from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Kind, NBins
-from skcalib.metrics import ReliabilityCurve
+from skcalib.metrics import ReliabilityCurve, reliability_curve
 
-from ._curves import bin_rows, event_name, with_weight
+from ._curves import axis_labels, binary_event
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,13 +94,11 @@ class ConfidenceDisplay(drawing.ModelDisplay):
         self.accuracy = float(curve.share @ curve.accuracy)
 
     def _summary(self) -> str:
-        score, frequency = map(str.lower, self._names())
+        score, frequency = self._score_name(), axis_labels(self.curve.kind)[1].lower()
         return f"mean {score} {briefly(self.confidence)}, {frequency} {briefly(self.accuracy)}"
 
-    def _names(self) -> tuple[str, str]:
-        if self.curve.kind == "top-label":
-            return "Confidence", "Accuracy"
-        return "Probability", "Observed frequency"
+    def _score_name(self) -> str:
+        return "confidence" if self.curve.kind == "top-label" else "probability"
 
     @classmethod
     def from_predictions(
@@ -146,11 +143,12 @@ class ConfidenceDisplay(drawing.ModelDisplay):
         check_kind(kind, ["auto", "top-label", "binary"])
         check_in_memory((y_true, y_proba, sample_weight))
         columns = columns_of(y_true, y_proba, kind, sample_weight, labels, pos_label)
-        curve = bin_rows(with_weight(next(columns.scored())), n_bins, "uniform")
-        event = event_name(columns.rows.classes[1] if pos_label is None else pos_label)
-        return cls(replace(curve, kind=columns.kind), name=name, event=event).plot(
-            ax, legend=legend, color=color
+        rows: Any = columns.rows  # checked
+        curve = reliability_curve(
+            rows.y, rows, n_bins=n_bins, kind=columns.kind, pos_label=pos_label
         )
+        display = cls(curve, name=name, event=binary_event(columns, pos_label))
+        return display.plot(ax, legend=legend, color=color)
 
     def plot(self, ax: Axes | None = None, *, legend: bool | str = True, color: Any = None) -> Self:
         """Draw the histogram.
@@ -183,7 +181,7 @@ class ConfidenceDisplay(drawing.ModelDisplay):
             curve.lower, self.share, curve.upper - curve.lower, align="edge",
             facecolor=(*colour[:3], 0.35), edgecolor=colour, linewidth=0.8,
         )  # fmt: skip
-        score, frequency = self._names()
+        xlabel, frequency = axis_labels(curve.kind, self.event)
         # Draw the dashed line on top of the wide line: both are visible where they coincide.
         self.accuracy_line_ = ax.axvline(
             self.accuracy, color=drawing.foreground(ax, 0.5), linewidth=4,
@@ -191,10 +189,8 @@ class ConfidenceDisplay(drawing.ModelDisplay):
         )  # fmt: skip
         self.confidence_line_ = ax.axvline(
             self.confidence, color=to_rgba("C1"), linestyle="--", linewidth=1.8,
-            label=f"Average {score.lower()} {briefly(self.confidence)}",
+            label=f"Average {self._score_name()} {briefly(self.confidence)}",
         )  # fmt: skip
-        event = "" if self.event is None else f" of {self.event}"
-        xlabel = score if self.curve.kind == "top-label" else f"Predicted probability{event}"
         drawing.draw_as_written(ax.set_xlabel(xlabel))
         ax.set_xlim(0, 1)
         if ax.get_ylim()[1] > 1:  # the margin exceeds 1, no share does

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.utils import check_random_state
 
 from skcalib._input.arrays import on_host
 from skcalib._input.labels import shown
-from skcalib._input.measures import OF_EACH, Scored
+from skcalib._input.measures import OF_EACH, ScoreColumns, Scored
 from skcalib._input.parameters import check_integer
-from skcalib._output.curves import bootstrap_band
+from skcalib._output.curves import resampled_band
 from skcalib._output.drawing import new_figure
 from skcalib._rows import Ranked
 from skcalib._rows.ranking import distinct_scores
 from skcalib._scores.isotonic import isotonic_blocks
 from skcalib._scores.kernel import SmoothCurve
-from skcalib._typing import Bools, Floats, Indices, NBins
+from skcalib._typing import Floats, Indices, Kind, NBins
 from skcalib.metrics import ReliabilityCurve, reliability_curve, score_decomposition
 
 # Events with a smaller base rate get quantile bins and logit axes.
@@ -58,11 +56,8 @@ def _binary_arguments(rows: Scored) -> dict[str, Any]:
 
 
 def bin_rows(rows: Scored, n_bins: NBins, strategy: Any) -> ReliabilityCurve:
-    """Put rows into bins, labelled by the rows' class, if any."""
-    curve = reliability_curve(n_bins=n_bins, strategy=strategy, **_binary_arguments(rows))
-    if rows.label is not None:
-        curve = replace(curve, label=np.full(len(curve.gap), rows.label))
-    return curve
+    """Put rows into bins."""
+    return reliability_curve(n_bins=n_bins, strategy=strategy, **_binary_arguments(rows))
 
 
 def bin_error(curve: ReliabilityCurve) -> float:
@@ -114,47 +109,14 @@ def isotonic_curve(rows: Scored) -> tuple[Floats, Floats]:
     return _corners(distinct_scores(rows.score, rows.event, rows.weight))
 
 
-def consistency_band(
+def band(
     rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, seed: Any,
-    groups: Indices | None = None,
+    groups: Indices | None = None, *, calibrated: bool,
 ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
-    """Return scores, and pointwise quantiles of curves for a calibrated model: three arrays.
+    """Return scores, and pointwise quantiles of curves for resampled rows: three arrays.
 
-    Events are drawn with the scores as probabilities. Curves are isotonic, or smooth with the
-    bandwidth of ``drawn``. Within a group (n,) events depend fully on one another.
-    """
-    random, score = check_random_state(seed), rows.score
-    w = np.ones(len(score)) if rows.weight is None else rows.weight
-    w = w / w.sum()
-    if drawn is None:
-        in_order = distinct_scores(score, None, w)
-        position = np.searchsorted(in_order.scores, score, side="right") - 1
-        x = _points(in_order.scores)
-
-        def curve(event: Bools) -> Floats:
-            hits: Floats = np.bincount(position, event * w, len(in_order.scores)).astype(float)
-            return np.interp(x, *_corners(Ranked(in_order.scores, in_order.weight, hits)))
-    else:
-        x, cells = drawn.score, drawn.cells(score)
-
-        def curve(event: Bools) -> Floats:
-            return x + drawn.smooth(cells, w * (event - score))[0] / drawn.density
-
-    units = np.arange(len(score)) if groups is None else groups
-    n_units = int(units.max()) + 1  # rows of a group share a uniform number
-    draws = (random.uniform(size=n_units)[units] for _ in range(n_resamples))
-    curves = [curve(u < score) for u in draws]
-    low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return x, np.clip(low, 0, 1), np.clip(high, 0, 1)
-
-
-def confidence_band(
-    rows: Scored, drawn: SmoothCurve | None, level: float, n_resamples: int, seed: Any,
-    groups: Indices | None = None,
-) -> tuple[Floats, Floats, Floats]:  # fmt: skip
-    """Return scores, and pointwise quantiles of curves for bootstrap samples: three arrays.
-
-    Smooth curves have the bandwidth of ``drawn``. With ``groups`` (n,) whole groups are resampled.
+    Curves are isotonic, or smooth with the bandwidth of ``drawn``. The samples have the rows'
+    scores and events of a calibrated model, or are bootstrap samples, of whole ``groups`` (n,).
     """
     x = _points(np.unique(rows.score)) if drawn is None else drawn.score
 
@@ -162,11 +124,17 @@ def confidence_band(
         if drawn is None:
             return np.interp(x, *_corners(sample))
         w, cells = sample.weight, drawn.cells(sample.scores)
-        above, density = drawn.smooth(cells, np.stack([sample.hits - w * sample.scores, w]))
+        above = drawn.smooth(cells, sample.hits - w * sample.scores)[0]
+        # The scores of a calibrated model are not resampled, so their density is known.
+        density = drawn.density * w.sum() if calibrated else drawn.smooth(cells, w)[0]
         # Smaller densities are rounding errors.
-        return np.clip(x + above / np.maximum(density, 1e-9 * density.max(initial=0)), 0, 1)
+        least = 1e-9 * np.nanmax(density, initial=0)
+        value = x + above / np.maximum(density, least)
+        return value if calibrated else np.clip(value, 0, 1)
 
-    return x, *bootstrap_band(rows, curve, level, n_resamples, seed, groups)
+    ends = resampled_band(rows, curve, level, n_resamples, seed, groups, calibrated=calibrated)
+    low, high = np.clip(ends, 0, 1)
+    return x, low, high
 
 
 def _points(scores: Floats) -> Floats:
@@ -214,6 +182,21 @@ def drawn_curve(rows: Scored, groups: Indices | None = None) -> SmoothCurve:
     fields = (np.insert(field, ends, np.nan) for field in whole.at(cells)[:4])
     score, value, density, n_rows = fields
     return SmoothCurve(score, value, density, n_rows, whole.bandwidth, whole.error)
+
+
+def axis_labels(kind: Kind, event: str | None = None) -> tuple[str, str]:
+    """Return names for the score and for its event's frequency; ``event`` is an event's name."""
+    if kind == "top-label":
+        return "Confidence", "Accuracy"
+    of_event = "" if event is None else f" of {event}"
+    return f"Predicted probability{of_event}", "Observed frequency"
+
+
+def binary_event(columns: ScoreColumns, pos_label: Any) -> str | None:
+    """Return the event's name for two classes, else None."""
+    if columns.kind != "binary":
+        return None
+    return event_name(columns.rows.classes[1] if pos_label is None else pos_label)
 
 
 def event_name(label: Any) -> str | None:

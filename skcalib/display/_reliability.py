@@ -38,6 +38,8 @@ class Options(NamedTuple):
     n_resamples: int
     random_state: Any
     look: dict[str, Any]
+    counts: bool
+    is_panel: bool = False
 
 
 class ReliabilityDisplay(drawing.ModelDisplay):
@@ -169,7 +171,6 @@ class ReliabilityDisplay(drawing.ModelDisplay):
         self.event = event
         self.groups = groups
         self._parts: dict[Any, ReliabilityDisplay] = {}
-        self._is_panel = False
 
     def _summary(self) -> str:
         n, bins = int(self.curve.n_samples.sum()), len(self.curve.gap)
@@ -247,8 +248,7 @@ random_state, color, line_kw
         check_in_memory((y_true, y_proba, sample_weight, groups))
         arguments = (y_true, y_proba, kind, sample_weight, labels, pos_label)
         columns = columns_of(*arguments, order=order)
-        scored, kind = list(columns.scored()), columns.kind
-        rows = [_curves.with_weight(column) for column in scored]
+        rows, kind = list(columns.scored()), columns.kind
         if strategy is None:
             is_rare = kind != "top-label" and any(map(_curves.is_rare, rows))
             strategy = "quantile" if is_rare else "uniform"
@@ -259,14 +259,12 @@ random_state, color, line_kw
             checked.y, checked, n_bins=n_bins, strategy=strategy, kind=kind, pos_label=pos_label,
             order=order, groups=numbers,
         )  # fmt: skip
-        event = None
-        if kind == "binary":
-            event = _curves.event_name(columns.rows.classes[1] if pos_label is None else pos_label)
+        event = _curves.binary_event(columns, pos_label)
         display = cls(
             curve, name=name, rows=rows if has_panels else rows[0], event=event, groups=numbers
         )
         if by is not None:
-            for value, part in _curves.split(scored, by, kind, sample_weight):
+            for value, part in _curves.split(rows, by, kind, sample_weight):
                 curve = replace(_curves.bin_rows(part, n_bins, strategy), kind=kind)
                 display._parts[value] = cls(curve, name=str(value), rows=part, event=event)
         return display.plot(
@@ -346,7 +344,8 @@ random_state, color, line_kw
         """
         style, scale = self._style(style, scale)
         look = drawing.line_properties(color, line_kw, for_bars=style == "bars")
-        options = Options(style, scale, confidence_level, band, n_resamples, random_state, look)
+        resampling = confidence_level, band, n_resamples, random_state
+        options = Options(style, scale, *resampling, look, counts)
         self._check(options)
         name = self.name if name is None else str(name)
         if self.curve.kind in OF_EACH:
@@ -360,9 +359,9 @@ random_state, color, line_kw
             )
         ax = self._prepare(ax, (5.2, 6.2), legend)
         self.axes_, self.displays_ = [ax], self._parts
-        self._draw(ax, name or ("All" if self._parts else None), options, counts=counts)
+        self._draw(ax, name or ("All" if self._parts else None), options)
         self._draw_parts(ax, options)
-        self.legend_ = drawing.draw_legend(ax, _handles([ax]), legend=legend)
+        self.legend_ = drawing.draw_legend(ax, _artists.legend_handles([ax]), legend=legend)
         return self
 
     def _style(self, style: Any, scale: Any) -> tuple[Any, Any]:
@@ -409,7 +408,7 @@ random_state, color, line_kw
             return "bars"
         return f"a reliability diagram with kind={self.curve.kind!r} and scale={options.scale!r}"
 
-    def _draw(self, ax: Axes, name: str | None, options: Options, *, counts: bool) -> None:
+    def _draw(self, ax: Axes, name: str | None, options: Options) -> None:
         """Draw the model on axes, without a legend."""
         number, others = drawing.check_same_diagram(ax, self._diagram(options)), ax.get_xlim()
         self.ax_, self.figure_ = ax, ax.figure
@@ -430,12 +429,12 @@ random_state, color, line_kw
         if options.scale == "logit":
             low, high = _curves.logit_limits(self.curve)
             limits = (min(low, others[0]), max(high, others[1])) if number else (low, high)
-        if counts:
+        if options.counts:
             histogram = _curves.row_counts(self.curve, self.rows, limits, options.scale)
             self.counts_ax_, self.counts_ = _artists.draw_counts(
                 ax, histogram, colour, fill=options.style == "bars"
             )
-        across, up = self._axis_labels()
+        across, up = _curves.axis_labels(self.curve.kind, self.event)
         drawing.draw_as_written(ax.set_xlabel(across), ax.set_ylabel(up))
         _set_scale(ax, options.scale)
         if options.scale == "logit":
@@ -451,30 +450,24 @@ random_state, color, line_kw
         """
         ece = f"ECE {briefly(self.expected_calibration_error)}"
         if options.style == "bars":
-            label = self._label(None, ece)
+            label = self._label(None, ece, options)
             self.bars_, self.gaps_ = _artists.draw_bars(ax, self.curve, label, options.look)
             drawing.draw_title(ax, name)
             return self.bars_[0], drawing.foreground(ax)
         if options.style == "dots":
-            label = self._label(name, ece)
+            label = self._label(name, ece, options)
             line, self.dots_ = _artists.draw_dots(ax, self.curve, label, number, options.look)
         else:
             line = self._draw_curve(ax, name, options)
         self.line_ = line
         return line, line.get_color()
 
-    def _axis_labels(self) -> tuple[str, str]:
-        if self.curve.kind == "top-label":
-            return "Confidence", "Accuracy"
-        event = "" if self.event is None else f" of {self.event}"
-        return f"Predicted probability{event}", "Observed frequency"
-
-    def _label(self, name: str | None, score: str) -> str:
+    def _label(self, name: str | None, score: str, options: Options) -> str:
         """Return the legend entry; panels share one entry without a score."""
         if name is None:
-            name = self._axis_labels()[1].split()[-1].capitalize()
+            name = _curves.axis_labels(self.curve.kind)[1].split()[-1].capitalize()
         label = drawing.legend_label(name)
-        return label if self._is_panel else f"{label} ({score})"
+        return label if options.is_panel else f"{label} ({score})"
 
     def _draw_curve(self, ax: Axes, name: str | None, options: Options) -> Any:
         """Draw an isotonic or a smooth curve, and its band."""
@@ -482,19 +475,17 @@ random_state, color, line_kw
         if options.style == "corp":
             loss = f"calibration loss {briefly(_curves.miscalibration(rows))}"
             x, y = _curves.isotonic_curve(rows)
-            line = drawing.draw_line(ax, x, y, self._label(name, loss), look)
+            line = drawing.draw_line(ax, x, y, self._label(name, loss, options), look)
         else:
             smooth = _curves.drawn_curve(rows, self.groups)
-            label = self._label(name, f"smECE {briefly(smooth.error)}")
+            label = self._label(name, f"smECE {briefly(smooth.error)}", options)
             line = drawing.draw_line(ax, smooth.score, np.clip(smooth.value, 0, 1), label, look)
             if "linewidth" not in look:
                 self.strokes_ = _artists.draw_strokes(ax, smooth, line)
         if options.level is not None:
             is_consistency = options.band == "consistency"
-            make_band = _curves.consistency_band if is_consistency else _curves.confidence_band
-            ends = make_band(
-                rows, smooth, options.level, options.n_resamples, options.random_state, self.groups
-            )
+            resampling = options.level, options.n_resamples, options.random_state, self.groups
+            ends = _curves.band(rows, smooth, *resampling, calibrated=is_consistency)
             band = "band if calibrated" if is_consistency else "confidence band"
             label = f"{100 * options.level:g} % {band}"
             self.band_ = drawing.draw_band(ax, ends, line, label)
@@ -505,8 +496,9 @@ random_state, color, line_kw
         are_many, look = len(self._parts) > 9, {"linewidth": 1.0}
         if are_many:  # one legend entry for all
             look["color"] = drawing.foreground(ax, 0.4)
+        options = options._replace(level=None, look=look, counts=False)
         for number, part in enumerate(self._parts.values()):
-            part._draw(ax, part.name, options._replace(level=None, look=look), counts=False)  # noqa: SLF001
+            part._draw(ax, part.name, options)  # noqa: SLF001
             if are_many and part.line_ is not None:
                 part.line_.set_label("_nolegend_" if number else f"{len(self._parts)} groups")
 
@@ -524,8 +516,9 @@ random_state, color, line_kw
             unused.set_axis_off()
         self.axes_, self.displays_ = list(axes.flat[:n]), panels
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        options = options._replace(counts=False, is_panel=True)
         for k, (panel, panel_ax) in enumerate(zip(panels.values(), self.axes_, strict=True)):
-            panel._draw(panel_ax, None, options, counts=False)  # noqa: SLF001
+            panel._draw(panel_ax, None, options)  # noqa: SLF001
             ece = f"ECE {briefly(panel.expected_calibration_error)}"
             rows = "" if panel.rows is None else f"{int(panel.rows.event.sum()):,} rows, "
             drawing.draw_title(panel_ax, f"{panel.name}\n{rows}{ece}")
@@ -541,7 +534,8 @@ random_state, color, line_kw
             if options.scale == "logit":
                 _set_ticks(panel_ax, min(lows), max(highs))
             panel_ax.set(xlim=(min(lows), max(highs)), ylim=(min(lows), max(highs)))
-        self.legend_ = drawing.draw_legend(self.ax_, _handles(self.axes_), legend=legend)
+        handles = _artists.legend_handles(self.axes_)
+        self.legend_ = drawing.draw_legend(self.ax_, handles, legend=legend)
         n_classes = len(_curves.curves_by_class(self.curve))
         parts = [] if name is None else [name]
         if n < n_classes:
@@ -554,9 +548,7 @@ random_state, color, line_kw
     def _panels(self, subset: Any, n_axes: int | None) -> dict[Any, ReliabilityDisplay]:
         """Create one diagram per class in ``subset``, or for the classes with the largest ECE."""
         curves = _curves.curves_by_class(self.curve)
-        rows = dict.fromkeys(curves)
-        if self.rows is not None:
-            rows = dict(zip(curves, self.rows, strict=True))
+        rows = dict(zip(curves, self.rows or [None] * len(curves), strict=True))
         panels = {}
         ordered = self.curve.kind == "cumulative"
         for label in _curves.choose_classes(curves, subset, n_axes, ordered=ordered):
@@ -566,7 +558,6 @@ random_state, color, line_kw
             panels[label] = type(self)(
                 curves[label], name=name, rows=rows[label], groups=self.groups
             )
-            panels[label]._is_panel = True  # noqa: SLF001
         return panels
 
 
@@ -589,12 +580,3 @@ def _set_ticks(ax: Axes, low: float, high: float) -> None:
         axis.set_major_locator(LogLocator(subs=steps) if is_small else LogitLocator())
         axis.set_major_formatter("{x:.7g}")
         axis.set_minor_formatter("")
-
-
-def _handles(axes: list[Axes]) -> list[Any]:
-    """Return one legend handle per label, the diagonal last."""
-    by_label: dict[str, Any] = {}
-    for ax in axes:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            by_label.setdefault(label, handle)
-    return sorted(by_label.values(), key=lambda handle: handle.get_label() == "Perfect")

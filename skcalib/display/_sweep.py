@@ -9,12 +9,13 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils import column_or_1d
 
-from skcalib._input.arrays import as_array, check_in_memory, on_host
+from skcalib._fits import fit_to_rows
+from skcalib._input.arrays import check_in_memory, on_host
 from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import Scored, check_measure
-from skcalib._input.rows import check_not_swapped
+from skcalib._input.rows import check_fit, check_not_swapped
 from skcalib._output import briefly, drawing
 from skcalib._typing import ArrayLike, Floats, NBins
 from skcalib._warnings import ColumnOrderWarning, ignored
@@ -22,6 +23,7 @@ from skcalib.base import both_columns
 from skcalib.metrics._proper_scores import log_losses
 from skcalib.scaling import TemperatureScaling
 
+from ._artists import legend_handles
 from ._curves import bin_error, bin_rows
 
 if TYPE_CHECKING:
@@ -305,9 +307,7 @@ class TemperatureSweepDisplay(drawing.Display):
         self._draw_curves()
         self._draw_temperatures([upper, lower] if is_pair else [upper])
         self._label(is_pair=is_pair)
-        handles = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
-        labelled = {handle.get_label(): handle for handle in handles}
-        drawing.draw_legend(upper, labelled.values(), legend=legend)
+        drawing.draw_legend(upper, legend_handles(self.axes_), legend=legend)
         return self
 
     def _draw_curves(self) -> None:
@@ -380,23 +380,20 @@ def _sweep(
 
     The arguments are as for :meth:`TemperatureSweepDisplay.from_logits`.
     """
-    logits, y = as_array(X), on_host(y)
-    scaling = TemperatureScaling(smoothing=0, classes=classes).fit(logits, y, sample_weight)
-    best = float(scaling.temperature_)
+    scaling = TemperatureScaling(smoothing=0, classes=classes)
+    rows = check_fit(scaling, X, y, sample_weight)[1].in_memory()
+    best = float(fit_to_rows(scaling, rows).temperature_)
     T = _temperatures(temperatures, best)
-    w = check_weights(sample_weight, len(np.asarray(y)))
-    label = encode(column_or_1d(as_labels(y)), on_host(scaling.classes_))
-    # Calibrators compute probabilities in the logits' precision.
-    dtype = np.float32 if np.asarray(logits).dtype == np.float32 else np.float64
-    Z = both_columns(np.asarray(logits, dtype=np.float64))
+    Z, label, w = both_columns(rows.X.astype(np.float64)), rows.y, rows.w
     is_binary = Z.shape[1] == 2  # the second class is the event, as in measures
     event = label == 1 if is_binary else Z.argmax(axis=1) == label
     losses, errors = np.empty_like(T), np.empty_like(T)
     for k, t in enumerate(T):
         P = softmax(Z / t, axis=1)
-        losses[k] = np.average(log_losses(P.astype(dtype), label), weights=w)
-        rows = Scored(None, P[:, 1] if is_binary else P.max(axis=1), event, w)
-        errors[k] = bin_error(bin_rows(rows, n_bins, "uniform"))
+        # Calibrators compute probabilities in the logits' precision.
+        losses[k] = np.average(log_losses(P.astype(rows.X.dtype), label), weights=w)
+        scored = Scored(None, P[:, 1] if is_binary else P.max(axis=1), event, w)
+        errors[k] = bin_error(bin_rows(scored, n_bins, "uniform"))
     return T, losses, errors, best
 
 

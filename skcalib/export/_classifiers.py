@@ -19,7 +19,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._typing import Bools, Floats, Indices
+from skcalib._typing import Floats, Indices
 from skcalib.base import both_columns
 
 from ._graph import Namespace, Traced
@@ -82,18 +82,16 @@ def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
 
 
 class Trees(NamedTuple):
-    """Nodes and leaf values of all trees, one tree after the other."""
+    """Nodes of all trees, one tree after the other: arrays (n_nodes,)."""
 
     sizes: list[int]  #: number of nodes per tree
-    feature: Indices  #: (n_nodes,)
-    threshold: Floats  #: rows with at most this value go to the left, (n_nodes,)
-    left: Indices  #: left child, numbered within the tree, (n_nodes,)
+    baseline: Floats  #: initial scores, (n_scores,)
+    value: Floats  #: for one or all scores, (n_nodes, 1) or (n_nodes, n_scores)
+    feature: Indices
+    threshold: Floats  #: rows with at most this value go to the left
+    left: Indices  #: left child, numbered within the tree, and at most 0 for leaves
     right: Indices
     missing_left: Indices  #: 1 if missing values go to the left
-    is_leaf: Bools
-    value: Floats  #: leaf values for one or all scores, (n_leaves, 1) or (n_leaves, n_scores)
-    baseline: Floats  #: initial scores, (n_scores,)
-    is_forest: bool  #: scores are probabilities, averaged over the trees
 
 
 def _trees(classifier: Any) -> Trees | None:
@@ -101,29 +99,21 @@ def _trees(classifier: Any) -> Trees | None:
     kind = type(classifier)
     if kind is ensemble.HistGradientBoostingClassifier:
         parts = [tree.nodes for iteration in classifier._predictors for tree in iteration]  # noqa: SLF001
-        names = ["feature_idx", "num_threshold", "left", "right", "missing_go_to_left"]
-        nodes = np.concatenate(parts)
-        is_leaf, value = nodes["is_leaf"] == 1, nodes["value"][:, None]
-        baseline = np.ravel(classifier._baseline_prediction)  # noqa: SLF001
-        if nodes["is_categorical"].any():
+        if any(part["is_categorical"].any() for part in parts):
             return None
+        names = ["feature_idx", "num_threshold", "left", "right", "missing_go_to_left"]
+        value = np.concatenate([part["value"][:, None] for part in parts])
+        baseline = np.ravel(classifier._baseline_prediction)  # noqa: SLF001
     elif kind in {ensemble.ExtraTreesClassifier, ensemble.RandomForestClassifier}:
         states = [member.tree_.__getstate__() for member in classifier.estimators_]
         parts = [state["nodes"] for state in states]
         names = ["feature", "threshold", "left_child", "right_child", "missing_go_to_left"]
-        nodes = np.concatenate(parts)
-        is_leaf, value = (
-            nodes["left_child"] < 0,
-            np.concatenate([s["values"][:, 0] for s in states]),
-        )
+        value = np.concatenate([state["values"][:, 0] for state in states])
         baseline = np.zeros(value.shape[1])
     else:
         return None
-    feature, threshold, left, right, missing = (np.where(is_leaf, 0, nodes[n]) for n in names)
-    return Trees(
-        [len(part) for part in parts], feature, threshold, left, right, missing, is_leaf,
-        value[is_leaf], baseline, is_forest=value.shape[1] > 1,
-    )  # fmt: skip
+    columns = (np.concatenate([part[name] for part in parts]) for name in names)
+    return Trees([len(part) for part in parts], baseline, value, *columns)
 
 
 def _tree_response(trees: Trees, method: str, F: Any) -> Any:
@@ -131,14 +121,18 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
 
     ``F`` are traced features (n_rows, n_features).
     """
-    graph, is_leaf, n_scores = F.graph, trees.is_leaf, len(trees.baseline)
+    graph, n_scores, is_leaf = F.graph, len(trees.baseline), trees.left <= 0
+    is_forest = trees.value.shape[1] > 1  # scores are then probabilities, averaged over the trees
+    columns = (np.where(is_leaf, 0, column) for column in trees[3:])
+    feature, threshold, left, right, missing_left = columns
     tree_number = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
     number = np.concatenate([np.arange(size) for size in trees.sizes])  # within the tree
-    leaf, column = np.indices(trees.value.shape).reshape(2, -1)
+    value = trees.value[is_leaf]
+    leaf, column = np.indices(value.shape).reshape(2, -1)
     # A leaf has one value per score, or each iteration has one tree per score.
-    target = column if trees.is_forest else tree_number[is_leaf] % n_scores
+    target = column if is_forest else tree_number[is_leaf] % n_scores
     # Forests in scikit-learn round features to single precision, and runtimes round all sums.
-    F = F.astype(np.float32) if trees.is_forest else F
+    F = F.astype(np.float32) if is_forest else F
     sums = graph.node(
         "TreeEnsembleRegressor",
         np.zeros((len(F.example), n_scores), np.float32),
@@ -148,18 +142,18 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
         nodes_treeids=tree_number.tolist(),
         nodes_nodeids=number.tolist(),
         nodes_modes=np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
-        nodes_featureids=trees.feature.tolist(),
-        nodes_values_as_tensor=graph.tensor(trees.threshold),
-        nodes_truenodeids=trees.left.tolist(),
-        nodes_falsenodeids=trees.right.tolist(),
-        nodes_missing_value_tracks_true=trees.missing_left.tolist(),
+        nodes_featureids=feature.tolist(),
+        nodes_values_as_tensor=graph.tensor(threshold),
+        nodes_truenodeids=left.tolist(),
+        nodes_falsenodeids=right.tolist(),
+        nodes_missing_value_tracks_true=missing_left.tolist(),
         target_treeids=tree_number[is_leaf][leaf].tolist(),
         target_nodeids=number[is_leaf][leaf].tolist(),
         target_ids=target.tolist(),
-        target_weights_as_tensor=graph.tensor(trees.value.ravel()),
+        target_weights_as_tensor=graph.tensor(value.ravel()),
     )
     S = sums.astype(np.float64) + trees.baseline
-    if trees.is_forest:
+    if is_forest:
         return S / float(len(trees.sizes))
     if method == "decision_function":
         return S

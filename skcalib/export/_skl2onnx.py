@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from typing import Any
 
@@ -16,7 +18,7 @@ from skcalib.meta import MultiLabelCalibrator
 
 from ._calibrators import fitted_chain, known_calibrators
 from ._classifiers import Features, classifier_probabilities, response
-from ._graph import OPSETS, Graph, Namespace, Traced
+from ._graph import OPSETS, Graph, Namespace
 from ._onnx import _as_tensor, traced_outputs
 
 FLAG = [False, True]
@@ -70,16 +72,17 @@ def register_skl2onnx() -> None:
     every = known_calibrators().values()
     calibrators = [kind for kind in every if issubclass(kind, BaseCalibrator)]
     converters: dict[type, Any] = dict.fromkeys(
-        calibrators, (_convert_calibrator, _parse_calibrator)
+        calibrators, (_calibrator_outputs, _parse_calibrator)
     )
-    converters[CalibratedClassifier] = _convert_classifier, _parse_classifier
-    for kind, (convert, parse) in converters.items():
-        name = f"Skcalib{kind.__name__}"
+    converters[CalibratedClassifier] = _classifier_outputs, _parse_classifier
+    for kind, (outputs, parse) in converters.items():
+        name, convert = f"Skcalib{kind.__name__}", partial(_convert, outputs)
         update_registered_converter(
             kind, name, _set_types, convert, parser=parse, options=CONVERTER_OPTIONS
         )
+    convert = partial(_convert, _transformer_outputs)
     update_registered_converter(
-        LogitTransformer, "SkcalibLogitTransformer", _set_logit_type, _convert_transformer
+        LogitTransformer, "SkcalibLogitTransformer", _set_logit_type, convert
     )
 
 
@@ -148,17 +151,54 @@ def _labels(model: Any) -> Array:
     return classes if classes.dtype.kind == "O" else classes.astype(np.int64)
 
 
-def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
-    graph, model = _graph(scope, container), operator.raw_operator
-    Z = _value(graph, operator.inputs[0]).astype(_dtype(operator.outputs[2]))
+def _convert(
+    outputs: Callable[[Any, Features], list[Any]], scope: Any, operator: Any, container: Any
+) -> None:
+    """Add the nodes for a model's ``outputs``, a function of the model and its inputs by name."""
+    opsets = {**OPSETS, **container.target_opset_all}
+    if any(opsets[domain] < version for domain, version in OPSETS.items()):
+        raise RuntimeError(
+            f"Calibrators need operators of versions {OPSETS} or later, got target_opset={opsets}. "
+            "Leave target_opset out, or raise it."
+        )
+    prefix = scope.get_unique_variable_name("skcalib") + "_"
+    graph = Graph(classifier_probabilities, prefix, opsets)
+    X = {
+        variable.raw_name: graph.input(
+            variable.full_name, _dtype(variable), *variable.type.shape[1:]
+        )
+        for variable in operator.inputs
+    }
+    for value, variable in zip(outputs(operator.raw_operator, X), operator.outputs, strict=True):
+        dtype = _dtype(variable)
+        graph.named(value if dtype.kind == "O" else value.astype(dtype), variable.full_name)
+    nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
+    for i, node in enumerate(nodes):
+        node.name = f"{prefix}{i}"
+        container.node_domain_version_pair_sets.add((node.domain, opsets[node.domain]))
+    container.nodes.extend(nodes)
+    container.initializers.extend(constants)
+
+
+def _dtype(variable: Any) -> np.dtype[Any]:
+    """Return the dtype of a skl2onnx variable."""
+    from onnx import helper
+    from skl2onnx.common.data_types import guess_proto_type
+
+    return np.dtype(helper.tensor_dtype_to_np_dtype(guess_proto_type(variable.type)))
+
+
+def _calibrator_outputs(model: Any, X: Features) -> list[Any]:
+    """Return a calibrator's labels, probabilities and logits."""
+    (Z,) = X.values()
+    Z = Z.astype(np.float64 if Z.dtype == np.float64 else np.float32)
     traced = traced_outputs([model], Z, ["label", "probabilities", "logits"])
-    traced["label"] = Namespace(graph).take(_labels(model), traced["label"])
-    _add(graph, list(traced.values()), operator, container)
+    traced["label"] = Namespace(Z.graph).take(_labels(model), traced["label"])
+    return list(traced.values())
 
 
-def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
-    graph, model = _graph(scope, container), operator.raw_operator
-    X = _operator_features(graph, operator)
+def _classifier_outputs(model: Any, X: Features) -> list[Any]:
+    """Return the labels and probabilities of a classifier with its calibrators."""
     members = []
     # There is one calibrator for all classifiers, or one for each classifier.
     for estimator, calibrator in zip(model.estimators_, cycle(model.calibrators_), strict=False):
@@ -173,14 +213,11 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         classes = np.asarray(chain[-1].classes_)
         members.append(with_unknown_classes(traced["probabilities"], classes, model.classes_))
     P = model._average(members)  # noqa: SLF001 (the same function of traced probabilities)
-    label = Namespace(graph).take(_labels(model), np.argmax(P, axis=1))
-    _add(graph, [label, P], operator, container)
+    return [Namespace(P.graph).take(_labels(model), np.argmax(P, axis=1)), P]
 
 
-def _convert_transformer(scope: Any, operator: Any, container: Any) -> None:
-    graph, model = _graph(scope, container), operator.raw_operator
-    X = _operator_features(graph, operator)
-    _add(graph, [_logits(model, model.estimator_, X)], operator, container)
+def _transformer_outputs(model: Any, X: Features) -> list[Any]:
+    return [_logits(model, model.estimator_, X)]
 
 
 def _logits(model: Any, estimator: Any, X: Features) -> Any:
@@ -190,44 +227,3 @@ def _logits(model: Any, estimator: Any, X: Features) -> Any:
         return output
     smallest = max(model.min_proba_, float(np.finfo(np.float64).tiny))
     return np.log(np.maximum(output, smallest))
-
-
-def _graph(scope: Any, container: Any) -> Graph:
-    """Return a graph for a model's opsets, with unique names."""
-    opsets = {**OPSETS, **container.target_opset_all}
-    if any(opsets[domain] < version for domain, version in OPSETS.items()):
-        raise RuntimeError(
-            f"Calibrators need operators of versions {OPSETS} or later, got target_opset={opsets}. "
-            "Leave target_opset out, or raise it."
-        )
-    return Graph(classifier_probabilities, scope.get_unique_variable_name("skcalib") + "_", opsets)
-
-
-def _operator_features(graph: Graph, operator: Any) -> Features:
-    """Return an operator's inputs by name."""
-    return {variable.raw_name: _value(graph, variable) for variable in operator.inputs}
-
-
-def _value(graph: Graph, variable: Any) -> Traced:
-    return graph.input(variable.full_name, _dtype(variable), *variable.type.shape[1:])
-
-
-def _dtype(variable: Any) -> np.dtype[Any]:
-    """Return the dtype of a skl2onnx variable."""
-    from onnx import helper
-    from skl2onnx.common.data_types import guess_proto_type
-
-    return np.dtype(helper.tensor_dtype_to_np_dtype(guess_proto_type(variable.type)))
-
-
-def _add(graph: Graph, values: list[Traced], operator: Any, container: Any) -> None:
-    """Add nodes to a model, so that the values become an operator's outputs."""
-    for value, variable in zip(values, operator.outputs, strict=True):
-        dtype = _dtype(variable)
-        graph.named(value if dtype.kind == "O" else value.astype(dtype), variable.full_name)
-    nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
-    for i, node in enumerate(nodes):
-        node.name = f"{graph.prefix}{i}"
-        container.node_domain_version_pair_sets.add((node.domain, graph.opsets[node.domain]))
-    container.nodes.extend(nodes)
-    container.initializers.extend(constants)

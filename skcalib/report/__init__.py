@@ -1,4 +1,7 @@
-"""Reports as a figure and as a page: of a calibrator before and after, and of a model."""
+"""Reports as a figure and as a page: of a calibrator before and after, and of a model.
+
+The texts of the page are in ``page.html``, the sentences of the verdict in ``verdict.toml``.
+"""
 
 from __future__ import annotations
 

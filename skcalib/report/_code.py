@@ -22,14 +22,13 @@ def report_code(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
 
     The code also fits the calibrator, and compares calibrators if the page shows a comparison.
     """
-    arguments = [
-        f"{name}={DATA.get(name, repr(given[name]))}"
-        for name, parameter in signature(function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-        and name not in ("metadata", "figure", "random_state")
-        and given[name] is not parameter.default
-    ]
     name, calibrator = function.__name__, given.get("calibrator")
+    parameters = [x for x in signature(function).parameters.values() if x.kind is x.KEYWORD_ONLY]
+    arguments = [
+        f"{x.name}={DATA.get(x.name, repr(given[x.name]))}"
+        for x in parameters
+        if x.name not in ("metadata", "figure", "random_state") and given[x.name] is not x.default
+    ]
     if calibrator is None:
         lines, rows = [f"from skcalib import {name}", ""], ["y_test", "p_test"]
     else:
@@ -42,18 +41,24 @@ def fit_lines(calibrator: Any, name: str, given: Mapping[str, Any]) -> list[str]
     """Return lines of code that import the function ``name``, and fit and compare calibrators."""
     takes_features = "features" in signature(calibrator.predict_proba).parameters
     features = ", features=features" if takes_features else ""
-    names, compare = {name}, []
-    if given["comparison"] is not None:
-        names.add("compare_calibrators")
-        test = "test=(X_test, y_test)"
-        compare = [f"comparison = compare_calibrators(X, y{features}, {test})"]
-    return [
-        *import_lines(calibrator, names),
+    code, names = calibrator_code(calibrator), {"skcalib": {name}}
+    lines = [
         "",
-        f"calibrator = {calibrator_code(calibrator)}",
+        f"calibrator = {code}",
         f"calibrator.fit(X, y{features})  # logits of rows that the classifier was not fitted to",
-        *compare,
     ]
+    if given["comparison"] is not None:
+        names["skcalib"].add("compare_calibrators")
+        test = "test=(X_test, y_test)"
+        lines.append(f"comparison = compare_calibrators(X, y{features}, {test})")
+    for kind in map(type, estimators(calibrator)):
+        names.setdefault(public_module(kind), set()).add(kind.__name__)
+    if arrays := set(re.findall(r"\b(array|nan|inf)\b", code)):
+        names["numpy"] = arrays
+    imports = [
+        f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names)
+    ]
+    return [*imports, *lines]
 
 
 def calibrator_code(calibrator: Any) -> str:
@@ -61,18 +66,6 @@ def calibrator_code(calibrator: Any) -> str:
     if isinstance(calibrator, BaseEstimator):
         return calibrator.__repr__(N_CHAR_MAX=10**6)  # the default cuts long calls
     return repr(calibrator)
-
-
-def import_lines(calibrator: Any, names: set[str]) -> list[str]:
-    """Return import statements for the constructor call and other names of skcalib."""
-    modules: dict[str, set[str]] = {"skcalib": set(names)}
-    for estimator in estimators(calibrator):
-        modules.setdefault(public_module(type(estimator)), set()).add(type(estimator).__name__)
-    if arrays := set(re.findall(r"\b(array|nan|inf)\b", calibrator_code(calibrator))):
-        modules["numpy"] = arrays
-    return [
-        f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
-    ]
 
 
 def public_module(kind: type) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,15 +19,12 @@ from skcalib._input.groups import groups_with, warn_of_few_events
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import resolved
-from skcalib._typing import Array, Floats, Indices, Kind
+from skcalib._output import counted
+from skcalib._typing import Array, Bools, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult, multicalibration_error
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
-from skcalib.metrics._groups import (
-    degrees_of_freedom,
-    effective_rates,
-    skewed_interval,
-)  # fmt: skip
+from skcalib.metrics._groups import degrees_of_freedom, effective_rates, skewed_interval
 from skcalib.metrics._proper_scores import log_losses
 
 # More rows have no intervals for measures without bins.
@@ -67,7 +64,7 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class Evaluation:
-    """Copies of labels and probabilities, the settings of the measures, and the measures."""
+    """Copies of labels and probabilities, and their figures, computed when they are first used."""
 
     y: Any
     P: Floats
@@ -85,42 +82,42 @@ class Evaluation:
         w = check_weights(self.sample_weight, len(self.P))
         self.weights = np.ones(len(self.y)) if w is None else w.copy()
         self.sample_weight = None if w is None else self.weights
+        self.kind = resolved(self.kind, self.classes)
+        self.index: Indices = encode(self.y, self.classes)  #: column of each label
+        # Rows with a positive weight, of each class and in all.
+        used = self.weights > 0
+        self.counts = np.bincount(self.index[used], minlength=len(self.classes))
+        self.n_samples = int(self.counts.sum())
+        # Number of rows, or groups, of equal weight with the same variance of means.
+        share = self.weights / self.weights.sum()
+        scaled = share / float(share @ share)
+        self.n_units, unit = self.n_samples, "row"
         if self.groups is not None:
             self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
-        self.kind = resolved(self.kind, self.classes)
+            self.n_units, unit = len(np.unique(self.groups[used])), "group"
+            self._warn_of_few_events(self.groups, used)
+            share = np.bincount(self.groups, share)
+        self.n_effective = 1 / float(share @ share)
+        self.units = counted(self.n_units, unit)  #: independent ones, as text
         #: of all resamples
         self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        # Keyword arguments of measures without bins, of others, of gaps, of diagrams with bands.
+        # Keyword arguments of measures without bins, of others, of likelihoods, of resampling.
         self.row_params: Any = {"sample_weight": self.sample_weight, "labels": self.classes}
         self.params = {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
         # Likelihoods count weights as rows: scale them to sum to the effective rows.
-        share = self.weights / self.weights.sum()
-        scaled = share / float(share @ share)
-        self.likelihood_params: Any = {"sample_weight": scaled, "labels": self.classes}
-        chosen = {"kind": self.kind, "categorical_features": self.categorical_features}
-        self.segment_params = self.row_params | chosen
+        self.likelihood_params = {**self.row_params, "sample_weight": scaled}
         self.random_params: Any = {"groups": self.groups, "random_state": self.seed}
         if self.features is not None:  # checked now by one draw, because segments come later
-            params = {**self.segment_params, "groups": self.groups, "n_resamples": 1}
             with ignored(ColumnOrderWarning):
-                multicalibration_error(self.y, self.P, self.features, **params)
+                self._find_segments(groups=self.groups, n_resamples=1)
             self.features = deepcopy(self.features)
-        self.index: Indices = encode(self.y, self.classes)  #: column of each label
-        # Rows with a positive weight, of each class and in all.
-        self.counts = np.bincount(self.index[self.weights > 0], minlength=len(self.classes))
-        self.n_samples = int(self.counts.sum())
-        # Number of rows, or groups, of equal weight with the same variance of means.
-        share = share if self.groups is None else np.bincount(self.groups, share)
-        self.n_effective = 1 / float(share @ share)
-        # Calibration errors by title: names in skcalib.metrics, and kinds.
-        other: Kind = "top-label" if self.kind == "binary" else "classwise"
-        self.errors = {title: (measure, self.kind) for title, measure in ERRORS.items()}
-        self.errors[f"{other} ECE"] = ERRORS["ECE"], other
-        if self.groups is not None:
-            used, wrong = self.weights > 0, self.P.argmax(axis=1) != self.index
-            units, hits = self.groups[used], self.hits[used]
-            fewest = min(len(np.unique(units[hits == outcome])) for outcome in (0, 1))
-            warn_of_few_events(fewest, len(np.unique(units)), groups_with(wrong[used], units))
+
+    def _warn_of_few_events(self, groups: Indices, used: Bools) -> None:
+        """Warn if few groups have the rarer outcome, or a wrong prediction."""
+        units, hits = groups[used], self.hits[used]
+        fewest = min(len(np.unique(units[hits == outcome])) for outcome in (0, 1))
+        wrong = self.P.argmax(axis=1) != self.index
+        warn_of_few_events(fewest, self.n_units, groups_with(wrong[used], units))
 
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
@@ -147,6 +144,13 @@ class Evaluation:
             gap: score - self.hits,
         }
 
+    @property
+    def errors(self) -> dict[str, tuple[str, Kind]]:
+        """Calibration errors by title: names in skcalib.metrics, and kinds."""
+        other: Kind = "top-label" if self.kind == "binary" else "classwise"
+        errors = {title: (measure, self.kind) for title, measure in ERRORS.items()}
+        return {**errors, f"{other} ECE": (ERRORS["ECE"], other)}
+
     @cached_property
     @silent
     def measures(self) -> dict[str, IntervalEstimate]:
@@ -170,10 +174,11 @@ class Evaluation:
     @silent
     def segments(self) -> MulticalibrationResult | None:
         """Return the gaps of segments, or None without features."""
-        if self.features is None:
-            return None
-        params = {**self.segment_params, **self.draws(self.n_samples)}
-        return multicalibration_error(self.y, self.P, self.features, **params)
+        return None if self.features is None else self._find_segments(**self.draws(self.n_samples))
+
+    def _find_segments(self, **params: Any) -> MulticalibrationResult:
+        params |= {"kind": self.kind, "categorical_features": self.categorical_features}
+        return multicalibration_error(self.y, self.P, self.features, **self.row_params, **params)
 
     @cached_property
     @silent
@@ -199,30 +204,12 @@ class Evaluation:
     @silent
     def decisions(self) -> tuple[list[str], list[str], int]:
         """Return the tests that reject, those that do if all share the level, and their number."""
-        doubted, n_tests = tests_that_reject(self, ALPHA)
-        return doubted, tests_that_reject(self, ALPHA / n_tests)[0], n_tests
-
-    @cached_property
-    @silent
-    def by_class(self) -> dict[str, Array]:
-        """Return rows, base rate, mean probability and ECE of each class, in column order."""
-        weight = np.bincount(self.index, self.weights, minlength=len(self.classes))
-        params = {**self.params, "kind": "classwise", "average": None}
-        return {
-            "label": self.classes,
-            "n_samples": self.counts,
-            "base_rate": weight / weight.sum(),
-            "mean": np.average(self.P, axis=0, weights=self.sample_weight).astype(float),
-            "ece": metrics.expected_calibration_error(self.y, self.P, **params),
-        }
-
-
-def changes(before: Evaluation, after: Evaluation) -> dict[str, Change]:
-    """Return all measures before and after calibration, with the differences."""
-    return {
-        title: Change(before.measures[title], found, measured(after, title, before))
-        for title, found in after.measures.items()
-    }
+        alone = rejections(self, ALPHA)
+        together = rejections(self, ALPHA / len(alone))
+        doubted, rejected = (
+            [test for test, rejects in found.items() if rejects] for found in (alone, together)
+        )
+        return doubted, rejected, len(alone)
 
 
 @silent
@@ -328,30 +315,34 @@ def c_statistic(
     return IntervalEstimate(value, low, high)
 
 
+# Tests by intervals that do not contain 1.
+RISK_TESTS = {
+    "the mean risk": "observed over expected",
+    "the spread of the risks": "calibration slope",
+}
+
+
 def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable[[], Any]]:
     """Return functions that compute the figures of the risk of the second class.
 
     ``level`` is the confidence level of the intervals that decide on calibration.
     """
-    risk, arguments = rows.P[:, 1], (rows.hits, rows.weights, rows.groups)
-
-    def measured(function: Callable[..., Any], **others: Any) -> Callable[[], Any]:
-        return partial(function, rows.y, rows.P, **rows.likelihood_params, **others)
-
-    z = {"measure": "spiegelhalter_z", **rows.random_params}
-    logistic = {"groups": rows.groups, "confidence_level": level}
+    risk, outcomes = rows.P[:, 1], (rows.hits, rows.weights, rows.groups)
+    fitted = {"y_true": rows.y, "y_proba": rows.P, **rows.likelihood_params}
+    logistic = {**fitted, "groups": rows.groups, "confidence_level": level}
+    z = {**fitted, **rows.random_params, "measure": "spiegelhalter_z"}
     return {
         "events": lambda: int(rows.counts[1]),
-        "prevalence": lambda: proportion_interval(*arguments),
-        "observed over expected": lambda: observed_over_expected(risk, *arguments, level),
-        "c-statistic": lambda: c_statistic(risk, *arguments),
-        "calibration in the large": measured(clinical.calibration_intercept, **logistic),
-        "calibration slope": measured(clinical.calibration_slope, **logistic),
+        "prevalence": lambda: proportion_interval(*outcomes),
+        "observed over expected": lambda: observed_over_expected(risk, *outcomes, level),
+        "c-statistic": lambda: c_statistic(risk, *outcomes),
+        "calibration in the large": lambda: clinical.calibration_intercept(**logistic),
+        "calibration slope": lambda: clinical.calibration_slope(**logistic),
         "ICI": lambda: rows.distances["ICI"],
         "E50": lambda: rows.distances["E50"],
         "E90": lambda: rows.distances["E90"],
         "Emax": lambda: rows.distances["Emax"],
-        "Spiegelhalter's z": measured(metrics.calibration_test, **z),
+        "Spiegelhalter's z": lambda: metrics.calibration_test(**z),
     }
 
 
@@ -364,21 +355,19 @@ def risk_figure(rows: Evaluation, title: str, level: float = LEVEL) -> Any:
         return None
 
 
-def tests_that_reject(rows: Evaluation, level: float) -> tuple[list[str], int]:
-    """Return what the tests on the page reject at a level, and the number of tests."""
-    rejected = {"the ECE": rows.test.pvalue <= level}
+def rejections(rows: Evaluation, level: float) -> dict[str, bool]:
+    """Return whether each test on the page rejects at a level."""
+    results: dict[str, Any] = {"the ECE": rows.test}
     if rows.kind == "binary":
-        intervals = {
-            "the mean risk": "observed over expected",
-            "the spread of the risks": "calibration slope",
-        }
-        for what, title in intervals.items():
-            found = risk_figure(rows, title, 1 - level)
-            if found is not None and not math.isnan(found.low):
-                rejected[what] = not found.low <= 1 <= found.high
-        z = risk_figure(rows, "Spiegelhalter's z")
-        if z is not None:
-            rejected["Spiegelhalter's z"] = z.pvalue <= level
-    if rows.segments is not None:
-        rejected["a segment"] = rows.segments.pvalue <= level
-    return [what for what, is_rejected in rejected.items() if is_rejected], len(rejected)
+        for test, title in RISK_TESTS.items():
+            results[test] = risk_figure(rows, title, 1 - level)
+        results["Spiegelhalter's z"] = risk_figure(rows, "Spiegelhalter's z")
+    results["a segment"] = rows.segments
+    rejected = {}
+    for test, result in results.items():
+        if isinstance(result, IntervalEstimate):
+            if not math.isnan(result.low):
+                rejected[test] = not result.low <= 1 <= result.high
+        elif result is not None:
+            rejected[test] = result.pvalue <= level
+    return rejected

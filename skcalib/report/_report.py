@@ -6,7 +6,6 @@ import datetime as dt
 import os
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -22,51 +21,46 @@ from skcalib._input.estimators import check_takes_logits, features_argument
 from skcalib._input.logits import as_floats
 from skcalib._input.measures import check_kind, check_measure
 from skcalib._input.rows import check_not_swapped
-from skcalib._output import replacing
+from skcalib._output import counted, replacing
 from skcalib._output.html import as_text
-from skcalib._typing import Array, ArrayLike, Floats, Kind
-from skcalib._warnings import give, recorded
+from skcalib._typing import Array, ArrayLike, Kind
+from skcalib._warnings import Messages, give, recorded
 from skcalib.base import both_columns
 from skcalib.comparison import CalibratorComparison
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
 
-from . import _verdict
 from ._code import report_code
-from ._numbers import Change, Evaluation, changes
-from ._page import draw_report, report_fragment, report_page, report_text, short
+from ._numbers import Change, Evaluation, measured, silent
+from ._page import report_fragment, report_page, report_text, short
+from ._pictures import draw_report
+from ._verdict import verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
-
-# Arguments of both reports that an evaluation stores, in its order.
-SETTINGS = (
-    "sample_weight", "groups", "features", "categorical_features", "n_bins", "kind", "random_state",
-)  # fmt: skip
 
 # Counts of the labels, which are equal before and after calibration.
 COUNTS = ("events", "prevalence")
 
 
-@dataclass(eq=False, repr=False)
 class _Report:
     """Page, figure and facts of evaluated probabilities, by title; the last are the subject."""
 
     title: ClassVar[str]
     whens: ClassVar[tuple[str, ...]]
 
-    evaluations: dict[str, Evaluation]
-    name: str
-    metadata: Any
-    warnings_: Any
-    code_: str
-    figure_: Any
-    calibrator: Any = None
-    comparison: CalibratorComparison | None = None
-
-    def __post_init__(self) -> None:
-        self.metadata, self.date = dict(self.metadata or {}), dt.date.today().isoformat()
-        self.warnings_ = [f"{kind.__name__}: {text}" for (kind, _), text in self.warnings_.items()]
-        self.figure_ = draw_report(self.evaluations, self.figure_)
+    def __init__(
+        self,
+        evaluations: dict[str, Evaluation],
+        name: str,
+        messages: Messages,
+        code: str,
+        given: Mapping[str, Any],
+    ) -> None:
+        self.evaluations, self.name, self.code_ = evaluations, name, code
+        self.calibrator, self.comparison = given.get("calibrator"), given.get("comparison")
+        self.metadata, self.date = dict(given["metadata"] or {}), dt.date.today().isoformat()
+        self.warnings_ = [f"{kind.__name__}: {text}" for (kind, _), text in messages.items()]
+        self.figure_ = draw_report(evaluations, given["figure"])
 
     @property
     def evaluation(self) -> Evaluation:
@@ -84,15 +78,28 @@ class _Report:
         found = tuple(rows.segments for rows in self.evaluations.values() if rows.segments)
         return found if len(found) > 1 else found[0] if found else None
 
-    @property
+    @cached_property
+    @silent
     def by_class_(self) -> dict[str, Array]:
         """Rows, base rate, mean probability and ECE of each class."""
-        tables = [rows.by_class for rows in self.evaluations.values()]
-        columns = {name: tables[-1][name] for name in ("label", "n_samples", "base_rate")}
-        for name in ("mean", "ece"):
-            for when, table in zip(self.whens or [""], tables, strict=True):
-                columns[f"{name}_{when}".rstrip("_")] = table[name]
+        rows, views = self.evaluation, list(self.evaluations.values())
+        weight = np.bincount(rows.index, rows.weights, minlength=len(rows.classes))
+        columns = {"label": rows.classes, "n_samples": rows.counts}
+        columns["base_rate"] = weight / weight.sum()
+        params = {**rows.params, "kind": "classwise", "average": None}
+        suffixes = [f"_{when}" for when in self.whens] or [""]
+        for suffix, view in zip(suffixes, views, strict=True):
+            mean = np.average(view.P, axis=0, weights=view.sample_weight)
+            columns[f"mean{suffix}"] = mean.astype(float)
+        for suffix, view in zip(suffixes, views, strict=True):
+            error = metrics.expected_calibration_error(view.y, view.P, **params)
+            columns[f"ece{suffix}"] = error
         return columns
+
+    @cached_property
+    def verdict_(self) -> list[str]:
+        """Sentences on all tests, on the effect of calibration or the risks, and on the ECE."""
+        return verdict(self.name, *self.evaluations.values())
 
     @overload
     def to_html(self, path: None = None) -> str: ...
@@ -141,7 +148,8 @@ class _Report:
         return report_text(self)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.name} on {self.evaluation.n_samples:,} rows>"
+        where = counted(self.evaluation.n_samples, "row")
+        return f"<{type(self).__name__} of {self.name} on {where}>"
 
 
 class CalibrationReport(_Report):
@@ -209,7 +217,11 @@ class CalibrationReport(_Report):
     @cached_property
     def measures_(self) -> dict[str, Change]:
         """Measures by name with intervals."""
-        return changes(*self.evaluations.values())
+        before, after = self.evaluations.values()
+        return {
+            title: Change(before.measures[title], found, measured(after, title, before))
+            for title, found in after.measures.items()
+        }
 
     @property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
@@ -220,20 +232,9 @@ class CalibrationReport(_Report):
     @property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
         """Figures of the risk of the event before and after, or None."""
-        if self.kind != "binary":
-            return None
         before, after = (rows.risk or {} for rows in self.evaluations.values())
-        return {title: (before[title], after[title]) for title in after if title not in COUNTS}
-
-    @cached_property
-    def verdict_(self) -> list[str]:
-        """Sentences on all tests, the effect of calibration, and the remaining error."""
-        before, after = self.evaluations.values()
-        return [
-            _verdict.headline(after, self.name),
-            _verdict.effect(self.name, before, after),
-            _verdict.remaining(after, before),
-        ]
+        both = {title: (before[title], after[title]) for title in after if title not in COUNTS}
+        return both or None
 
 
 class ValidationReport(_Report):
@@ -308,12 +309,6 @@ class ValidationReport(_Report):
     def test_(self) -> CalibrationTestResult:
         """Test of calibration."""
         return self.evaluation.test
-
-    @property
-    def verdict_(self) -> list[str]:
-        """Sentences on all tests, on the risks, and on the calibration error."""
-        rows = self.evaluation
-        return [_verdict.headline(rows), *_verdict.risks(rows), _verdict.remaining(rows)]
 
 
 def calibration_report(
@@ -422,7 +417,6 @@ def calibration_report(
             "comparison must be the result of compare_calibrators, got "
             f"{type(comparison).__name__}. Pass compare_calibrators(X, y)."
         )
-    code = report_code(calibration_report, given)
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
     check_kind(kind, ["auto", "top-label", "binary"])
@@ -430,16 +424,15 @@ def calibration_report(
         logits = as_array(X)
         proba = on_host(calibrator.predict_proba(logits, **features_argument(calibrator, features)))
         Z = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        classes, P = np.array(on_host(calibrator.classes_)), softmax(both_columns(Z), axis=1)
-        _check_rows(y, P, given | {"labels": classes})
-        before = Evaluation(y, P, classes, *(given[name] for name in SETTINGS))
+        P, classes = softmax(both_columns(Z), axis=1), np.array(on_host(calibrator.classes_))
+        before = _evaluated(y, P, given | {"labels": classes})
     give([("", messages)])
     after = copy(before)
     after.P = np.array(proba)
     name = as_text(type(calibrator).__name__ if name is None else name)
     views = {"Before": before, "After" if name == "Before" else short(name): after}
-    facts = metadata, messages, code, figure, calibrator, comparison
-    return CalibrationReport(views, name, *facts)
+    code = report_code(calibration_report, given)
+    return CalibrationReport(views, name, messages, code, given)
 
 
 def validation_report(
@@ -545,35 +538,30 @@ def validation_report(
     given = locals()
     _check_figure(figure)
     check_kind(kind, ["auto", "top-label", "binary"])
-    code = report_code(validation_report, given)
     with recorded() as messages:
-        _check_rows(y_true, y_proba, given)
-        P, classes = _with_event_second(y_true, y_proba, sample_weight, labels, pos_label)
-        rows = Evaluation(y_true, P, classes, *(given[name] for name in SETTINGS))
+        rows = _evaluated(y_true, y_proba, given)
     give([("", messages)])
     name = as_text("Model" if name is None else name)
-    return ValidationReport({short(name): rows}, name, metadata, messages, code, figure)
+    code = report_code(validation_report, given)
+    return ValidationReport({short(name): rows}, name, messages, code, given)
 
 
-def _check_rows(y_true: Any, y_proba: Any, given: Mapping[str, Any]) -> None:
-    """Raise the errors of a reliability curve for arguments of a report."""
-    names = ("sample_weight", "labels", "pos_label", "groups", "n_bins", "kind")
-    params: dict[str, Any] = {name: given[name] for name in names if name in given}
-    metrics.reliability_curve(y_true, y_proba, **params)
-
-
-def _with_event_second(
-    y_true: Any, y_proba: Any, sample_weight: Any, labels: Any, pos_label: Any
-) -> tuple[Floats, Array]:
-    """Return a column of probabilities for each class, with the event as the second of two."""
-    rows = check_measure(y_true, y_proba, sample_weight, labels, pos_label)
+def _evaluated(y_true: Any, y_proba: Any, given: Mapping[str, Any]) -> Evaluation:
+    """Check labels and probabilities, and return their evaluation, with the event second."""
+    labels: dict[str, Any] = {
+        name: given.get(name) for name in ("sample_weight", "labels", "pos_label")
+    }
+    settings = {name: given[name] for name in ("groups", "n_bins", "kind")}
+    metrics.reliability_curve(y_true, y_proba, **labels, **settings)
+    # These rows lack rows of weight 0. The event is the second class of one column.
+    classes = check_measure(y_true, y_proba, **labels).classes
     P = as_floats(as_array(y_proba, "y_proba", flat=True), "y_proba", flat=True)
-    classes = rows.classes  # rows has no row of weight 0, and the event as the second of a column
     if P.ndim == 1:
-        return np.stack([1 - P, P], axis=1), classes
-    if pos_label is not None and position(pos_label, classes) == 0:
-        return P[:, ::-1], classes[::-1]
-    return P, classes
+        P = np.stack([1 - P, P], axis=1)
+    elif labels["pos_label"] is not None and position(labels["pos_label"], classes) == 0:
+        P, classes = P[:, ::-1], classes[::-1]
+    others = ("sample_weight", "features", "categorical_features", "random_state")
+    return Evaluation(y_true, P, classes, **settings, **{name: given[name] for name in others})
 
 
 def _check_figure(figure: Any) -> None:

@@ -111,9 +111,11 @@ class AutoCalibrator(BaseCalibrator):
     classes.
 
     *Prior.* The weights have a Dirichlet prior with 0.3 rows for each default candidate except the
-    uniform distribution, or 0.2 rows with more than two classes, where temperature scaling and the
-    uncalibrated logits share :math:`\min(K - 2, \max(1, 15 K / N))` more rows. If you pass
-    ``calibrators``, each has 0.1 rows, and the first :math:`\min(K - 1, \max(2, 15 K / N))` more.
+    uniform distribution, or 0.2 rows with more than two classes, where temperature scaling, the
+    uncalibrated logits and ordinal calibration share :math:`\min(K - 2, \max(1, 15 K / N))` more
+    rows. If you pass ``calibrators``, each has 0.1 rows, and the first
+    :math:`\min(K - 1, \max(2, 15 K / N))` more. With ``groups`` all are multiplied by the design
+    effect of the losses [3]_: the number of rows that count as one independent row.
 
     From 50 000 rows on, weights come from a sample. With Dask, a random sample replaces more rows
     than fit into memory. See :doc:`/guide/default`.
@@ -123,6 +125,7 @@ class AutoCalibrator(BaseCalibrator):
     .. [1] Wolpert, "Stacked Generalization", Neural Networks 5, 1992.
     .. [2] van der Laan, Polley, Hubbard, "Super Learner", Statistical Applications in Genetics
        and Molecular Biology 6, 2007.
+    .. [3] Kish, "Survey Sampling", Wiley 1965.
 
     Examples
     --------
@@ -219,7 +222,7 @@ class AutoCalibrator(BaseCalibrator):
         if is_time:
             check_option("cv", self.cv, ["time"])
         X, rows = check_fit(self, X, y, sample_weight)
-        if groups is not None or not is_number:
+        if not is_number:
             check_in_memory([X])
         rows = in_groups(rows, X, groups, sample_weight)
         if is_number:

@@ -22,7 +22,7 @@ from skcalib.scaling import (
 )
 
 # Default candidates that the weights' prior favors.
-SIMPLE = ("temperature", "uncalibrated")
+SIMPLE = ("temperature", "uncalibrated", "ordinal")
 
 # Trees are candidates up to this number of classes, since every class needs separate trees. With
 # more classes, ordinal calibration is a candidate if the classes are ordered.

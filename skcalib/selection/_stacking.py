@@ -75,9 +75,10 @@ def stack(
     """Fit candidates, and find the mixture weights that minimize the out-of-fold log loss.
 
     The uniform distribution is mixed into all candidates with a share ``smoothing``. The prior of
-    the weights favors the ``simple`` default candidates, or the first candidate. ``combine="best"``
-    selects a single candidate. With ``screen`` the first fold decides whether classifiers are
-    fitted on the other folds. Without splits the first candidate has all the weight.
+    the weights favors the ``simple`` default candidates, or the first candidate, and counts rows
+    that depend on others of their group as fewer rows. ``combine="best"`` selects a single
+    candidate. With ``screen`` the first fold decides whether classifiers are fitted on the other
+    folds. Without splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
     folds: list[Fold] = []
@@ -100,6 +101,8 @@ def stack(
     elif splits:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
         prior = pseudo_rows(Q, w, names, simple, len(rows.classes))
+        if rows.groups is not None:
+            prior *= design_effect(Q, w, groups)
         two_classes = len(rows.classes) == 2
         is_cheap = two_classes | np.isin(names, [*simple, "uniform"])
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
@@ -161,43 +164,33 @@ def fit_fold(rows: Rows, candidates: Mapping[str, Any], split: Split, smoothing:
 
     Label probabilities are mixed with a share ``smoothing`` of the uniform distribution.
     """
-    test = rows.take(split.test)
+    train, test = rows.take(split.train), rows.take(split.test)
     n_classes = np.count_nonzero(arrays.both_columns(test.X) > -np.inf, axis=1)  # not masked
-    fitted, _, errors = fit_all(candidates, rows.take(split.train))
-    Q = {}
-    for name, calibrator in fitted.items():
-        try:
-            L = log_probabilities(calibrator, test.X, rows.classes)
-        except Exception as error:  # calibrators of users may raise anything
-            errors[name] = error
-        else:
-            p_label = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
-            Q[name] = (1 - smoothing) * p_label + smoothing / n_classes
-    return Fold(split.test, fitted, Q, errors)
-
-
-def fit_all(
-    candidates: Mapping[str, Any], rows: Rows
-) -> tuple[dict[str, Any], dict[str, Messages], dict[str, Exception]]:
-    """Fit candidates to the same rows: return the fits, their warnings and errors, by name."""
-    fitted: dict[str, Any] = {}
-    messages: dict[str, Messages] = {}
-    errors: dict[str, Exception] = {}
+    fold = Fold(split.test, {}, {}, {})
     for name, candidate in candidates.items():
         try:
-            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as messages[name]:
-                fitted[name] = fit_to_rows(candidate, rows)
+            with recorded():  # fits to all rows warn as well
+                fold.fitted[name] = fit_to_rows(candidate, train)
+            L = log_probabilities(fold.fitted[name], test.X, rows.classes)
         except Exception as error:  # calibrators of users may raise anything
-            errors[name] = error
-    return fitted, messages, errors
+            fold.errors[name] = error
+        else:
+            p_label = np.exp(L[np.arange(test.n_rows), test.y], dtype=np.float64)
+            fold.Q[name] = (1 - smoothing) * p_label + smoothing / n_classes
+    return fold
 
 
 def fit_to_all_rows(candidates: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     """Fit candidates to all rows. Equal warnings by several candidates are given once."""
-    fitted, messages, errors = fit_all(candidates, rows)
-    for name, error in errors.items():
-        error.add_note(f"Candidate {name!r} failed on all rows.")
-        raise error
+    fitted: dict[str, Any] = {}
+    messages: dict[str, Messages] = {}
+    for name, candidate in candidates.items():
+        try:
+            with recorded(AbsentClassesWarning, ProbabilitiesWarning) as messages[name]:
+                fitted[name] = fit_to_rows(candidate, rows)
+        except Exception as error:
+            error.add_note(f"Candidate {name!r} failed on all rows.")
+            raise
     give(messages.items(), ", ".join)
     return fitted
 
@@ -268,6 +261,24 @@ def pseudo_rows(
     if favored.any():
         prior[favored] += shared * softmax(arrays.weighted_sum(np.log(Q[:, favored]), w))
     return prior
+
+
+def design_effect(Q: Floats, w: Floats, groups: Array) -> float:
+    r"""Return how many rows in groups tell as much about the candidates as one independent row.
+
+    ``Q`` are label probabilities (n, M), ``w`` and ``groups`` (n,). With the differences
+    :math:`d_{im}` between the loss of a candidate and the mean loss of all candidates, minus their
+    mean over the rows, it is the ratio of two variances, or one if that is larger:
+
+    .. math:: \sum_{g, m} \Bigl(\sum_{i \in g} w_i d_{im}\Bigr)^2 \Big/ \sum_{i, m} w_i d_{im}^2 .
+    """
+    d = np.log(Q)
+    d -= d.mean(axis=1, keepdims=True)
+    d -= np.average(d, axis=0, weights=w)
+    group = np.unique(groups, return_inverse=True)[1]
+    sums = np.stack([np.bincount(group, w * column) for column in d.T])
+    independent = (w @ d**2).sum()
+    return max(1.0, float((sums**2).sum() / independent)) if independent > 0 else 1.0
 
 
 def lowest_loss(Q: Floats, w: Floats | None, prior: Floats) -> Floats:

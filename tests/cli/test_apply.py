@@ -130,6 +130,7 @@ def test_columns_are_found_by_the_names_of_the_classes(folder, run, suffix, form
     assert_allclose(found, calibrator.predict_proba(X if named else LOGITS), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_file_that_a_calibrator_was_saved_from_can_be_applied(folder, run, monkeypatch):
     monkeypatch.setattr(CalibrationReport, "measures_", {})  # which take seconds
     run("--logits rows.csv --label-column label --save c.skops")

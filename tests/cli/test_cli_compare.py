@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Timer
 
 import joblib
 import numpy as np
@@ -168,6 +169,7 @@ def test_trees_are_saved_by_skops_because_json_cannot_hold_them(folder, trees):
     np.testing.assert_array_equal(np.load("p.npy"), calibrator.predict_proba(np.load("z.npy")))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs pipes of POSIX")
 def test_a_reader_may_close_the_pipe_early(folder):
     line = [sys.executable, "-u", "-m", "skcalib", "--apply", "c.json", "--logits", "z.npy"]
@@ -183,10 +185,13 @@ def test_a_reader_may_close_the_pipe_early(folder):
 
 
 def test_a_slow_step_prints_a_line(folder, monkeypatch, capsys):
+    """With a clock that is ten times as fast."""
+
     def wait(*_, **__):
-        time.sleep(2.5)
+        time.sleep(0.25)
         raise ValueError("stop.")
 
+    monkeypatch.setattr("skcalib._cli.jobs.Timer", lambda seconds, f: Timer(seconds / 10, f))
     monkeypatch.setattr("skcalib._cli.jobs.compare_calibrators", wait)
     assert main(["--logits", "z.npy", "--labels", "y.npy"]) == 2
     lines = capsys.readouterr().err.splitlines()

@@ -287,6 +287,7 @@ def in_weeks(n_weeks, n=30, seed=0):
     return Z + 2.0 * rng.normal(size=(n_weeks, 3))[week], y, feature, week
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_keep_a_feature_from_recognizing_them(seed):
     """Random folds learn the errors of the weeks by a feature; later weeks have others."""

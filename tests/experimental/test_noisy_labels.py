@@ -169,6 +169,7 @@ def test_rounded_matrices_are_divided_by_their_sums():
     np.testing.assert_allclose(c.noise_matrix_, Q3)
 
 
+@pytest.mark.slow
 def test_trees_are_not_fitted_until_the_limit():
     Z, _, labels = noisy(200, Q3)
     boosting = HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4)

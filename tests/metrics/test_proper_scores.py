@@ -78,6 +78,7 @@ def test_scores_of_float32_are_in_double_precision():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize(("n_classes", "dtype"), [(2, np.float64), (3, np.float32)])
 def test_comparison_report_sweep_and_scikit_learn_agree(n_classes, dtype):
     Z, y, w = rows_of(n_classes, dtype)

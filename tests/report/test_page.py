@@ -85,6 +85,7 @@ def test_names_are_html_escaped():
     assert "x" * 61 not in page.section("classes")  # long names are cut
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_the_page_shows_the_weights_of_a_mixture(logits3):
     mixture = AutoCalibrator([TemperatureScaling(), MatrixScaling()], cv=2).fit(*logits3)
     chain = make_pipeline(TemperatureScaling().fit(*logits3), mixture)
@@ -120,6 +121,7 @@ def test_a_calibrator_that_is_named_before_has_another_title(logits3):
     assert titles == ["Before", "After"]
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize(
     "calibrator",
     [

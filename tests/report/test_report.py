@@ -113,6 +113,7 @@ def test_reports_of_tensors_are_reports_of_arrays(logits3):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_integer_logits_are_accepted():
     Z = np.array([[0, 0, 3], [0, 2, 0], [1, 0, -(2**63)], [4, 0, 0]])

@@ -12,7 +12,7 @@ from scipy.special import expit, logit, softmax
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from skcalib import clinical, metrics, validation_report
+from skcalib import TemperatureScaling, calibration_report, clinical, metrics, validation_report
 from skcalib.datasets import make_logits
 
 
@@ -167,6 +167,38 @@ def test_two_rows_have_a_page():
     assert len(Page(report.to_html()).all("img")) == 2
 
 
+@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.filterwarnings("ignore:The log loss has no minimum")
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_one_row_is_written_in_the_singular(n_columns):
+    """Numbers that a single row does not have are never "nan"."""
+    Z, y = make_logits(200, max(n_columns, 2), random_state=0)
+    w = np.array([1.0, 0.0])
+    P = softmax(Z[:2], axis=1)[:, -n_columns:].squeeze()
+    by_row = validated(y[:2], P, sample_weight=w, labels=np.unique(y), features=["a", "a"])
+    calibrator = TemperatureScaling().fit(Z, y)
+    params = {"sample_weight": w, "figure": Figure((8, 7)), "features": ["a", "a"]}
+    for report in (by_row, calibration_report(calibrator, Z[:2], y[:2], **params)):
+        page = Page(report.to_html())
+        text = "\n".join([
+            repr(report), str(report), *report.verdict_, *(e["text"] for e in page.all("body")),
+        ])  # fmt: skip
+        assert "1 held-out row, " in text
+        assert "1 row of weight 0 is left out" in text
+        assert "but 1 row reveals only" in text
+        assert not re.search(r"\b1 rows|\bnan\b|None", text)
+
+
+@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.filterwarnings("ignore::families.FewGroupsWarning")
+def test_one_group_has_no_interval_of_the_effect():
+    Z, y = make_logits(60, 3, temperature=2.0, random_state=0)
+    params = {"groups": np.zeros(60), "figure": Figure((8, 7)), "random_state": 0}
+    report = calibration_report(TemperatureScaling().fit(Z, y), Z, y, **params)
+    assert report.verdict_[1].endswith(", without an interval).")
+    assert "but 1 group reveals only large errors" in report.verdict_[2]
+
+
 @pytest.mark.slow
 def test_several_classes_have_no_risk():
     Z, y = make_logits(400, 3, temperature=2.0, random_state=0)
@@ -183,6 +215,7 @@ def test_several_classes_have_no_risk():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 def test_code_repeats_a_validation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     y, p = cohort(200)

@@ -1,5 +1,7 @@
 """The verdict says no more than the rows show."""
 
+from string import Template
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -9,6 +11,7 @@ from scipy.stats import binom
 
 from skcalib import PlattScaling, TemperatureScaling, calibration_report
 from skcalib.datasets import make_logits
+from skcalib.report._verdict import SENTENCES
 
 
 def verdict_on(calibrator, Z, y, name="Method"):
@@ -61,7 +64,9 @@ def test_probabilities_that_do_not_change():
 
 
 @pytest.mark.usefixtures("few_resamples")
-@pytest.mark.parametrize(("n", "words"), [(1, "but 1 row reveal"), (60, "but 60 rows reveal")])
+@pytest.mark.parametrize(
+    ("n", "words"), [(1, "but 1 row reveals only"), (60, "but 60 rows reveal only")]
+)
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 def test_few_rows_reveal_only_large_errors(n, words):
     Z, y = make_logits(500, 3, random_state=0)
@@ -123,6 +128,17 @@ def test_the_verdict_does_not_contradict_itself():
     assert verdict[0] == "Not calibrated: the test of the spread of the risks finds an error."
     assert verdict[2].startswith("Risks are too extreme")
     assert "the ECE alone does not show an error (p = " in verdict[3]
+
+
+@pytest.mark.parametrize("table", ["tests", "ece"])
+def test_sentences_of_both_reports_say_the_same(table):
+    """A sentence after calibration has the numbers of the sentence without a calibrator."""
+    both = (SENTENCES[report][table] for report in ("calibration", "validation"))
+    after, alone = (
+        {answer: set(Template(text).get_identifiers()) for answer, text in sentences.items()}
+        for sentences in both
+    )
+    assert {answer: words - {"name", "before"} for answer, words in after.items()} == alone
 
 
 def test_the_first_sentence_is_of_all_tests(rng):

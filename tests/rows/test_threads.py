@@ -82,7 +82,7 @@ def test_ctrl_c_ends_a_fit_and_the_next_fit_works(kind, rows, two_threads):
     kind().fit(*rows)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_joblib_fits_in_processes_and_in_threads(backend, rows, two_threads):
     fits = Parallel(n_jobs=2, backend=backend)(
         delayed(TemperatureScaling().fit)(*rows) for _ in range(4)

@@ -242,6 +242,19 @@ def test_standard_errors_are_larger_for_rows_in_groups():
         assert repeated.cv_log_loss_error_[name] == pytest.approx(error, rel=0.1)
 
 
+def test_copies_in_groups_hardly_change_the_weights():
+    n, candidates = 60, {"temperature": TemperatureScaling(), "vector": VectorScaling(alpha=0.01)}
+    row = np.repeat(np.arange(n), 8)
+    splits = [
+        tuple(np.flatnonzero(np.isin(row, part)) for part in split)
+        for split in FIVE_FOLDS.split(Z[:n])
+    ]
+    alone = AutoCalibrator(candidates, cv=FIVE_FOLDS).fit(Z[:n], Y[:n])
+    copied = AutoCalibrator(candidates, cv=splits).fit(Z[row], Y[row], groups=row)
+    assert 0.1 < alone.weights_["vector"] < 0.9
+    assert copied.weights_["vector"] == pytest.approx(alone.weights_["vector"], abs=0.05)
+
+
 def test_one_candidate_needs_no_folds():
     c = AutoCalibrator([VectorScaling()]).fit(Z, Y)
     assert (c.weights_, c.cv_log_loss_) == ({"VectorScaling": 1.0}, {})
