@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 
-from skcalib._input.arrays import as_numpy, on_host
+from skcalib._input.arrays import as_array, as_numpy, on_host
 from skcalib._input.estimators import check_fitted
 from skcalib._input.groups import in_groups
 from skcalib._input.labels import as_labels, encode
-from skcalib._input.logits import with_nan
+from skcalib._input.logits import check_weights, with_nan
 from skcalib._input.predictions import predict, record_columns
 from skcalib._input.rows import check_fit
 from skcalib._rows import Rows, arrays, both_columns
@@ -316,10 +317,10 @@ def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     # as_numpy loads Dask collections.
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
-        classes = np.unique(predicted)
-        y, predicted = encode(as_labels(y), classes), encode(predicted, classes)
-    w = sample_weight if sample_weight is None else as_numpy(sample_weight, "sample_weight")
-    return float(accuracy_score(y, predicted, sample_weight=w))
+        y, classes = as_labels(y), np.unique(predicted)
+        check_consistent_length(y, predicted)
+        y, predicted = encode(y, classes), encode(predicted, classes)
+    return float(accuracy_score(y, predicted, sample_weight=check_weights(sample_weight, len(y))))
 
 
 class IncreasingMap:
@@ -363,7 +364,7 @@ class IncreasingMap:
             never do.
         """
         check_fitted(self)
-        target = np.asarray(with_nan(as_numpy(X, "X")), dtype=np.float64)
+        target = np.asarray(with_nan(as_array(X, flat=True)), dtype=np.float64)
         if target.ndim != 2 or target.shape[1] != 1 or np.isnan(target).any():
             raise ValueError(
                 "X must be one column of calibrated log-odds without NaN, of shape (n_samples, 1), "

@@ -100,20 +100,15 @@ def as_array(
             f"{type(x).__name__} of {len(x)} parts. Stack rows by np.stack({name}), concatenate "
             f"batches by np.concatenate({name}), and pad rows to the longest row with {empty}."
         )
-    n_dimensions = getattr(x, "ndim", 2 if hasattr(x, "shape") or is_dask(x) else 0)
-    if n_dimensions > 2:
+    ndim = n_dimensions(x, name)
+    if ndim > 2:
         raise ValueError(
             f"{name} must have two dimensions, one row for each label and one column for each "
             f"class, got shape {tuple(x.shape)}. Concatenate a list of batches, as in "
             f"np.concatenate({name}); move the K classes to the last axis, by moveaxis, and pass "
             f"{name}.reshape(-1, K) and y.ravel()."
         )
-    if n_dimensions == 0:
-        raise ValueError(
-            f"{name} must be an array, a data frame or a list of rows, got {type(x).__name__} "
-            "without rows. Pass a list, also for one row."
-        )
-    if n_dimensions == 1 and not flat:
+    if ndim == 1 and not flat:
         if n_columns in {None, 1}:  # log-odds for two classes
             return x.to_frame() if hasattr(x, "to_frame") else x[:, None]
         raise ValueError(
@@ -121,6 +116,17 @@ def as_array(
             f"is np.reshape({name}, (1, -1))."
         )
     return x
+
+
+def n_dimensions(x: Any, name: str) -> int:
+    """Return the number of dimensions, or raise a ValueError for an object without rows."""
+    ndim = getattr(x, "ndim", 2 if hasattr(x, "shape") or is_dask(x) else 0)
+    if ndim == 0 or isinstance(x, type):
+        raise ValueError(
+            f"{name} must be an array, a data frame or a list of rows, got {type(x).__name__} "
+            "without rows. Pass a list, also for one row."
+        )
+    return int(ndim)
 
 
 def column_names(x: Any) -> list[Any]:
@@ -211,7 +217,7 @@ def named_columns(features: Any, n_rows: int) -> tuple[list[str], list[Array]]:
         else:
             array = np.asarray(as_numpy(features, "features"))
         array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2:
+        if array.ndim != 2 or array.dtype.names:
             got = f"an array of shape {array.shape}" if array.ndim else type(features).__name__
             raise ValueError(
                 "features must have a row for each row of X and a column for each feature, got "

@@ -11,7 +11,7 @@ from skcalib._typing import Array, ArrayLike, Floats, Indices
 from skcalib._warnings import AbsentClassesWarning, MissingClassesWarning, warn
 
 from .arrays import column_names
-from .labels import SHOWN_LABELS, Labels, encode, exact, is_text, not_among, shown
+from .labels import SHOWN_LABELS, Labels, encode, exact, is_missing, is_text, not_among, shown
 
 # Absent classes are reported if their uncalibrated probabilities sum to this number.
 MIN_EXPECTED = 5.0
@@ -144,7 +144,7 @@ def warn_of_absent_classes(rows: Rows, present: Labels) -> None:
 def position(pos_label: Any, classes: Labels) -> int:
     """Return the column index for a class that the user named."""
     labels = classes.tolist()
-    if pos_label not in labels:
+    if np.ndim(pos_label) or is_missing(pos_label) or pos_label not in labels:
         raise ValueError(f"pos_label must be one of [{shown(labels)}], got {pos_label!r}.")
     return labels.index(pos_label)
 

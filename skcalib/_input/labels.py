@@ -21,8 +21,10 @@ from .arrays import (
     check_needs_no_gradients,
     check_tensor,
     column_names,
+    distinct_names,
     is_ragged,
     is_tensor,
+    n_dimensions,
     on_host,
 )
 
@@ -110,10 +112,13 @@ def exact(values: Any, name: str) -> Labels:
         index = int(missing.argmax())
         value = labels.ravel().tolist()[index]
         content = "NaN" if isinstance(value, float) else repr(value)
-        noun = "group" if name.startswith("groups") else "label"
+        if name in ("classes", "labels", "order"):
+            rule, remedy = "no label may be missing", "Leave it out, and its rows."
+        else:
+            noun = "group" if name.startswith("groups") else "label"
+            rule, remedy = f"each row must have a {noun}", "Leave out rows without one."
         raise ValueError(
-            f"Input {name} contains {content}: each row must have a {noun}, got {content} at "
-            f"position {index}. Leave out rows without one."
+            f"Input {name} contains {content}: {rule}, got {content} at position {index}. {remedy}"
         )
     return _without_objects(labels, name) if labels.dtype.kind == "O" else labels
 
@@ -136,10 +141,11 @@ def are_missing(x: Array) -> Bools:
     """Return which values in an array are None, NaN, NaT or pandas.NA."""
     if x.dtype.kind != "O":
         return np.not_equal(x, x)  # only NaN and NaT differ from themselves
-    return np.frompyfunc(_is_missing, 1, 1)(x).astype(bool)
+    return np.frompyfunc(is_missing, 1, 1)(x).astype(bool)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, NaT or pandas.NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124 (NaN is not equal to itself)
     except TypeError:  # pandas.NA is neither true nor false
@@ -193,10 +199,14 @@ def encode(labels: Labels, classes: Labels) -> Indices:
     if inside and (classes == np.arange(last + 1)).all():
         return labels.astype(np.intp, copy=False)
     kinds = {labels.dtype.kind, classes.dtype.kind}
+    none = np.full(len(labels), -1)
     if "U" in kinds and kinds & set("biuf"):  # NumPy would compare numbers as text
-        return np.full(len(labels), -1)
+        return none
     order = np.argsort(classes)
-    index = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
+    try:
+        index = order[np.minimum(np.searchsorted(classes, labels, sorter=order), last)]
+    except TypeError:  # labels of another type, such as dates and numbers
+        return none
     return np.where(classes[index] == labels, index, -1)
 
 
@@ -258,8 +268,9 @@ def as_columns(x: Any, name: str, remedy: str) -> Any:
     """
     if is_tensor(x):
         check_needs_no_gradients(check_tensor(x, name), name)
+    distinct_names(x, name)
     x = as_numpy(x, name)
-    if is_ragged(x) or getattr(x, "ndim", 2) > 2:
+    if is_ragged(x) or n_dimensions(x, name) > 2:
         content = "a list of arrays" if is_ragged(x) else f"shape {x.shape}"
         raise ValueError(
             f"{name} must have two dimensions, one column for each label, got {content}. If it has "

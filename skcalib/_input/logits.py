@@ -14,8 +14,8 @@ from sklearn.utils import check_array
 from skcalib._typing import Array, ArrayLike, Floats
 from skcalib._warnings import ProbabilitiesWarning, SmallWeightsWarning, warn
 
-from .arrays import as_numpy, on_host
-from .labels import are_missing, distinct_labels
+from .arrays import as_numpy, is_ragged, on_host
+from .labels import are_missing, distinct_labels, is_missing
 
 # --------------------------------------------------------------------------------------
 # Logits and probabilities.
@@ -64,22 +64,35 @@ def as_floats(
 
 
 def with_nan(x: Any, name: str = "X") -> Any:
-    """Replace pandas.NA by NaN in an array or a frame of objects, and refuse text and dates.
+    """Replace pandas.NA by NaN in an array or a frame of objects, and refuse anything but numbers.
 
     NumPy would convert text and dates to numbers, and cannot convert pandas.NA.
     """
     dtypes = getattr(x, "dtypes", [getattr(x, "dtype", None)])
     kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
+    if not kinds:
+        raise ValueError(
+            f"{name} must have a column for each class, got a data frame without columns. Select "
+            "the columns again."
+        )
     if set(kinds) <= set("biufc"):
         return x
     if dates := [dtype for dtype, kind in zip(dtypes, kinds, strict=True) if kind in "mM"]:
         raise ValueError(f"{name} must hold numbers, got {dates[0]}. Leave out its columns.")
     values = np.asarray(x, dtype=object)
-    if text := next((value for value in values.ravel().tolist() if isinstance(value, str)), None):
-        raise ValueError(
-            f"{name} must hold numbers, got the text {text!r}. Convert it, as in "
-            f"{name}.astype(float), and check that no missing number has become text."
-        )
+    content = values.ravel().tolist()
+    for kind in set(map(type, content)):
+        value = next(value for value in content if type(value) is kind)
+        if issubclass(kind, str):
+            raise ValueError(
+                f"{name} must hold numbers, got the text {value!r}. Convert it, as in "
+                f"{name}.astype(float), and check that no missing number has become text."
+            )
+        if not hasattr(kind, "__float__") and not is_missing(value):
+            raise TypeError(  # in the words of NumPy, which scikit-learn's checks expect
+                f"{name} must hold numbers, got {value!r:.60}: each argument must be a string or a "
+                f"number, not {kind.__name__!r}. Pass an array or a list of numbers."
+            )
     is_array = getattr(getattr(x, "dtype", None), "kind", "") == "O"
     is_pandas = hasattr(x, "iloc")
     if not (is_array or is_pandas):
@@ -237,9 +250,14 @@ def check_weights(
             f"sample_weight must be an array of one number per row, got {sample_weight!r}. Pass "
             f"sklearn.utils.class_weight.compute_sample_weight({sample_weight!r}, y)."
         )
-    w = np.atleast_1d(as_numpy(sample_weight, "sample_weight"))
+    w = as_numpy(sample_weight, "sample_weight")
+    if is_ragged(w):
+        raise ValueError(
+            f"sample_weight must be an array of one number per row, got a {type(w).__name__} of "
+            f"{len(w)} parts of different lengths. Concatenate batches, as in np.concatenate."
+        )
     w = check_array(
-        with_nan(w, "sample_weight"),
+        with_nan(w if getattr(w, "ndim", 0) else np.atleast_1d(w), "sample_weight"),
         dtype=np.float64,
         ensure_2d=False,
         ensure_all_finite=False,
@@ -247,7 +265,8 @@ def check_weights(
     )
     if w.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}."
+            f"sample_weight must have one entry per row, shape ({n_rows},), got shape {w.shape}. "
+            "Pass the weights of the same rows, in one dimension."
         )
     if np.isnan(w).any():
         raise ValueError(

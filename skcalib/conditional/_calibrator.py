@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 
 from skcalib._fits import fit_to_rows, log_probabilities
-from skcalib._input.arrays import as_array, as_kind_of, as_numpy, check_in_memory, on_host
+from skcalib._input.arrays import as_array, as_kind_of, check_in_memory, on_host
 from skcalib._input.estimators import check_fitted
 from skcalib._input.labels import as_labels, encode
 from skcalib._input.logits import check_weights
@@ -429,7 +429,7 @@ class ConditionalCalibrator(AutoCalibrator):
         """
         predicted = as_labels(self.predict(X, features=features))
         numbers = encode(as_labels(y), self.classes_), encode(predicted, self.classes_)
-        w = None if sample_weight is None else as_numpy(sample_weight, "sample_weight")
+        w = check_weights(sample_weight, len(predicted))
         return float(accuracy_score(*numbers, sample_weight=w))
 
     def _given_features(self, X: Any, features: Any) -> Floats | None:

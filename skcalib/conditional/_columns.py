@@ -177,10 +177,11 @@ def _categories(name: str, x: Array, w: Floats | None) -> Array:
     """
     present = ~are_missing(x)
     try:
+        set(x[present].tolist())  # a TypeError if a cell is a list
         categories, number = np.unique(x[present], return_inverse=True)
     except TypeError as error:
         raise ValueError(
-            f"Categories in column {name!r} of features must have one type, got "
+            f"Categories in column {name!r} of features must be text or numbers of one type, got "
             f"{shown(x[present])}. Make them strings, as in column.astype(str)."
         ) from error
     if len(categories) == len(x) > MIN_WEIGHT:

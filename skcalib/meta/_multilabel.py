@@ -440,7 +440,7 @@ def _checked_weights(sample_weight: Any, shape: tuple[int, int]) -> Floats | Non
     if sample_weight is None:
         return None
     weights = as_numpy(sample_weight, "sample_weight")
-    if np.shape(weights) == shape:
+    if getattr(weights, "shape", None) == shape:
         W = check_weights(np.ravel(weights), int(np.prod(shape)))
         return None if W is None else W.reshape(shape)
     return check_weights(weights, shape[0])

@@ -218,11 +218,11 @@ class CalibrationMonitor(Versioned):
         3
         """
         y_true, y_proba = on_host(y_true), as_array(on_host(y_proba), "y_proba", flat=True)
-        if np.shape(y_proba)[:1] == np.shape(y_true)[:1] == (0,):
+        if np.shape(y_proba)[:1] == (0,) and np.size(y_true) == 0:
             return self  # a batch without rows
         # A warning of the column order would be a false alarm: a few groups may favour any column.
         sums = self._bin_sums(y_true, y_proba, sample_weight, warns=groups is None)
-        n = len(y_true)  # type: ignore[arg-type]
+        n = np.shape(y_proba)[0]
         bet_sums, new = sums, None
         w = check_weights(sample_weight, n)
         if w is not None or groups is not None:
