@@ -206,10 +206,10 @@ def calibration_error_interval(
     Warns
     -----
     UserWarning
-        If there are fewer than 20 groups, if fewer than 10 groups, or rows for a mean, have the
-        rarer outcome of any column, or if there are more than two bins for each group or row. For
-        a mean also if fewer than 7 groups have wrong predictions, where a few groups with most of
-        them count as few.
+        If there are fewer than 20 groups; if fewer than 10 groups have the rarer outcome of any
+        column, or fewer than 10 rows for measures without bins; or if there are more than two bins
+        for each group or row. For a mean also if fewer than 7 groups have wrong predictions, where
+        a few groups with most of them count as few.
 
     References
     ----------
@@ -252,10 +252,11 @@ def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
 def warn_of_few_units(measured: Measured, *, count_wrong: bool = False) -> None:
     """Warn if few groups have an event, or if there are many bins for the groups or rows.
 
-    ``count_wrong`` also counts groups with wrong predictions.
+    ``count_wrong`` also counts groups with wrong predictions. The interval of a binned error holds
+    for few rows with an event, in contrast to differences and other errors.
     """
-    problem = measured.problem
-    if problem.groups is not None:
+    problem, is_binned = measured.problem, isinstance(measured, MeasuredByBins)
+    if problem.groups is not None or count_wrong or not is_binned:
         warn_of_rare_outcomes(problem, count_wrong=count_wrong)
     if isinstance(measured, MeasuredByBins):
         n_bins = max(len(column.edges) for column in measured.columns) - 1

@@ -301,6 +301,32 @@ def test_differences_of_scores_have_the_interval_of_paired_rows(name, n_resample
     assert found.high - found.low == pytest.approx(width, rel=0.15)
 
 
+@pytest.mark.parametrize("n_events", [9, 10])
+@pytest.mark.parametrize(
+    ("measure", "is_binned"),
+    [
+        ("expected_calibration_error", True),
+        ("maximum_calibration_error", True),
+        ("smooth_calibration_error", False),
+        (log_loss, False),
+    ],
+)
+def test_few_events_warn_of_differences_and_of_measures_without_bins(measure, is_binned, n_events):
+    p = np.linspace(0.02, 0.2, 100)
+    y = np.arange(100) % 11 == 0
+    y[0], y[5] = False, n_events == 10
+    settings = {"measure": measure, "n_resamples": 19, "random_state": 0}
+    for function, needs_events in (
+        (lambda: calibration_difference(y, p, p**1.1, **settings), True),
+        (lambda: calibration_error_interval(y, p, **settings), not is_binned),
+    ):
+        if needs_events and n_events < 10:
+            with pytest.warns(UserWarning, match="got 9"):
+                function()
+        else:
+            function()  # no warning
+
+
 @pytest.mark.filterwarnings("ignore:Intervals need 10")
 @pytest.mark.parametrize(
     ("n_groups", "n_resamples"), [(30, 50), pytest.param(200, 200, marks=SLOW)]
