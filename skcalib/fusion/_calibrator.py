@@ -240,7 +240,7 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
             rows.n_columns, len(names), statistics.labels if named is None else np.asarray(named)
         )
         rows = with_classes(rows, statistics, self, rows.n_columns // len(names))
-        check_class_names(columns, len(names), rows.classes)
+        check_class_names(columns, names, rows.classes)
         if self.calibrator is not None:
             check_calibrator(self.calibrator, rows.w)
             check_order(self.calibrator, rows.classes)

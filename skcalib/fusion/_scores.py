@@ -26,9 +26,7 @@ from skcalib.selection._auto import fit_stack
 
 def as_matrix(X: Any, n_columns: int | None = None) -> Any:
     """Return ``X`` in memory in two dimensions, or raise a ValueError with the remedy."""
-    check_in_memory(
-        [X], "Fusion takes rows in memory, got a Dask collection. Call compute() on a part of it."
-    )
+    check_in_memory([X])
     is_list = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) > 1
     if is_list or getattr(X, "ndim", 2) > 2:
         raise ValueError(
@@ -73,35 +71,33 @@ def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[s
             f"X must have as many columns for each of n_scores={n_scores} scores, got {n_columns} "
             "columns. Pass one column per score and class, or log-odds with a column per score."
         )
-    if len(names) == n_scores and starts != np.repeat(names, width).tolist():
-        raise _order_error(columns)
     if len(names) != n_scores:
         names = [str(name) for name in columns] if width == 1 else []
     return names or [f"score {m}" for m in range(int(n_scores))]
 
 
-def _order_error(columns: Sequence[Any]) -> ValueError:
-    """Return the error for columns that are ordered by class instead of by score."""
-    return ValueError(
-        "The columns of a score must be side by side in X, got the columns "
-        f"{shown(columns)}. Order the columns by score."
-    )
+def check_class_names(columns: Sequence[Any], names: Sequence[str], classes: Array) -> None:
+    """Raise a ValueError if columns say by their names that they are in another order.
 
-
-def check_class_names(names: Sequence[Any], n_scores: int, classes: Array) -> None:
-    """Raise a ValueError if names of columns say that they are in another order.
-
-    The columns of each score are side by side, in the order of the classes.
+    The columns of each score are side by side, in the order of the classes. ``names`` are the names
+    of the scores.
     """
-    width = len(names) // n_scores
-    if n_scores > 1 and width > 1 and all(isinstance(name, str) for name in names):
+    n_scores, width = len(names), len(columns) // len(names)
+    scores = [columns[m * width :][:width] for m in range(n_scores)]
+    starts = [str(column).rpartition("__")[0] for column in columns]
+    is_by_class = set(starts) == set(names) and starts != np.repeat(names, width).tolist()
+    if all(isinstance(column, str) for column in columns):
         labels = without_shared_ends([str(label) for label in classes.tolist()])
-        scores = [without_shared_ends(list(names[m * width :][:width])) for m in range(n_scores)]
-        by_class = [without_shared_ends(list(names[m::n_scores])) for m in range(n_scores)]
-        if labels in by_class and labels not in scores:  # scores may have the names of classes
-            raise _order_error(names)
-    for start in range(0, len(names), max(width, 1)):
-        check_column_names(SimpleNamespace(columns=names[start : start + width]), classes)
+        by_class = [without_shared_ends([*columns[m::n_scores]]) for m in range(n_scores)]
+        if labels in by_class:  # scores may have the names of classes
+            is_by_class |= labels not in [without_shared_ends([*score]) for score in scores]
+    if is_by_class:
+        raise ValueError(
+            "The columns of a score must be side by side in X, got the columns "
+            f"{shown(columns)}. Order the columns by score."
+        )
+    for score in scores:
+        check_column_names(SimpleNamespace(columns=score), classes)
 
 
 def check_widths(n_columns: int, n_scores: int, labels: Array) -> None:

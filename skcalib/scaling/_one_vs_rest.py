@@ -86,7 +86,7 @@ class _OneVsRestScaling(BaseCalibrator):
     def _calibrate(self, Z: Floats) -> Floats:
         Z = arrays.masked_logits(Z)  # masked classes change the mixture
         U = arrays.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z))
-        U = arrays.namespace(U).clip(U, -FARTHEST, FARTHEST)
+        U = arrays.clip(U, -FARTHEST, FARTHEST)
         return joined(arrays.astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
@@ -98,7 +98,7 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) ->
         M = margins(Z)
         U = mixed_logits(temperature, smoothing, M)
     xp = arrays.namespace(M)
-    finite, U = xp.isfinite(M), xp.clip(U, -FARTHEST, FARTHEST)
+    finite, U = xp.isfinite(M), arrays.clip(U, -FARTHEST, FARTHEST)
     return xp.where(finite, U, M) if arrays.may_be_true(~xp.all(finite)) else U
 
 
