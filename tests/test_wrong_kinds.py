@@ -100,3 +100,12 @@ def test_cells_of_features_are_numbers_or_text(value):
     features = pd.DataFrame({"a": value}) if isinstance(value, list) else value
     with pytest.raises(ValueError, match="features must"):
         REGISTRY["ConditionalCalibrator.fit"](features=features)
+
+
+@pytest.mark.parametrize("cell", [np.zeros(2), pd.Series([0.0, 1.0])], ids=["array", "series"])
+def test_cells_of_logits_are_no_arrays(cell):
+    rows = pd.Series([cell] * N)
+    with pytest.raises(TypeError, match="X must hold numbers, got"):
+        REGISTRY["TemperatureScaling.fit"](X=pd.DataFrame({"a": rows, "b": LOGITS[:, 1]}))
+    with pytest.raises(ValueError, match=rf"sample_weight must be .* of {N} parts\."):
+        REGISTRY["TemperatureScaling.fit"](sample_weight=rows)

@@ -88,7 +88,8 @@ def with_nan(x: Any, name: str = "X") -> Any:
                 f"{name} must hold numbers, got the text {value!r}. Convert it, as in "
                 f"{name}.astype(float), and check that no missing number has become text."
             )
-        if not hasattr(kind, "__float__") and not is_missing(value):
+        has_parts = getattr(value, "ndim", 0) > 0  # arrays also have __float__
+        if has_parts or not (hasattr(kind, "__float__") or is_missing(value)):
             raise TypeError(  # in the words of NumPy, which scikit-learn's checks expect
                 f"{name} must hold numbers, got {value!r:.60}: each argument must be a string or a "
                 f"number, not {kind.__name__!r}. Pass an array or a list of numbers."
@@ -254,7 +255,7 @@ def check_weights(
     if is_ragged(w):
         raise ValueError(
             f"sample_weight must be an array of one number per row, got a {type(w).__name__} of "
-            f"{len(w)} parts of different lengths. Concatenate batches, as in np.concatenate."
+            f"{len(w)} parts. Concatenate batches, as in np.concatenate."
         )
     w = check_array(
         with_nan(w if getattr(w, "ndim", 0) else np.atleast_1d(w), "sample_weight"),
