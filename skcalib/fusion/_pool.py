@@ -166,10 +166,31 @@ def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]
     if n_scores < 2:
         return np.repeat([1.0, 0.0], n_scores), no_effects
     prior = prior_of(evidence, y, w)
-    start, args = np.append(prior.mean, no_effects), (evidence, y, w, prior)
-    options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6}
-    found = minimize(penalized_loss, start, args, "L-BFGS-B", jac=True, options=options)
-    return as_pool(found.x, evidence)
+    # In units by the curvature of the loss the search takes a third of the steps.
+    unit = 1 / np.sqrt(curvatures(prior, evidence, w))
+
+    def in_units(u: Floats) -> tuple[float, Floats]:
+        loss, gradient = penalized_loss(unit * u, evidence, y, w, prior)
+        return loss, unit * gradient
+
+    start, options = (
+        np.append(prior.mean, no_effects),
+        {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6},
+    )
+    found = minimize(in_units, start / unit, method="L-BFGS-B", jac=True, options=options).x
+    return as_pool(unit * found, evidence)
+
+
+def curvatures(prior: Prior, evidence: Evidence, w: Floats) -> Floats:
+    """Return the diagonal of the Hessian of the penalized loss, without the penalty of totals.
+
+    It is for the weights with the highest prior density, and no effects.
+    """
+    P = softmax(evidence.base + evidence.X @ prior.mean, axis=1)
+    means = np.einsum("nk,nkm->nm", P, evidence.X)
+    weights = np.einsum("nk,nkm->m", w[:, None] * P, (evidence.X - means[:, None]) ** 2)
+    effects = (evidence.F**2).T @ (w[:, None] * P * (1 - P)) + 2 * prior.strengths
+    return np.append(weights + 2 * RIDGE * evidence.n_scores, effects)
 
 
 def as_pool(theta: Floats, evidence: Evidence) -> tuple[Floats, Floats]:
