@@ -117,6 +117,7 @@ def test_scorers_of_classifiers_with_one_sigmoid(classes):
         )
 
 
+@pytest.mark.filterwarnings("ignore:Intervals need 10")  # rows without the event
 @pytest.mark.parametrize("call", ONE_COLUMN)
 def test_all_rows_may_have_the_event(call):
     """A slice of the rows may have a single label, which pos_label names."""
