@@ -135,6 +135,17 @@ def warn_of_many_bins(n_bins: int, n_units: int) -> None:
         )
 
 
+def warn_of_many_columns(n_columns: int, n_units: int) -> None:
+    """Warn if a difference of errors has as many columns as groups or rows, or more."""
+    if FEW_GROUPS <= n_units <= n_columns:  # fewer groups have their own warning
+        warn(
+            "Intervals of differences of errors need more independent groups or rows than columns, "
+            f"got {n_units} for {n_columns} columns: the interval may be too narrow. Collect rows "
+            "of more groups.",
+            FewGroupsWarning,
+        )
+
+
 def warn_of_equal_rows(Z: Floats) -> None:
     """Warn if more than 5 per cent of the rows equal another row of logits (n, K).
 

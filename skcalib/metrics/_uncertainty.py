@@ -19,6 +19,7 @@ from skcalib._input.groups import (
     groups_with,
     warn_of_few_events,
     warn_of_many_bins,
+    warn_of_many_columns,
 )
 from skcalib._input.measures import OF_EACH, columns_of, scored_rows
 from skcalib._input.parameters import check_integer, check_option, check_real
@@ -252,8 +253,8 @@ def leave_out_units(problem: Problem, most: int, random: Random) -> Indices:
 def warn_of_few_units(measured: Measured, *, count_wrong: bool = False) -> None:
     """Warn if few groups have an event, or if there are many bins for the groups or rows.
 
-    ``count_wrong`` also counts groups with wrong predictions. The interval of a binned error holds
-    for few rows with an event, in contrast to differences and other errors.
+    ``count_wrong`` is for differences: it also counts groups with wrong predictions. The interval
+    of a binned error holds for few rows with an event, in contrast to differences and other errors.
     """
     problem, is_binned = measured.problem, isinstance(measured, MeasuredByBins)
     if problem.groups is not None or count_wrong or not is_binned:
@@ -263,6 +264,8 @@ def warn_of_few_units(measured: Measured, *, count_wrong: bool = False) -> None:
         n_units = int(problem.clusters.max()) + 1
         if problem.groups is None or n_units >= FEW_GROUPS:  # fewer groups have their own warning
             warn_of_many_bins(n_bins, n_units)
+        if count_wrong:
+            warn_of_many_columns(len(measured.columns), n_units)
 
 
 def warn_of_rare_outcomes(problem: Problem, *, count_wrong: bool) -> None:
@@ -525,7 +528,7 @@ def calibration_difference(
     -----
     UserWarning
         As :func:`calibration_error_interval` for a mean, and for errors also if there are more than
-        two bins for each group or row.
+        two bins, or a column or more, for each group or row.
 
     References
     ----------

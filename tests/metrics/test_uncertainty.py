@@ -327,6 +327,19 @@ def test_few_events_warn_of_differences_and_of_measures_without_bins(measure, is
             function()  # no warning
 
 
+@pytest.mark.parametrize("n_labels", [19, 20])
+def test_a_difference_with_as_many_labels_as_groups_warns(n_labels):
+    rng = np.random.default_rng(0)
+    P = rng.uniform(size=(40, n_labels))
+    Y = (rng.uniform(size=P.shape) < P).astype(int)
+    given = {"kind": "multilabel", "groups": np.arange(40) // 2, "n_resamples": 19}
+    if n_labels == 20:
+        with pytest.warns(UserWarning, match="got 20 for 20 columns"):
+            calibration_difference(Y, P, P**2, random_state=0, **given)
+    else:
+        calibration_difference(Y, P, P**2, random_state=0, **given)  # no warning
+
+
 @pytest.mark.filterwarnings("ignore:Intervals need 10")
 @pytest.mark.parametrize(
     ("n_groups", "n_resamples"), [(30, 50), pytest.param(200, 200, marks=SLOW)]
