@@ -1,4 +1,4 @@
-"""Law of wrong kinds of input: one sentence says what was passed, in every argument of rows."""
+"""Law of wrong kinds of input: one sentence names the kind, in every argument of rows."""
 
 from functools import partial
 

@@ -109,20 +109,16 @@ def powers(U: Floats, n_knots: int) -> Iterator[Floats]:
         yield distance * distance * distance + 3 * (1 - knot) ** 2 * above
 
 
-@cache
-def knots_of_cubes(n_knots: int) -> tuple[Floats, Floats]:
-    """Return the knots (J - 1,) of the cubes of :func:`powers`, and their slopes beyond 1."""
-    knots = np.linspace(0, 1, n_knots)[:-1]
-    return knots, 3 * (1 - knots) ** 2
-
-
 def evaluate(U: Floats, coefficients: Floats) -> Floats:
     """Evaluate K splines with coefficients (J + 1, K) at the points ``U`` (m, K): (m, K)."""
     coefficients = arrays.to_library(coefficients, U, U.dtype)
     n_knots = coefficients.shape[0] - 1
     if U.shape[1] == 1:  # all cubes in one operation
-        knots, slopes = (arrays.to_library(a, U, U.dtype) for a in knots_of_cubes(n_knots))
-        distance = arrays.at_least(arrays.at_most(U, 1.0) - knots, 0.0)
+        knots = np.linspace(0, 1, n_knots)[:-1]
+        distance = arrays.at_least(
+            arrays.at_most(U, 1.0) - arrays.to_library(knots, U, U.dtype), 0.0
+        )
+        slopes = arrays.to_library(3 * (1 - knots) ** 2, U, U.dtype)
         cubes = distance * distance * distance + (arrays.at_least(U, 1.0) - 1) * slopes
         return coefficients[0, :] + coefficients[1, :] * U + cubes @ coefficients[2:, :]
     S = arrays.namespace(U).zeros_like(U)

@@ -208,9 +208,9 @@ def calibration_error_interval(
     -----
     UserWarning
         If there are fewer than 20 groups; if fewer than 10 groups have the rarer outcome of any
-        column, or fewer than 10 rows for measures without bins; or if there are more than two bins
-        for each group or row. For a mean also if fewer than 7 groups have wrong predictions, where
-        a few groups with most of them count as few.
+        column, or fewer than 10 of 20 or more rows for measures without bins; or if there are more
+        than two bins for each group or row. For a mean also if fewer than 7 groups have wrong
+        predictions, where a few groups with most of them count as few.
 
     References
     ----------

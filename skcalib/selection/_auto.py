@@ -187,7 +187,8 @@ class AutoCalibrator(BaseCalibrator):
             A weight of 2 means the row twice, in the same fold. A weight of 0 means that the row is
             absent.
         groups : array-like of shape (n_samples,), optional
-            Groups of rows. Folds do not split groups.
+            Groups of rows. Folds do not split groups, and the prior counts rows that depend on
+            others of their group as fewer rows.
 
         Returns
         -------
