@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 
 from skcalib._input.arrays import as_array, as_numpy, on_host
@@ -317,10 +316,11 @@ def accuracy(y: Any, predicted: Any, sample_weight: Any) -> float:
     # as_numpy loads Dask collections.
     y, predicted = as_numpy(y, "y"), np.asarray(as_numpy(predicted, "predictions"))
     if predicted.ndim == 1:  # as numbers, since scikit-learn refuses some types
-        y, classes = as_labels(y), np.unique(predicted)
-        check_consistent_length(y, predicted)
-        y, predicted = encode(y, classes), encode(predicted, classes)
-    return float(accuracy_score(y, predicted, sample_weight=check_weights(sample_weight, len(y))))
+        classes = np.unique(predicted)
+        y, predicted = encode(as_labels(y), classes), encode(predicted, classes)
+    return float(
+        accuracy_score(y, predicted, sample_weight=check_weights(sample_weight, len(predicted)))
+    )
 
 
 class IncreasingMap:

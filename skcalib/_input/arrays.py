@@ -121,7 +121,7 @@ def as_array(
 def n_dimensions(x: Any, name: str) -> int:
     """Return the number of dimensions, or raise a ValueError for an object without rows."""
     ndim = getattr(x, "ndim", 2 if hasattr(x, "shape") or is_dask(x) else 0)
-    if ndim == 0 or isinstance(x, type):
+    if ndim == 0:
         raise ValueError(
             f"{name} must be an array, a data frame or a list of rows, got {type(x).__name__} "
             "without rows. Pass a list, also for one row."

@@ -255,6 +255,16 @@ def test_copies_in_groups_hardly_change_the_weights():
     assert copied.weights_["vector"] == pytest.approx(alone.weights_["vector"], abs=0.05)
 
 
+def test_groups_with_opposite_losses_do_not_change_the_weights():
+    n, candidates = 60, {"temperature": TemperatureScaling(), "vector": VectorScaling(alpha=0.01)}
+    X, y, splits = Z[:n], Y[:n], list(FIVE_FOLDS.split(Z[:n]))
+    P = [out_of_fold(c, X, y)[np.arange(n), y] for c in candidates.values()]
+    group = np.empty(n, int)  # the row with the largest difference, with the row with the smallest
+    group[np.argsort(P[0] / P[1])] = np.minimum(np.arange(n), np.arange(n)[::-1])
+    alone = AutoCalibrator(candidates, cv=splits).fit(X, y)
+    assert AutoCalibrator(candidates, cv=splits).fit(X, y, groups=group).weights_ == alone.weights_
+
+
 def test_one_candidate_needs_no_folds():
     c = AutoCalibrator([VectorScaling()]).fit(Z, Y)
     assert (c.weights_, c.cv_log_loss_) == ({"VectorScaling": 1.0}, {})
