@@ -265,6 +265,14 @@ def test_groups_with_opposite_losses_do_not_change_the_weights():
     assert AutoCalibrator(candidates, cv=splits).fit(X, y, groups=group).weights_ == alone.weights_
 
 
+def test_few_rows_of_many_ordered_classes_keep_ordinal_calibration():
+    rng = np.random.default_rng(0)
+    center, classes = rng.uniform(0, 25, 60), np.arange(25)
+    X = -0.375 * (classes - center[:, None]) ** 2
+    y = np.clip(np.rint(center + rng.normal(0, 3, 60)), 0, 24).astype(int)
+    assert AutoCalibrator(ordered=True, classes=classes).fit(X, y).weights_["ordinal"] > 0.3
+
+
 def test_one_candidate_needs_no_folds():
     c = AutoCalibrator([VectorScaling()]).fit(Z, Y)
     assert (c.weights_, c.cv_log_loss_) == ({"VectorScaling": 1.0}, {})
