@@ -114,8 +114,8 @@ class AutoCalibrator(BaseCalibrator):
     uniform distribution, or 0.2 rows with more than two classes, where temperature scaling, the
     uncalibrated logits and ordinal calibration share :math:`\min(K - 2, \max(1, 15 K / N))` more
     rows. If you pass ``calibrators``, each has 0.1 rows, and the first
-    :math:`\min(K - 1, \max(2, 15 K / N))` more. With ``groups`` all are multiplied by the design
-    effect of the losses [3]_: the number of rows that count as one independent row.
+    :math:`\min(K - 1, \max(2, 15 K / N))` more. With ``groups`` the row weights are divided by the
+    design effect of the losses [3]_: the number of rows that count as one independent row.
 
     From 50 000 rows on, weights come from a sample. With Dask, a random sample replaces more rows
     than fit into memory. See :doc:`/guide/default`.
@@ -187,8 +187,8 @@ class AutoCalibrator(BaseCalibrator):
             A weight of 2 means the row twice, in the same fold. A weight of 0 means that the row is
             absent.
         groups : array-like of shape (n_samples,), optional
-            Groups of rows. Folds do not split groups, and the prior counts rows that depend on
-            others of their group as fewer rows.
+            Groups of rows. Folds do not split groups, and rows that depend on others of their
+            group count as fewer rows.
 
         Returns
         -------
