@@ -257,8 +257,8 @@ class AutoCalibrator(BaseCalibrator):
         if self._is_default and len(self.classes_) == 2:
             # The default candidates are maps of the log-odds, and so is their mixture.
             M, members = margins(Z), self.calibrators_.values()
-            parts, shares = zip(*(inner_logits(member, M) for member in members), strict=True)
-            L = mixture_from_log_odds(xp.stack(parts), weights, np.array(shares))
+            logits, shares = zip(*(inner_logits(member, M) for member in members), strict=True)
+            L = mixture_from_log_odds(xp.stack(logits), weights, np.array(shares))
         else:
             Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
