@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
+from skcalib._rows.arrays import softmax
 from skcalib._typing import Array, Bools, Floats, Indices
 
 # Strengths of the ridge penalty for weights, offsets, offsets where a score is missing, and effects
@@ -97,13 +98,15 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
         systems = np.where(pairs, covariance, np.eye(len(covariance)))
         means = covariance @ np.linalg.solve(systems, filled[rows])
         filled[rows] = np.where(has[rows, :, None], filled[rows], means)
-    gaps = np.column_stack([np.ones(len(E)), ~has]) * has.any(axis=1, keepdims=True)
     X = np.concatenate([filled, filled * ~has[:, :, None]], axis=1).transpose(0, 2, 1)
-    P = softmax(base[:, None] + filled, axis=2)
+    P = softmax((base[:, None] + filled).reshape(-1, E.shape[2])).reshape(E.shape)
     disagreement = P - P.sum(axis=1, keepdims=True) / max(P.shape[1], 1)  # no score is no error
-    few_classes = E.shape[2] <= MOST_CLASSES_OF_EFFECTS
-    F = [gaps, disagreement.reshape(len(E), -1)] if few_classes else [gaps]
-    return Evidence(np.ascontiguousarray(X), np.hstack(F), base, covariance)
+    parts: list[Array] = [np.ones((len(E), 1)), ~has]
+    if E.shape[2] <= MOST_CLASSES_OF_EFFECTS:
+        parts.append(disagreement.reshape(len(E), -1))
+    F = np.hstack(parts)
+    F[~has.any(axis=1)] = 0
+    return Evidence(np.ascontiguousarray(X), F, base, covariance)
 
 
 def pooled(evidence: Evidence, weights: Floats, effects: Floats) -> Floats:
@@ -198,7 +201,7 @@ def curvatures(prior: Prior, evidence: Evidence, w: Floats) -> Floats:
 
     It is for the weights with the highest prior density, and no effects.
     """
-    P = softmax(evidence.base + evidence.X @ prior.mean, axis=1)
+    P = softmax(evidence.base + evidence.X @ prior.mean)
     means = np.einsum("nk,nkm->nm", P, evidence.X)
     weights = np.einsum("nk,nkm->m", w[:, None] * P, (evidence.X - means[:, None]) ** 2)
     effects = (evidence.F**2).T @ (w[:, None] * P * (1 - P)) + 2 * prior.strengths
