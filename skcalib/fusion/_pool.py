@@ -99,7 +99,7 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
         means = covariance @ np.linalg.solve(systems, filled[rows])
         filled[rows] = np.where(has[rows, :, None], filled[rows], means)
     X = np.concatenate([filled, filled * ~has[:, :, None]], axis=1).transpose(0, 2, 1)
-    P = softmax((base[:, None] + filled).reshape(-1, E.shape[2])).reshape(E.shape)
+    P: Floats = softmax((base[:, None] + filled).reshape(-1, E.shape[2])).reshape(E.shape)
     disagreement = P - P.sum(axis=1, keepdims=True) / max(P.shape[1], 1)  # no score is no error
     parts: list[Array] = [np.ones((len(E), 1)), ~has]
     if E.shape[2] <= MOST_CLASSES_OF_EFFECTS:
