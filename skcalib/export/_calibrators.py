@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from inspect import isabstract
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,14 @@ STEPS = *CALIBRATORS, Pipeline, str, type(None)  # "passthrough" and None are st
 
 def known_calibrators() -> dict[str, type]:
     """Return all calibrator classes by name, including members of the default calibrator."""
-
-    def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
-        children: list[type[Any]] = kind.__subclasses__()
-        for child in children:
-            yield child
-            yield from subclasses(child)
-
-    public = [
-        kind
-        for kind in subclasses(BaseCalibrator)
-        if kind.__module__.startswith("skcalib.") and not kind.__name__.startswith("_")
-    ]
-    return {kind.__name__: kind for kind in (*public, MultiLabelCalibrator, FusionCalibrator)}
+    kinds: list[type[Any]] = [*CALIBRATORS]
+    for kind in kinds:  # the list grows by the classes derived from each class
+        kinds += kind.__subclasses__()
+    return {
+        kind.__name__: kind
+        for kind in kinds
+        if kind.__module__.startswith("skcalib.") and not isabstract(kind)
+    }
 
 
 def fitted_chain(calibrator: Any, action: str) -> list[Any]:

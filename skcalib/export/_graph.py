@@ -8,7 +8,7 @@ determines the shapes and dtypes of all results. NumPy arrays become constants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, partialmethod
 from typing import Any
 
@@ -17,6 +17,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from scipy.special import expit
 
 from skcalib._typing import Floats, Indices
+
+from ._classifiers import response
 
 # Operator versions by domain, and the file format: runtimes since 2023 read them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
@@ -40,18 +42,13 @@ REDUCTIONS |= {"count_nonzero": "ReduceSum", "sum": "ReduceSum"}
 
 
 class Graph:
-    """Nodes and constants in a graph; names begin with the prefix.
+    """Nodes and constants in a graph; names begin with the prefix."""
 
-    ``classify`` adds a scikit-learn classifier to the graph, and returns its probabilities.
-    """
-
-    def __init__(
-        self, classify: Callable[..., Any], prefix: str = "", opsets: Mapping[str, int] = OPSETS
-    ) -> None:
+    def __init__(self, prefix: str = "", opsets: Mapping[str, int] = OPSETS) -> None:
         from onnx import helper, numpy_helper
 
         self.helper, self.tensor = helper, numpy_helper.from_array
-        self.classify, self.prefix, self.opsets = classify, prefix, opsets
+        self.prefix, self.opsets = prefix, opsets
         self.nodes: list[Any] = []
         self.constants: dict[Any, Any] = {}
         self.outputs: dict[Any, Traced] = {}  #: of nodes
@@ -149,15 +146,13 @@ class Traced(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Traced:
         x, axis = self, 0
         for part in key if isinstance(key, tuple) else (key,):
-            n = x.shape[axis] if part is not None and part is not Ellipsis else 0
             at = (*(slice(None),) * axis, part)
             if part is None:
                 x = self.graph.node("Unsqueeze", x.example[at], x, np.array([axis]))
-            elif isinstance(part, slice) and part != slice(None):
-                limits = (np.array([limit]) for limit in part.indices(n)[:2])
-                x = self.graph.node("Slice", x.example[at], x, *limits, np.array([axis]))
-            elif not isinstance(part, slice) and part is not Ellipsis:
-                x = self.graph.node("Gather", x.example[at], x, np.asarray(part), axis=axis)
+            elif not isinstance(part, slice) or part != slice(None):
+                is_slice = isinstance(part, slice)
+                index = np.arange(x.shape[axis])[part] if is_slice else np.asarray(part)
+                x = self.graph.node("Gather", x.example[at], x, index, axis=axis)
             axis += 1 if part is None or isinstance(part, slice) else np.ndim(part)
         return x
 
@@ -286,7 +281,7 @@ class Namespace:
 
     def predict_proba(self, classifier: Any, F: Traced) -> Any:
         """Predict probabilities by a fitted scikit-learn classifier for features."""
-        return self.graph.classify(classifier, F)
+        return response(classifier, "predict_proba", {"X": F})
 
     def step_values(
         self, S: Traced, edges: list[Floats], values: list[Floats], *, log_odds: bool = False
@@ -296,18 +291,18 @@ class Namespace:
         Scores (m, n_maps) are log-odds, or logits for three or more classes. ``edges`` and
         ``values`` are lists with one array per map. Probabilities are computed in double precision.
         """
-        dtype, wide = S.dtype, self.astype(S, np.float64)
-        if len(edges[0]) == len(values[0]):  # step functions have one more edge
-            # Round as NumPy does, because close knots amplify rounding errors.
-            P = self.softmax(wide, axis=1) if S.shape[1] > 1 else self.exp(-wide)
-            P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
-            return _interpolated(self.astype(P, np.float64), edges, values)
-        if S.shape[1] == 1 or log_odds:
-            inner = [as_log_odds(ends[1:-1], dtype) for ends in edges]
-        else:
-            inner = [rounded_down(ends[1:-1], dtype) for ends in edges]
-            S = self.astype(self.softmax(wide, axis=1), dtype)
-        return self.take(np.concatenate(values), _bin_index(S, inner))
+        dtype, is_steps = S.dtype, len(edges[0]) > len(values[0])  # steps have one more edge
+        if is_steps and (S.shape[1] == 1 or log_odds):
+            index = _bin_index(S, [as_log_odds(ends[1:-1], dtype) for ends in edges])
+            return self.take(np.concatenate(values), index)
+        # Round as NumPy does, because close knots amplify rounding errors.
+        wide = self.astype(S, np.float64)
+        P = self.softmax(wide, axis=1) if S.shape[1] > 1 else self.exp(-wide)
+        P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
+        P = self.astype(P, np.float64)
+        if is_steps:
+            return self.take(np.concatenate(values), _bin_index(P, [ends[1:-1] for ends in edges]))
+        return _interpolated(P, edges, values)
 
     def take(self, x: Any, index: Any, *, axis: int = 0) -> Any:
         """Select entries from a constant by traced indices."""
@@ -351,15 +346,6 @@ def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) 
     )
     start, height, rise = (xp.take(table, index) for table in (x, y, slope))
     return rise * (S - start) + height
-
-
-def rounded_down(edges: Floats, dtype: np.dtype[Any]) -> Floats:
-    """Round edges in double precision down to another dtype.
-
-    Scores in this dtype exceed the rounded edges if and only if they exceed the edges.
-    """
-    rounded = edges.astype(dtype)
-    return np.where(rounded > edges, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:

@@ -16,7 +16,7 @@ from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
 
 from ._calibrators import fitted_chain, known_calibrators
-from ._classifiers import Features, classifier_probabilities, response
+from ._classifiers import Features, response
 from ._graph import OPSETS, Graph, Namespace
 from ._onnx import label_tensor, traced_outputs
 
@@ -151,7 +151,7 @@ def _convert(
             "Leave target_opset out, or raise it."
         )
     prefix = scope.get_unique_variable_name("skcalib") + "_"
-    graph = Graph(classifier_probabilities, prefix, opsets)
+    graph = Graph(prefix, opsets)
     X = {
         variable.raw_name: graph.input(
             variable.full_name, _dtype(variable), *variable.type.shape[1:]
