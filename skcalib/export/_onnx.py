@@ -17,7 +17,7 @@ from skcalib.base import OUTPUTS
 from skcalib.meta import MultiLabelCalibrator
 
 from ._calibrators import chain_logits, check_metadata, checked_dtype, fitted_chain
-from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
+from ._graph import IR_VERSION, OPSETS, Graph, Traced
 
 if TYPE_CHECKING:
     import onnx
@@ -151,7 +151,7 @@ def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dic
     traced = {name: output_of(numbered, OUTPUTS[name], Z) for name in names}
     if "label" in names:
         labels = label_tensor(last.classes_)
-        traced["label"] = Namespace(Z.graph).take(labels, traced["label"])
+        traced["label"] = Z.graph.take(labels, traced["label"])
     return traced
 
 
@@ -172,7 +172,7 @@ def _multilabel_outputs(
             output_of(member, f, Z[:, k : k + 1])[:, -1:]
             for k, member in enumerate(calibrator.calibrators_)
         ]
-        output: Any = Namespace(Z.graph).concat(columns, axis=1)
+        output: Any = Z.graph.concat(columns, axis=1)
         traced[name] = (output > 0.5).astype(np.int64) if name == "label" else output
     return traced
 
