@@ -332,13 +332,16 @@ def _layout(value: Any, indent: str = "") -> str:
 def _check_head(raw: Any) -> str:
     """Return which version of skcalib wrote a text, or raise a ValueError for another format."""
     head = raw if type(raw) is dict else {}
-    form, version, written_by = map(head.get, ("format", "version", "skcalib"))
-    is_known = form == FORMAT and type(version) is int and version == VERSION
-    if not is_known or type(written_by) is not str or "calibrator" not in head:
+    written_by, version = head.get("skcalib"), head.get("version")
+    if head.get("format") != FORMAT or type(version) is not int or type(written_by) is not str:
         raise ValueError(
-            f'The text must be an object with the format "{FORMAT}" of version {VERSION} and a '
-            f"calibrator, got {form!r:.40} of version {version!r:.40} by skcalib "
-            f"{written_by!r:.40}. Install that skcalib, or write it again with to_json."
+            f'The text must be an object with the format "{FORMAT}", and versions of the format '
+            f"and of skcalib, got {reprlib.repr(raw):.60}. Write it again with to_json."
+        )
+    if version != VERSION or "calibrator" not in head:
+        raise ValueError(
+            f"The format must be of version {VERSION} and hold a calibrator, got version {version} "
+            f"by skcalib {written_by:.40}. Install that skcalib, or write it again with to_json."
         )
     return written_by
 
