@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from skcalib._fits import log_probabilities, output_of
+from skcalib._fits import inner_logits, log_probabilities
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import columns_in_order
 from skcalib._input.estimators import by_name, check_calibrator, check_order, taking_masked
@@ -21,7 +21,7 @@ from skcalib._rows import Rows, arrays, namespace
 from skcalib._scores.columns import margins
 from skcalib._splits import forward_splits, given_splits, random_splits
 from skcalib._typing import ArrayLike, Floats, Split
-from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
+from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.scaling import Uncalibrated
 
 from ._candidates import SIMPLE, default_candidates
@@ -257,8 +257,8 @@ class AutoCalibrator(BaseCalibrator):
         if self._is_default and len(self.classes_) == 2:
             # The default candidates are maps of the log-odds, and so is their mixture.
             M, members = margins(Z), self.calibrators_.values()
-            S = xp.stack([output_of(member, calibrated_logits, M) for member in members])
-            L = mixture_from_log_odds(S, weights)
+            logits, shares = zip(*(inner_logits(member, M) for member in members), strict=True)
+            L = mixture_from_log_odds(xp.stack(logits), weights, np.array(shares))
         else:
             Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]
