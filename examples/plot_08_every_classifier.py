@@ -126,9 +126,9 @@ plt.show()
 # Logistic regression, boosting and the network are nearly calibrated.
 #
 # The log loss of AutoCalibrator is within 0.02 of the lowest for every classifier, and is often the
-# lowest. The parametric calibrators rarely increase the log loss. BBQ, isotonic regression and Venn-Abers predictors increase it a
-# little for classifiers of the digits that are nearly calibrated, because there are few rows for
-# ten classes.
+# lowest. The parametric calibrators rarely increase the log loss. BBQ, isotonic regression and
+# Venn-Abers predictors increase it a little for classifiers of the digits that are nearly
+# calibrated, because there are few rows for ten classes.
 #
 # On the data with label noise, the miscalibration is not linear in the log-odds. There BBQ,
 # isotonic regression, Venn-Abers predictors and order-preserving scaling are better than

@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config, items):
 
     The cases are evenly spaced, and begin elsewhere in each test, so that they are of all classes.
     """
-    n_covered = int(os.environ.get("COVERED_CASES", 0))
+    n_covered = int(os.environ.get("COVERED_CASES", "0"))
     if n_covered and config.pluginmanager.hasplugin("_cov"):
         cases = defaultdict(list)
         for item in items:
