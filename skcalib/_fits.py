@@ -16,6 +16,7 @@ from skcalib._input.estimators import fit_params, params_named, weight_params
 from skcalib._input.groups import unless_single
 from skcalib._input.logits import refuse_masked
 from skcalib._rows import Rows, both_columns, namespace
+from skcalib._rows.arrays import mix_logits
 from skcalib._typing import Array, Floats, Output
 from skcalib.base import BaseCalibrator
 
@@ -88,7 +89,7 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
     if not isinstance(Z, np.ndarray):  # an ONNX graph, or a tensor inside a torch module
         return output_of(calibrator, base.log_probabilities, Z)
     if inherits(calibrator, "predict_proba"):
-        if np.isneginf(Z.min()):
+        if not calibrator._takes_masked and np.isneginf(Z.min()):  # noqa: SLF001
             refuse_masked(calibrator)
         return base.log_probabilities(calibrator, Z)
     P = np.asarray(calibrator.predict_proba(Z), dtype=Z.dtype)
@@ -102,6 +103,19 @@ def log_probabilities(calibrator: Any, Z: Floats, classes: Array) -> Floats:
         )
     P = np.maximum(with_unknown_classes(P, fitted_classes, classes), np.finfo(Z.dtype).tiny)
     return np.where(np.isneginf(both_columns(Z)), -np.inf, np.log(P))
+
+
+def inner_logits(calibrator: BaseCalibrator | Pipeline, Z: Floats) -> tuple[Floats, float]:
+    """Calibrate logits inside ``_calibrate``, where they are finite and overflow is ignored.
+
+    Return logits, and the share of the uniform distribution that they do not contain. The outer
+    calibrator clips its own logits. All calibrators inherit the public methods of BaseCalibrator.
+    """
+    share = 0.0
+    for member in getattr(calibrator, "named_steps", {"": calibrator}).values():
+        Z = member._calibrate(mix_logits(Z, share))  # noqa: SLF001
+        share = base.uniform_share(member)
+    return Z, share
 
 
 def blockwise(calibrator: Any) -> list[BaseCalibrator]:

@@ -271,7 +271,12 @@ def unmixed_logits(calibrator: BaseCalibrator, Z: Floats) -> tuple[Floats, float
             f"_calibrate must return logits in the shape of its input, {Z.shape}, got {L.shape} "
             f"from {type(calibrator).__name__}."
         )
-    return L, getattr(calibrator, "smoothing_", 0.0) if calibrator._is_smoothed else 0.0  # noqa: SLF001
+    return L, uniform_share(calibrator)
+
+
+def uniform_share(calibrator: BaseCalibrator) -> float:
+    """Return the share of the uniform distribution that outputs mix into the probabilities."""
+    return getattr(calibrator, "smoothing_", 0.0) if calibrator._is_smoothed else 0.0  # noqa: SLF001
 
 
 def calibrated_logits(calibrator: BaseCalibrator, Z: Floats) -> Floats:
@@ -286,7 +291,9 @@ def probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
 
 def log_probabilities(calibrator: BaseCalibrator, Z: Floats) -> Floats:
     """Return logarithms (m, K) of calibrated probabilities."""
-    return arrays.log_softmax(calibrated_logits(calibrator, Z))
+    L, share = unmixed_logits(calibrator, Z)
+    mixed = arrays.mix_logits(L, share)
+    return mixed if share > 0 and Z.shape[1] > 1 else arrays.log_softmax(mixed)
 
 
 def most_probable(calibrator: BaseCalibrator, Z: Floats) -> Array:

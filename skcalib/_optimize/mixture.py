@@ -38,11 +38,20 @@ def mixture(L: Floats, weights: Floats) -> Floats:
         return xp.log(xp.sum(xp.exp(shifted - finite), axis=0)) + finite
 
 
-def mixture_from_log_odds(S: Floats, weights: Floats) -> Floats:
-    """Mix probabilities with log-odds (M, n, 1) by weights (M,): log-probabilities (n, 2)."""
+def mixture_from_log_odds(S: Floats, weights: Floats, shares: Floats) -> Floats:
+    """Mix probabilities with log-odds (M, n, 1) by weights (M,): log-probabilities (n, 2).
+
+    The probabilities contain ``shares`` (M,) of the uniform distribution, which ``S`` do not.
+    """
     xp = arrays.namespace(S)
-    event = arrays.at_most(S, 0.0) - xp.log1p(xp.exp(-xp.abs(S)))
-    return mixture(arrays.concat([event - S, event], axis=2), weights)
+    factors = arrays.to_library(weights * (1 - shares), S, S.dtype)[:, None, None]
+    E, is_rarer = xp.exp(-xp.abs(S)), S < 0
+    common = factors / (1 + E)
+    rare = common * E
+    event = xp.sum(xp.where(is_rarer, rare, common), axis=0)
+    other = xp.sum(xp.where(is_rarer, common, rare), axis=0)
+    P = arrays.concat([other, event], axis=1) + float(weights @ shares) / 2
+    return xp.log(arrays.at_least(P, arrays.smallest_normal(P)))
 
 
 @dataclass(frozen=True)

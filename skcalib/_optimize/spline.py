@@ -114,7 +114,7 @@ def evaluate(U: Floats, coefficients: Floats) -> Floats:
     coefficients = arrays.to_library(coefficients, U, U.dtype)
     n_knots = coefficients.shape[0] - 1
     if U.shape[1] == 1:  # all cubes in one operation
-        knots = np.linspace(0, 1, n_knots)[:-1]
+        knots = np.arange(n_knots - 1) / (n_knots - 1)
         distance = arrays.at_least(
             arrays.at_most(U, 1.0) - arrays.to_library(knots, U, U.dtype), 0.0
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -12,13 +13,13 @@ from sklearn.utils import Tags
 
 from skcalib._fits import log_probabilities
 from skcalib._input.arrays import as_kind_of, column_names
-from skcalib._input.estimators import check_calibrator, check_fitted, check_order
-from skcalib._input.groups import in_groups
+from skcalib._input.estimators import check_fitted
+from skcalib._input.groups import in_groups, unless_single
 from skcalib._input.labels import shown
-from skcalib._input.logits import seem_probabilities, warn_of_probabilities, warn_of_small_weights
+from skcalib._input.logits import warn_of_small_weights
 from skcalib._input.parameters import check_integer
 from skcalib._input.predictions import logits_for
-from skcalib._input.rows import check_not_swapped, labelled_rows, with_classes
+from skcalib._input.rows import check_fit, check_not_swapped, labelled_rows, with_classes
 from skcalib._rows import Rows, map_blocks
 from skcalib._rows.arrays import mix_logits
 from skcalib._splits import first_tests, given_splits, random_splits
@@ -27,18 +28,19 @@ from skcalib._version import Versioned
 from skcalib._warnings import give, recorded
 from skcalib.base import Outputs, set_fitted
 from skcalib.scaling import Uncalibrated
+from skcalib.selection import AutoCalibrator
+from skcalib.selection._auto import fit_stack
 
-from ._pool import fill_gaps, fit_pool, held_out_loss, loss_report, pooled, within_covariance
-from ._scores import (
-    as_matrix,
-    check_class_names,
-    check_column_order,
-    check_scores,
-    check_widths,
+from ._pool import (
     evidence_of,
-    fit_score,
-    name_scores,
+    fill_gaps,
+    fit_pool,
+    held_out_loss,
+    loss_report,
+    pooled,
+    within_covariance,
 )
+from ._scores import as_matrix, check_class_names, check_scores, check_widths, name_scores
 
 
 class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
@@ -229,8 +231,8 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
             classes of a row, if folds have one class only, for Dask collections, and as for other
             calibrators. The calibrator is then unchanged.
         """
-        check_not_swapped(y=y, X=X)
         matrix = as_matrix(X)
+        check_not_swapped(y=y, X=matrix)
         columns = column_names(matrix)
         names = name_scores(columns, self.n_scores, matrix.shape[1])
         check = partial(check_scores, n_scores=len(names))
@@ -241,9 +243,6 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         )
         rows = with_classes(rows, statistics, self, rows.n_columns // len(names))
         check_class_names(columns, names, rows.classes)
-        if self.calibrator is not None:
-            check_calibrator(self.calibrator, rows.w)
-            check_order(self.calibrator, rows.classes)
         rows = in_groups(rows, matrix, groups, sample_weight)
         if isinstance(self.cv, Integral):
             check_integer("cv", self.cv, low=2)
@@ -305,16 +304,10 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     def _predict(self, X: Any, output: Output) -> Any:
         """Check the scores ``X``, and return an output for the fused log-probabilities (n, K)."""
         check_fitted(self)
-        scores, n_scores = as_matrix(X, self.n_features_in_), len(self.score_names_)
-        check_column_order(scores, self)
-        Z = logits_for(self, scores)
-        check_scores(Z, n_scores)
-        present = Z.reshape(len(Z) * n_scores, Z.shape[1] // n_scores)
-        present = present[~np.isnan(present[:, 0])]
-        if len(present) > n_scores and seem_probabilities(present, fit=False):
-            warn_of_probabilities(present.shape[1], "predictions")
+        Z = logits_for(self, as_matrix(X, self.n_features_in_))
+        check_scores(Z, len(self.score_names_), fit=False)
         scores = Z if len(Z) else np.zeros((1, Z.shape[1]), Z.dtype)  # for the dtype of no rows
-        L = map_blocks(partial(_fused, self), scores)
+        L = map_blocks(partial(fused_log_probabilities, self), scores)
         fused = Uncalibrated()  # nothing is left to calibrate
         fused.classes_ = self.classes_
         return output(fused, as_kind_of(L, X))[: len(Z)]
@@ -341,20 +334,52 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _fused(fusion: FusionCalibrator, X: Floats) -> Floats:
+def fit_score(
+    calibrator: Any, rows: Rows, m: int, name: str, splits: Sequence[Split]
+) -> tuple[Any, Floats]:
+    """Return a calibrator of score ``m``, and log-probabilities (n, K) of held-out rows.
+
+    ``rows`` have scores (n, M, width), with NaN in place of missing ones. The log-probabilities are
+    NaN in rows without the score, and in rows that no split tests. The mixture of the default is
+    the same in all splits.
+    """
+    has = np.flatnonzero(~np.isnan(rows.X[:, m, 0]))
+    part, classes = rows.take(has), rows.classes
+    if len(np.unique(part.y)) < 2:
+        raise ValueError(
+            "The rows that have a score must be of at least two classes, got one class or "
+            f"no row for {name!r}. Leave this score out."
+        )
+    # Splits of the rows that have the score, with two classes to train on.
+    inner = [Split(*(np.flatnonzero(np.isin(has, side)) for side in split)) for split in splits]
+    inner = [s for s in inner if len(s.test) and len(np.unique(part.y[s.train])) > 1]
+    auto = AutoCalibrator("smooth", classes=classes)
+    if calibrator is not None:  # as the only candidate
+        auto = AutoCalibrator([calibrator], combine="best", classes=classes)
+    Z, checked = check_fit(auto, part.X[:, m], classes[part.y], part.w)
+    stack = fit_stack(auto, checked.replace(groups=unless_single(part.groups)), inner or None)
+    L = np.full((rows.n_rows, len(classes)), np.nan)
+    if inner:
+        L[has[np.concatenate([split.test for split in inner])]] = stack.held_out(checked)
+    if calibrator is None:
+        return set_fitted(auto, Z, classes, stack.attributes), L
+    return next(iter(stack.attributes["calibrators_"].values())), L
+
+
+def fused_log_probabilities(fusion: FusionCalibrator, X: Floats) -> Floats:
     """Return log-probabilities (m, K) for a block of checked scores."""
-    n_scores = len(fusion.score_names_)
+    n_scores, log_rates = len(fusion.score_names_), np.log(fusion.base_rates_)
     Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
-    log_rates = np.log(fusion.base_rates_)
-    L = np.full((*Z.shape[:2], len(log_rates)), np.nan)
-    for m, calibrator in enumerate(fusion.calibrators_):
-        rows = np.flatnonzero(~np.isnan(Z[:, m, 0]))
-        if len(rows):
-            L[rows, m] = log_probabilities(calibrator, Z[rows, m], fusion.classes_)
+    missing = np.isnan(Z[:, :, 0])
+    Z = np.where(missing[:, :, None], 0, Z)  # of any value
+    L = np.stack(
+        [log_probabilities(c, Z[:, m], fusion.classes_) for m, c in enumerate(fusion.calibrators_)],
+        axis=1, dtype=float,
+    )  # fmt: skip
+    L[missing] = np.nan
     E, base = evidence_of(L, log_rates)
     weights = np.append([*fusion.weights_.values()], fusion.imputed_slopes_)
-    effects = np.vstack([fusion.intercept_, fusion.missing_offsets_])
-    if hasattr(fusion, "effects_"):  # not in files that were saved before the effects were added
-        effects = np.vstack([effects, fusion.effects_])
-    L = pooled(fill_gaps(E, base, fusion.covariance_), weights, effects)
+    # Files that were saved before the effects were added have none.
+    effects = [fusion.intercept_, *fusion.missing_offsets_, *getattr(fusion, "effects_", ())]
+    L = pooled(fill_gaps(E, base, fusion.covariance_), weights, np.array(effects))
     return mix_logits(L, fusion.smoothing_).astype(X.dtype, copy=False)

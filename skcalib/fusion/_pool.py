@@ -48,6 +48,18 @@ class Prior(NamedTuple):
     strengths: Floats  #: (1 + M + M K, 1) of the penalty of squared effects
 
 
+def evidence_of(L: Floats, log_rates: Floats) -> tuple[Floats, Floats]:
+    """Return the evidence (n, M, K), NaN where missing, and logarithms (n, K) of base rates.
+
+    ``L`` are log-probabilities (n, M, K) of the scores. Masked classes have zero evidence, and base
+    rates of zero.
+    """
+    masked: Bools = np.any(np.isneginf(L), axis=1)
+    E = L - log_rates
+    E[masked[:, None] & ~np.isnan(L)] = 0
+    return E, np.where(masked, -np.inf, log_rates)
+
+
 def within_covariance(E: Floats, y: Indices, w: Floats) -> Floats:
     """Return the covariance (M, M) of the evidence of the scores, given the label.
 

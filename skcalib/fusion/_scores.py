@@ -1,4 +1,4 @@
-"""Scores of rows: checks of their columns and gaps, names, and calibration."""
+"""Scores of rows: checks of their columns and gaps, and their names."""
 
 from __future__ import annotations
 
@@ -8,50 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._fits import fit_calibrator, fit_to_rows, log_probabilities
-from skcalib._input.arrays import as_array, check_in_memory, column_names
+from skcalib._input.arrays import as_array, as_numpy, check_in_memory
 from skcalib._input.column_order import check_column_names, without_shared_ends
-from skcalib._input.groups import unless_single
 from skcalib._input.labels import shown
-from skcalib._input.logits import check_finite
+from skcalib._input.logits import check_finite, seem_probabilities, warn_of_probabilities
 from skcalib._input.parameters import check_integer
-from skcalib._input.rows import check_fit
-from skcalib._rows import Rows
-from skcalib._typing import Array, Bools, Floats, Split
-from skcalib._warnings import recorded, warn
-from skcalib.base import set_fitted
-from skcalib.selection import AutoCalibrator
-from skcalib.selection._auto import fit_stack
+from skcalib._typing import Array, Bools, Floats
+from skcalib._warnings import warn
 
 
 def as_matrix(X: Any, n_columns: int | None = None) -> Any:
     """Return ``X`` in memory in two dimensions, or raise a ValueError with the remedy."""
     check_in_memory([X])
-    is_list = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) > 1
-    if is_list or getattr(X, "ndim", 2) > 2:
+    X = as_numpy(X, "X")
+    if getattr(X, "ndim", 2) > 2:
         raise ValueError(
-            "X must have two dimensions with the scores side by side, got "
-            f"{f'a list of {len(X)} matrices' if is_list else f'shape {tuple(X.shape)}'}. Pass "
-            "np.hstack(X) for a list or the shape (n_scores, n_samples, n_classes), and "
+            f"X must have two dimensions with the scores side by side, got shape {tuple(X.shape)}. "
+            "Pass np.hstack(X) for a list or the shape (n_scores, n_samples, n_classes), and "
             "X.reshape(len(X), -1) for the shape (n_samples, n_scores, n_classes)."
         )
     return as_array(X, n_columns=n_columns)
-
-
-def check_column_order(X: Any, fusion: Any) -> None:
-    """Raise a ValueError unless new scores have the columns of ``fit`` in the same order."""
-    names, fitted = column_names(X), getattr(fusion, "feature_names_in_", [])
-    if names and list(fitted) != names and set(fitted) == set(names):
-        raise ValueError(
-            f"Columns of X must be in the order of fit, got {shown(names)} after a fit to "
-            f"{shown(fitted)}. Pass X[model.feature_names_in_]."
-        )
-    if not names and X.shape[1] != fusion.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(fusion).__name__} is expecting "
-            f"{fusion.n_features_in_} features as input. Pass the columns of all scores in the "
-            "order of fit, and NaN for missing scores."
-        )
 
 
 def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[str]:
@@ -121,10 +97,11 @@ def check_widths(n_columns: int, n_scores: int, labels: Array) -> None:
     warn(message)
 
 
-def check_scores(X: Floats, n_scores: int) -> bool:
+def check_scores(X: Floats, n_scores: int, *, fit: bool = True) -> bool:
     """Return whether some class is masked, or raise a ValueError for invalid scores.
 
-    Warn of rows without any score.
+    Warn of rows without any score, and unless they are to ``fit`` of scores that seem to be
+    probabilities.
     """
     Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     nan: Bools = np.isnan(Z)
@@ -136,65 +113,18 @@ def check_scores(X: Floats, n_scores: int) -> bool:
             f"{len(Z)} rows. Set the other columns to NaN too, or fill the gaps by "
             "skcalib.judge.ScoreTransformer(missing='keep')."
         )
-    masked = not missing.all() and check_finite(Z[~missing])
-    if masked:
-        masks: Bools = np.any(np.isneginf(Z), axis=1)
-        impossible = np.count_nonzero(masks.all(axis=1))
-        if impossible:
-            raise ValueError(
-                "Each row of X must have a class that no score masks by -inf, got "
-                f"{impossible} of {len(Z)} rows without one. Mask a class in all scores or in none."
-            )
+    present = Z[~missing]
+    masked = len(present) > 0 and check_finite(present)
+    masks: Bools = np.any(np.isneginf(Z), axis=1)
+    impossible = np.count_nonzero(masks.all(axis=1))
+    if impossible:
+        raise ValueError(
+            "Each row of X must have a class that no score masks by -inf, got "
+            f"{impossible} of {len(Z)} rows without one. Mask a class in all scores or in none."
+        )
     empty = np.count_nonzero(missing.all(axis=1))
     if empty:
         warn(f"{empty} of {len(Z)} rows have no score: their probabilities are the base rates.")
+    if not fit and len(present) > n_scores and seem_probabilities(present, fit=False):
+        warn_of_probabilities(present.shape[1], "predictions")
     return masked
-
-
-def fit_score(
-    calibrator: Any, rows: Rows, m: int, name: str, splits: Sequence[Split]
-) -> tuple[Any, Floats]:
-    """Return a calibrator of score ``m``, and log-probabilities (n, K) of held-out rows.
-
-    ``rows`` have scores (n, M, width), with NaN in place of missing ones. The log-probabilities are
-    NaN in rows without the score, and in rows that no split tests. The mixture of the default is
-    the same in all splits.
-    """
-    has = np.flatnonzero(~np.isnan(rows.X[:, m, 0]))
-    part, classes = rows.take(has), rows.classes
-    if len(np.unique(part.y)) < 2:
-        raise ValueError(
-            "The rows that have a score must be of at least two classes, got one class or "
-            f"no row for {name!r}. Leave this score out."
-        )
-    part = part.replace(X=part.X[:, m], groups=unless_single(part.groups))
-    labels = classes[part.y]
-    # Splits of the rows that have the score, with two classes to train on.
-    inner = [Split(*(np.flatnonzero(np.isin(has, side)) for side in split)) for split in splits]
-    inner = [s for s in inner if len(s.test) and len(np.unique(part.y[s.train])) > 1]
-    L = np.full((rows.n_rows, len(classes)), np.nan)
-    if calibrator is None:
-        default = AutoCalibrator("smooth", classes=classes)
-        Z, checked = check_fit(default, part.X, labels, part.w)
-        stack = fit_stack(default, checked.replace(groups=part.groups), inner or None)
-        if inner:
-            L[has[np.concatenate([split.test for split in inner])]] = stack.held_out(checked)
-        return set_fitted(default, Z, classes, stack.attributes), L
-    fitted = fit_calibrator(calibrator, part.X, labels, part.w, classes, groups=part.groups)
-    with recorded():
-        for train, test in inner:
-            fold = fit_to_rows(calibrator, part.take(train))
-            L[has[test]] = log_probabilities(fold, part.X[test], classes)
-    return fitted, L
-
-
-def evidence_of(L: Floats, log_rates: Floats) -> tuple[Floats, Floats]:
-    """Return the evidence (n, M, K), NaN where missing, and logarithms (n, K) of base rates.
-
-    ``L`` are log-probabilities (n, M, K) of the scores. Masked classes have zero evidence, and base
-    rates of zero.
-    """
-    masked: Bools = np.any(np.isneginf(L), axis=1)
-    E = L - log_rates
-    E[masked[:, None] & ~np.isnan(L)] = 0
-    return E, np.where(masked, -np.inf, log_rates)

@@ -79,27 +79,32 @@ class _OneVsRestScaling(BaseCalibrator):
         # At the largest temperature log-odds would vanish, and slopes could not reverse them.
         unit = SMALLEST_SCALE if scale.outcome == "no_better_than_chance" else 1
         temperature = unit / scale.value
-        odds = rows.map(partial(_mixed_log_odds, temperature, smoothing))
+        odds = rows.map(partial(_infinite_if_masked, temperature, smoothing))
         fitted = self._fit_maps(odds, temperature)
         return {**fitted, "temperature_": temperature, "smoothing_": smoothing}
 
     def _calibrate(self, Z: Floats) -> Floats:
-        Z = arrays.masked_logits(Z)  # masked classes change the mixture
+        Z = arrays.masked_logits(Z) if Z.shape[1] > 2 else Z  # they change the mixture
         U = arrays.double(_mixed_log_odds(self.temperature_, self.smoothing_, Z))
-        U = arrays.clip(U, -FARTHEST, FARTHEST)
         return joined(arrays.astype(self._scores(U), Z.dtype), Z.shape[1])
 
 
-def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
-    """Return log-odds (m, n_maps) after smoothed temperature scaling, infinite if masked."""
+def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats) -> Floats:
+    """Return finite log-odds (m, n_maps) after smoothed temperature scaling."""
     if Z.shape[1] > 2:
-        U = M = margins(mixed_logits(temperature, smoothing, Z))
+        U = margins(mixed_logits(temperature, smoothing, Z))
     else:
-        M = margins(Z)
-        U = mixed_logits(temperature, smoothing, M)
-    xp = arrays.namespace(M)
-    finite, U = xp.isfinite(M), arrays.clip(U, -FARTHEST, FARTHEST)
-    return xp.where(finite, U, M) if arrays.may_be_true(~xp.all(finite)) else U
+        U = mixed_logits(temperature, smoothing, margins(Z))
+    return arrays.clip(U, -FARTHEST, FARTHEST)
+
+
+def _infinite_if_masked(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
+    """Return log-odds for a fit, infinite if the class, or every other class, is masked."""
+    U = _mixed_log_odds(temperature, smoothing, Z)
+    if Z.min() > -np.inf:
+        return U
+    M = margins(Z)
+    return np.where(np.isfinite(M), U, M)
 
 
 def finite_range(U: Floats, *_: Any) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from skcalib._fits import log_probabilities, output_of
+from skcalib._fits import inner_logits, log_probabilities
 from skcalib._input.arrays import check_in_memory
 from skcalib._input.classes import columns_in_order
 from skcalib._input.estimators import by_name, check_calibrator, check_order, taking_masked
@@ -21,7 +21,7 @@ from skcalib._rows import Rows, arrays, namespace
 from skcalib._scores.columns import margins
 from skcalib._splits import forward_splits, given_splits, random_splits
 from skcalib._typing import ArrayLike, Floats, Split
-from skcalib.base import BaseCalibrator, calibrated_logits, set_fitted
+from skcalib.base import BaseCalibrator, set_fitted
 from skcalib.scaling import Uncalibrated
 
 from ._candidates import SIMPLE, default_candidates
@@ -114,8 +114,8 @@ class AutoCalibrator(BaseCalibrator):
     uniform distribution, or 0.2 rows with more than two classes, where temperature scaling, the
     uncalibrated logits and ordinal calibration share :math:`\min(K - 2, \max(1, 15 K / N))` more
     rows. If you pass ``calibrators``, each has 0.1 rows, and the first
-    :math:`\min(K - 1, \max(2, 15 K / N))` more. With ``groups`` all are multiplied by the design
-    effect of the losses [3]_: the number of rows that count as one independent row.
+    :math:`\min(K - 1, \max(2, 15 K / N))` more. With ``groups`` the row weights are divided by the
+    design effect of the losses [3]_: the number of rows that count as one independent row.
 
     From 50 000 rows on, weights come from a sample. With Dask, a random sample replaces more rows
     than fit into memory. See :doc:`/guide/default`.
@@ -187,8 +187,8 @@ class AutoCalibrator(BaseCalibrator):
             A weight of 2 means the row twice, in the same fold. A weight of 0 means that the row is
             absent.
         groups : array-like of shape (n_samples,), optional
-            Groups of rows. Folds do not split groups, and the prior counts rows that depend on
-            others of their group as fewer rows.
+            Groups of rows. Folds do not split groups, and rows that depend on others of their
+            group count as fewer rows.
 
         Returns
         -------
@@ -257,8 +257,8 @@ class AutoCalibrator(BaseCalibrator):
         if self._is_default and len(self.classes_) == 2:
             # The default candidates are maps of the log-odds, and so is their mixture.
             M, members = margins(Z), self.calibrators_.values()
-            S = xp.stack([output_of(member, calibrated_logits, M) for member in members])
-            L = mixture_from_log_odds(S, weights)
+            logits, shares = zip(*(inner_logits(member, M) for member in members), strict=True)
+            L = mixture_from_log_odds(xp.stack(logits), weights, np.array(shares))
         else:
             Z = arrays.masked_logits(Z)
             parts = [log_probabilities(c, Z, self.classes_) for c in self.calibrators_.values()]

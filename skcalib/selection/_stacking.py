@@ -75,10 +75,10 @@ def stack(
     """Fit candidates, and find the mixture weights that minimize the out-of-fold log loss.
 
     The uniform distribution is mixed into all candidates with a share ``smoothing``. The prior of
-    the weights favors the ``simple`` default candidates, or the first candidate, and counts rows
-    that depend on others of their group as fewer rows. ``combine="best"`` selects a single
-    candidate. With ``screen`` the first fold decides whether classifiers are fitted on the other
-    folds. Without splits the first candidate has all the weight.
+    the weights favors the ``simple`` default candidates, or the first candidate. Rows that depend
+    on others of their group count as fewer rows. ``combine="best"`` selects a single candidate.
+    With ``screen`` the first fold decides whether classifiers are fitted on the other folds.
+    Without splits the first candidate has all the weight.
     """
     intercept: Floats = np.zeros(len(rows.classes))
     folds: list[Fold] = []
@@ -100,9 +100,9 @@ def stack(
         weights[min(names, key=losses.__getitem__)] = 1.0
     elif splits:
         Q = np.concatenate([np.column_stack([fold.Q[name] for name in names]) for fold in folds])
-        prior = pseudo_rows(Q, w, names, simple, len(rows.classes))
         if rows.groups is not None:
-            prior *= design_effect(Q, w, groups)
+            w /= design_effect(Q, w, groups)
+        prior = pseudo_rows(Q, w, names, simple, len(rows.classes))
         two_classes = len(rows.classes) == 2
         is_cheap = two_classes | np.isin(names, [*simple, "uniform"])
         smallest = np.where(is_cheap, NEGLIGIBLE, NEGLIGIBLE_OF_MORE)
