@@ -6,7 +6,7 @@ Fixtures import skcalib themselves, so the controller process of pytest-xdist st
 import gc
 import os
 import sys
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 from hypothesis import settings
@@ -38,14 +38,20 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Measure coverage in the first cases of each test only, if their number is given."""
-    if "COVERED_CASES" in os.environ and config.pluginmanager.hasplugin("_cov"):
-        n_cases = Counter()
+    """Measure coverage in a few cases of each test only, if their number is given.
+
+    The cases are evenly spaced, and begin elsewhere in each test, so that they are of all classes.
+    """
+    n_covered = int(os.environ.get("COVERED_CASES", "0"))
+    if n_covered and config.pluginmanager.hasplugin("_cov"):
+        cases = defaultdict(list)
         for item in items:
-            test = item.nodeid.partition("[")[0]
-            n_cases[test] += 1
-            if n_cases[test] > int(os.environ["COVERED_CASES"]):
-                item.add_marker("no_cover")
+            cases[item.nodeid.partition("[")[0]].append(item)
+        for first, of_test in enumerate(cases.values()):
+            n = len(of_test)
+            covered = {(first + k * n // n_covered) % n for k in range(n_covered)}
+            for k in set(range(n)) - covered:
+                of_test[k].add_marker("no_cover")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -215,6 +215,7 @@ PRIVATE_NAMES_IN_TESTS = {
     "scores/test_bins.py": "the rule of bins",
     "scores/test_columns.py": "log-odds of one class against the others",
     "scores/test_kernel.py": "smooth curves",
+    "test_calibrators.py": "sizes of blocks and of stored rows, which few rows do not reach",
     "test_html.py": "escaped texts in pages",
 }
 # Subjects whose tests still use private names.

@@ -80,11 +80,7 @@ def element(tag: str, *children: Any, **attributes: object) -> Html:
 
 
 def table(
-    header: Sequence[Any],
-    rows: Iterable[Sequence[Any]],
-    *,
-    caption: str | None = None,
-    class_: str | None = None,
+    header: Sequence[Any], rows: Iterable[Sequence[Any]], caption: Any = None, **attributes: Any
 ) -> Html:
     """Return a table inside of a ``div`` that scrolls; the first cell of each row is a header."""
     head = element("tr", [element("th", title, scope="col") for title in header])
@@ -94,7 +90,7 @@ def table(
     ]
     title = None if caption is None else element("caption", caption)
     parts = title, element("thead", head), element("tbody", body)
-    return element("div", element("table", parts, class_=class_), class_="table", tabindex=0)
+    return element("div", element("table", parts, **attributes), class_="table", tabindex=0)
 
 
 def aligned(rows: Iterable[Sequence[Any]]) -> str:

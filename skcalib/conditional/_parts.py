@@ -33,6 +33,10 @@ PARTS = ("without features", "effects", "effects on temperature scaling", "trees
 # different things in a few categories, which then need separate maps.
 STRENGTHS = ((100.0, 10.0), (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03))
 
+# Strengths below WEAK need this number of rows per intercept. With many classes and fewer rows,
+# levels would learn the classes of their rows, and new rows may have other classes.
+WEAK, MIN_ROWS_PER_INTERCEPT = 3.0, 3
+
 # Features must lower the out-of-fold log loss by more than this number of standard errors. Many
 # levels gain more by chance than a few levels.
 FEW_LEVELS = 10
@@ -170,6 +174,8 @@ def select_effects(
     ``tests`` are masks (n,) of the test rows per fold.
     """
     L, levels = samples.L[:, base], columns.level_rows(samples.F)
+    if len(L) < MIN_ROWS_PER_INTERCEPT * columns.first[-1] * (L.shape[1] - 1):
+        strengths = [strength for strength in strengths if strength >= WEAK]
     tables: list[Any] = [None] * len(tests)
     selected: tuple[float, list[Floats]] = strengths[0], []
     best_Q: Floats | None = None

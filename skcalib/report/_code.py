@@ -10,6 +10,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from skcalib._input.estimators import features_argument
+
 # Names of data in the code.
 DATA = {
     "sample_weight": "w_test", "groups": "groups_test", "features": "features_test",
@@ -29,36 +31,25 @@ def report_code(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         for x in parameters
         if x.name not in ("metadata", "figure", "random_state") and given[x.name] is not x.default
     ]
-    if calibrator is None:
-        lines, rows = [f"from skcalib import {name}", ""], ["y_test", "p_test"]
-    else:
-        lines, rows = fit_lines(calibrator, name, given), ["calibrator", "X_test", "y_test"]
-    call = f"report = {name}({', '.join([*rows, *arguments])})"
-    return "\n".join([*lines, call, 'report.to_html("report.html")'])
-
-
-def fit_lines(calibrator: Any, name: str, given: Mapping[str, Any]) -> list[str]:
-    """Return lines of code that import the function ``name``, and fit and compare calibrators."""
-    takes_features = "features" in signature(calibrator.predict_proba).parameters
-    features = ", features=features" if takes_features else ""
-    code, names = calibrator_code(calibrator), {"skcalib": {name}}
-    lines = [
-        "",
-        f"calibrator = {code}",
-        f"calibrator.fit(X, y{features})  # logits of rows that the classifier was not fitted to",
-    ]
-    if given["comparison"] is not None:
-        names["skcalib"].add("compare_calibrators")
-        test = "test=(X_test, y_test)"
-        lines.append(f"comparison = compare_calibrators(X, y{features}, {test})")
-    for kind in map(type, estimators(calibrator)):
-        names.setdefault(public_module(kind), set()).add(kind.__name__)
-    if arrays := set(re.findall(r"\b(array|nan|inf)\b", code)):
-        names["numpy"] = arrays
+    lines, rows, modules = [], "y_test, p_test", {name: "skcalib"}  # modules of imported names
+    if calibrator is not None:
+        has_features = features_argument(calibrator, given["features"])
+        features = ", features=features" if has_features else ""
+        code, rows = calibrator_code(calibrator), "calibrator, X_test, y_test"
+        held_out = "  # logits of rows that the classifier was not fitted to"
+        lines = [f"calibrator = {code}", f"calibrator.fit(X, y{features}){held_out}"]
+        modules |= {type(x).__name__: public_module(type(x)) for x in estimators(calibrator)}
+        modules |= dict.fromkeys(re.findall(r"\b(?:array|nan|inf)\b", code), "numpy")
+        if given["comparison"] is not None:
+            modules["compare_calibrators"] = "skcalib"
+            test = "test=(X_test, y_test)"
+            lines.append(f"comparison = compare_calibrators(X, y{features}, {test})")
     imports = [
-        f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names)
+        f"from {module} import {', '.join(sorted(x for x in modules if modules[x] == module))}"
+        for module in sorted(set(modules.values()))
     ]
-    return [*imports, *lines]
+    call = f"report = {name}({', '.join([rows, *arguments])})"
+    return "\n".join([*imports, "", *lines, call, 'report.to_html("report.html")'])
 
 
 def calibrator_code(calibrator: Any) -> str:
@@ -69,14 +60,11 @@ def calibrator_code(calibrator: Any) -> str:
 
 
 def public_module(kind: type) -> str:
-    """Return the shortest name of a module that exports a class."""
-    package = kind.__module__.partition(".")[0]
-    public = [
-        name
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] == package and kind.__name__ in getattr(module, "__all__", ())
-    ]
-    return min(public, key=len, default=kind.__module__)
+    """Return the outermost package of a class from which it can be imported."""
+    parts = kind.__module__.split(".")
+    packages = [".".join(parts[: k + 1]) for k in range(len(parts))]
+    name = kind.__name__
+    return next((x for x in packages if hasattr(sys.modules[x], name)), kind.__module__)
 
 
 def estimators(calibrator: Any) -> Iterator[Any]:

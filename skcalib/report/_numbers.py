@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
-from sklearn.utils import check_random_state, column_or_1d
 
 from skcalib import clinical, metrics
-from skcalib._input.arrays import on_host
 from skcalib._input.groups import groups_with, warn_of_few_events
-from skcalib._input.labels import as_labels, encode
-from skcalib._input.logits import check_weights
-from skcalib._input.measures import resolved
+from skcalib._input.labels import encode
 from skcalib._output import counted
-from skcalib._typing import Array, Bools, Floats, Indices, Kind
+from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, ColumnOrderWarning, FewGroupsWarning, ignored
-from skcalib.conditional import MulticalibrationResult, multicalibration_error
+from skcalib.conditional import MulticalibrationResult
 from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
 from skcalib.metrics._groups import degrees_of_freedom, effective_rates, skewed_interval
 from skcalib.metrics._proper_scores import log_losses
 
-# More rows have no intervals for measures without bins.
-MANY_ROWS = 100_000
+# More rows have no intervals for measures without bins, nor more entries for other errors.
+MANY_ROWS, MANY_ENTRIES = 100_000, 5_000_000
 # Resamples, and the fewer ones for many rows and for measures that take milliseconds.
 MOST_RESAMPLES, FEWEST_RESAMPLES = 499, 99
 
 # The warnings of a report are given when it is created.
+T = TypeVar("T")
 silent = ignored(CodesWarning, ColumnOrderWarning, FewGroupsWarning)
 
 LEVEL = 0.95
@@ -49,6 +45,12 @@ ERRORS = {
 }
 WITHOUT_BINS = ERRORS["smooth ECE"], ERRORS["averaged two-bin error"]
 
+# Figures of the risk with t intervals or likelihood intervals.
+RISKS = "observed over expected", "c-statistic", "calibration in the large", "calibration slope"
+
+# Tests by intervals that do not contain 1.
+RISK_TESTS = {"the mean risk": RISKS[0], "the spread of the risks": RISKS[3]}
+
 
 class Change(NamedTuple):
     """Measure before and after calibration, and the difference, with 95% intervals.
@@ -64,65 +66,51 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class Evaluation:
-    """Copies of labels and probabilities, and their figures, computed when they are first used."""
+    """Rows of positive weight, and their figures, which are computed when they are first used."""
 
-    y: Any
-    P: Floats
-    classes: Array  #: in the order of the columns; the second of two is the event
+    y: Array
+    P: Floats  #: the second of two columns is the event
+    classes: Array  #: in the order of the columns
     sample_weight: Floats | None
     groups: Indices | None  #: number of the group of each row
-    features: Any
-    categorical_features: Any
     n_bins: int
     kind: Kind  #: "binary" or "top-label"
-    random_state: Any
+    seed: int  #: of all resamples
+    n_absent: int  #: number of rows of weight 0, which are left out
+    segments: MulticalibrationResult | None = None  #: gaps of segments, if there are features
 
     def __post_init__(self) -> None:
-        self.y, self.P = np.array(column_or_1d(as_labels(on_host(self.y)))), np.array(self.P)
-        w = check_weights(self.sample_weight, len(self.P))
-        self.weights = np.ones(len(self.y)) if w is None else w.copy()
-        self.sample_weight = None if w is None else self.weights
-        self.kind = resolved(self.kind, self.classes)
         self.index: Indices = encode(self.y, self.classes)  #: column of each label
-        # Rows with a positive weight, of each class and in all.
-        used = self.weights > 0
-        self.counts = np.bincount(self.index[used], minlength=len(self.classes))
-        self.n_samples = int(self.counts.sum())
+        self.counts = np.bincount(self.index, minlength=len(self.classes))
+        self.n_samples = len(self.y)
+        w = self.sample_weight
+        self.weights = np.ones(self.n_samples) if w is None else w
         # Number of rows, or groups, of equal weight with the same variance of means.
         share = self.weights / self.weights.sum()
-        scaled = share / float(share @ share)
-        self.n_units, unit = self.n_samples, "row"
-        if self.groups is not None:
-            self.groups = np.unique(on_host(self.groups), return_inverse=True)[1]
-            self.n_units, unit = len(np.unique(self.groups[used])), "group"
-            self._warn_of_few_events(self.groups, used)
-            share = np.bincount(self.groups, share)
-        self.n_effective = 1 / float(share @ share)
-        self.units = counted(self.n_units, unit)  #: independent ones, as text
-        #: of all resamples
-        self.seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        # Keyword arguments of measures without bins, of others, of likelihoods, of resampling.
-        self.row_params: Any = {"sample_weight": self.sample_weight, "labels": self.classes}
-        self.params = {**self.row_params, "n_bins": self.n_bins, "kind": self.kind}
-        # Likelihoods count weights as rows: scale them to sum to the effective rows.
-        self.likelihood_params = {**self.row_params, "sample_weight": scaled}
-        self.random_params: Any = {"groups": self.groups, "random_state": self.seed}
-        if self.features is not None:  # checked now by one draw, because segments come later
-            with ignored(ColumnOrderWarning):
-                self._find_segments(groups=self.groups, n_resamples=1)
-            self.features = deepcopy(self.features)
+        self.likelihood_weight = share / float(share @ share)  # sums to the effective rows
+        units = np.arange(self.n_samples) if self.groups is None else self.groups
+        share = np.bincount(units, share)
+        self.n_effective, self.n_units = 1 / float(share @ share), len(share)
+        self.units = counted(self.n_units, "row" if self.groups is None else "group")
+        self.random: Any = {"groups": self.groups, "random_state": self.seed}
+        self.binned: Any = {"n_bins": self.n_bins, "kind": self.kind}
 
-    def _warn_of_few_events(self, groups: Indices, used: Bools) -> None:
-        """Warn if few groups have the rarer outcome, or a wrong prediction."""
-        units, hits = groups[used], self.hits[used]
-        fewest = min(len(np.unique(units[hits == outcome])) for outcome in (0, 1))
-        wrong = self.P.argmax(axis=1) != self.index
-        warn_of_few_events(fewest, self.n_units, groups_with(wrong[used], units))
+    def measure(self, function: Callable[..., T], *others: Any, **params: Any) -> T:
+        """Apply a function of labels, probabilities and weights to the rows."""
+        params = {"sample_weight": self.sample_weight, "labels": self.classes} | params
+        return function(self.y, self.P, *others, **params)
 
     def draws(self, n_entries: int) -> dict[str, Any]:
         """Return keyword arguments of resampling: 499 resamples, or down to 99 for many rows."""
         n_resamples = int(np.clip(5_000_000 // n_entries, FEWEST_RESAMPLES, MOST_RESAMPLES))
-        return {**self.random_params, "n_resamples": n_resamples}
+        return {**self.random, "n_resamples": n_resamples}
+
+    def warn_of_few_groups(self) -> None:
+        """Warn if few groups have the rarer outcome, or a wrong prediction."""
+        if self.groups is not None:
+            fewest = min(len(np.unique(self.groups[self.hits == outcome])) for outcome in (0, 1))
+            wrong = self.P.argmax(axis=1) != self.index
+            warn_of_few_events(fewest, self.n_units, groups_with(wrong, self.groups))
 
     @property
     def hits(self) -> Floats:
@@ -152,7 +140,6 @@ class Evaluation:
         return {**errors, f"{other} ECE": (ERRORS["ECE"], other)}
 
     @cached_property
-    @silent
     def measures(self) -> dict[str, IntervalEstimate]:
         """Return all measures by title, in the order of the table."""
         titles = (*self.row_values, *self.errors)
@@ -168,40 +155,39 @@ class Evaluation:
     @silent
     def test(self) -> CalibrationTestResult:
         """Return the test of calibration."""
-        return metrics.calibration_test(self.y, self.P, **self.params, **self.draws(self.n_samples))
+        params = self.binned | self.draws(self.n_samples)
+        return self.measure(metrics.calibration_test, **params)
 
     @cached_property
     @silent
-    def segments(self) -> MulticalibrationResult | None:
-        """Return the gaps of segments, or None without features."""
-        return None if self.features is None else self._find_segments(**self.draws(self.n_samples))
-
-    def _find_segments(self, **params: Any) -> MulticalibrationResult:
-        params |= {"kind": self.kind, "categorical_features": self.categorical_features}
-        return multicalibration_error(self.y, self.P, self.features, **self.row_params, **params)
-
-    @cached_property
-    @silent
-    def distances(self) -> dict[str, IntervalEstimate]:
-        """Return the ICI and quantiles of the distances; NaN for ends that take minutes."""
-        params = {"quantile": [None, 0.5, 0.9, 1], **self.likelihood_params}
-        numbers: Any = clinical.integrated_calibration_index(self.y, self.P, **params)
-        found: Any = [IntervalEstimate(number, math.nan, math.nan) for number in numbers]
-        if self.n_samples <= MANY_ROWS:  # the maximum has no interval
-            params |= {"quantile": [None, 0.5, 0.9], "confidence_level": LEVEL}
-            params |= {**self.random_params, "n_resamples": FEWEST_RESAMPLES}
-            found[:3] = clinical.integrated_calibration_index(self.y, self.P, **params)
-        return dict(zip(["ICI", "E50", "E90", "Emax"], found, strict=True))
-
-    @cached_property
     def risk(self) -> dict[str, Any] | None:
         """Figures of the risk of the event, or None unless the kind is binary."""
         if self.kind != "binary":
             return None
-        return {title: risk_figure(self, title) for title in risk_functions(self)}
+        # Distances from a smooth curve. The maximum has no interval, and many rows take minutes.
+        params: Any = {"quantile": [None, 0.5, 0.9, 1], "sample_weight": self.likelihood_weight}
+        numbers: Any = self.measure(clinical.integrated_calibration_index, **params)
+        distances: Any = [IntervalEstimate(x, math.nan, math.nan) for x in numbers]
+        if self.n_samples <= MANY_ROWS:
+            params |= {"quantile": [None, 0.5, 0.9], "confidence_level": LEVEL}
+            params |= {**self.random, "n_resamples": FEWEST_RESAMPLES}
+            distances[:3] = self.measure(clinical.integrated_calibration_index, **params)
+        return {
+            "events": int(self.counts[1]),
+            "prevalence": proportion_interval(self.hits, self.weights, self.groups),
+            **{title: risk_figure(self, title) for title in RISKS},
+            **dict(zip(["ICI", "E50", "E90", "Emax"], distances, strict=True)),
+            "Spiegelhalter's z": self.spiegelhalter,
+        }
 
     @cached_property
     @silent
+    def spiegelhalter(self) -> CalibrationTestResult:
+        """Return the test of the Brier score."""
+        params = {**self.random, "sample_weight": self.likelihood_weight}
+        return self.measure(metrics.calibration_test, measure="spiegelhalter_z", **params)
+
+    @cached_property
     def decisions(self) -> tuple[list[str], list[str], int]:
         """Return the tests that reject, those that do if all share the level, and their number."""
         alone = rejections(self, ALPHA)
@@ -210,6 +196,11 @@ class Evaluation:
             [test for test, rejects in found.items() if rejects] for found in (alone, together)
         )
         return doubted, rejected, len(alone)
+
+
+def has_interval(found: Any) -> bool:
+    """Return whether a figure exists and its ends are known: a single group has no slope's ends."""
+    return found is not None and math.isfinite(found.low) and math.isfinite(found.high)
 
 
 @silent
@@ -225,23 +216,22 @@ def measured(rows: Evaluation, title: str, before: Evaluation | None = None) -> 
             return CalibrationDifference(*mean_estimate(change, *units))
         return (proportion_interval if title == "accuracy" else mean_interval)(values, *units)
     measure, kind = rows.errors[title]
-    params, is_binned = {**rows.params, "kind": kind}, measure not in WITHOUT_BINS
+    is_binned = measure not in WITHOUT_BINS
     n_entries = rows.n_samples * (len(rows.classes) if kind == "classwise" else 1)
-    if n_entries <= (5_000_000 if is_binned else MANY_ROWS):
-        params |= {"measure": measure, **rows.draws(n_entries)}
-        if not is_binned:  # a resample takes milliseconds
-            params["n_resamples"] = FEWEST_RESAMPLES
-        if before is None:
-            return metrics.calibration_error_interval(rows.y, rows.P, **params)
-        return metrics.calibration_difference(rows.y, before.P, rows.P, **params)
-    if not is_binned:
-        del params["n_bins"]
-    error, *first = (
-        getattr(metrics, measure)(rows.y, one.P, **params) for one in (rows, before) if one
-    )
-    if not first:
-        return IntervalEstimate(error, math.nan, math.nan)
-    return CalibrationDifference(error - first[0], math.nan, math.nan, math.nan)
+    if n_entries > (MANY_ENTRIES if is_binned else MANY_ROWS):
+        function, params = getattr(metrics, measure), rows.binned if is_binned else {}
+        error, *first = (
+            x.measure(function, **params | {"kind": kind}) for x in (rows, before) if x
+        )
+        if not first:
+            return IntervalEstimate(error, math.nan, math.nan)
+        return CalibrationDifference(error - first[0], math.nan, math.nan, math.nan)
+    params = {**rows.binned, **rows.draws(n_entries), "kind": kind, "measure": measure}
+    if not is_binned:  # a resample takes milliseconds
+        params["n_resamples"] = FEWEST_RESAMPLES
+    if before is None:
+        return rows.measure(metrics.calibration_error_interval, **params)
+    return before.measure(metrics.calibration_difference, rows.P, **params)
 
 
 def mean_estimate(
@@ -315,59 +305,32 @@ def c_statistic(
     return IntervalEstimate(value, low, high)
 
 
-# Tests by intervals that do not contain 1.
-RISK_TESTS = {
-    "the mean risk": "observed over expected",
-    "the spread of the risks": "calibration slope",
-}
-
-
-def risk_functions(rows: Evaluation, level: float = LEVEL) -> dict[str, Callable[[], Any]]:
-    """Return functions that compute the figures of the risk of the second class.
-
-    ``level`` is the confidence level of the intervals that decide on calibration.
-    """
-    risk, outcomes = rows.P[:, 1], (rows.hits, rows.weights, rows.groups)
-    fitted = {"y_true": rows.y, "y_proba": rows.P, **rows.likelihood_params}
-    logistic = {**fitted, "groups": rows.groups, "confidence_level": level}
-    z = {**fitted, **rows.random_params, "measure": "spiegelhalter_z"}
-    return {
-        "events": lambda: int(rows.counts[1]),
-        "prevalence": lambda: proportion_interval(*outcomes),
-        "observed over expected": lambda: observed_over_expected(risk, *outcomes, level),
-        "c-statistic": lambda: c_statistic(risk, *outcomes),
-        "calibration in the large": lambda: clinical.calibration_intercept(**logistic),
-        "calibration slope": lambda: clinical.calibration_slope(**logistic),
-        "ICI": lambda: rows.distances["ICI"],
-        "E50": lambda: rows.distances["E50"],
-        "E90": lambda: rows.distances["E90"],
-        "Emax": lambda: rows.distances["Emax"],
-        "Spiegelhalter's z": lambda: metrics.calibration_test(**z),
-    }
-
-
 @silent
 def risk_figure(rows: Evaluation, title: str, level: float = LEVEL) -> Any:
-    """Return a figure of the risk, or None if it does not exist."""
+    """Return one of the ``RISKS`` with its interval, or None if it does not exist."""
+    outcomes = rows.hits, rows.weights, rows.groups
+    logistic = {"sample_weight": rows.likelihood_weight, "groups": rows.groups}
     try:
-        return risk_functions(rows, level)[title]()
+        if title == "observed over expected":
+            return observed_over_expected(rows.P[:, 1], *outcomes, level)
+        if title == "c-statistic":
+            return c_statistic(rows.P[:, 1], *outcomes)
+        is_slope = title == "calibration slope"
+        function = clinical.calibration_slope if is_slope else clinical.calibration_intercept
+        return rows.measure(function, **logistic, confidence_level=level)
     except ValueError:  # rows of one class, or separated by a threshold
         return None
 
 
 def rejections(rows: Evaluation, level: float) -> dict[str, bool]:
     """Return whether each test on the page rejects at a level."""
-    results: dict[str, Any] = {"the ECE": rows.test}
+    rejected = {"the ECE": rows.test.pvalue <= level}
     if rows.kind == "binary":
         for test, title in RISK_TESTS.items():
-            results[test] = risk_figure(rows, title, 1 - level)
-        results["Spiegelhalter's z"] = risk_figure(rows, "Spiegelhalter's z")
-    results["a segment"] = rows.segments
-    rejected = {}
-    for test, result in results.items():
-        if isinstance(result, IntervalEstimate):
-            if not math.isnan(result.low):
-                rejected[test] = not result.low <= 1 <= result.high
-        elif result is not None:
-            rejected[test] = result.pvalue <= level
+            found = risk_figure(rows, title, 1 - level)
+            if has_interval(found):
+                rejected[test] = not found.low <= 1 <= found.high
+        rejected["Spiegelhalter's z"] = rows.spiegelhalter.pvalue <= level
+    if rows.segments is not None:
+        rejected["a segment"] = rows.segments.pvalue <= level
     return rejected

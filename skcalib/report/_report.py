@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 
 from skcalib import metrics
 from skcalib._input.arrays import as_array, check_in_memory, on_host
 from skcalib._input.classes import position
 from skcalib._input.estimators import check_takes_logits, features_argument
-from skcalib._input.logits import as_floats
-from skcalib._input.measures import check_kind, check_measure
+from skcalib._input.groups import check_groups
+from skcalib._input.measures import check_kind, check_measure, resolved
 from skcalib._input.rows import check_not_swapped
 from skcalib._output import counted, replacing
 from skcalib._output.html import as_text
 from skcalib._typing import Array, ArrayLike, Kind
-from skcalib._warnings import Messages, give, recorded
+from skcalib._warnings import ColumnOrderWarning, Messages, give, ignored, recorded
 from skcalib.base import both_columns
 from skcalib.comparison import CalibratorComparison
+from skcalib.conditional import multicalibration_error
 from skcalib.metrics import CalibrationTestResult, IntervalEstimate
 
 from ._code import report_code
 from ._numbers import Change, Evaluation, measured, silent
-from ._page import report_fragment, report_page, report_text, short
-from ._pictures import draw_report
+from ._page import draw_report, report_fragment, report_page, report_text, short
 from ._verdict import verdict
 
 if TYPE_CHECKING:
@@ -49,18 +48,13 @@ class _Report:
     whens: ClassVar[tuple[str, ...]]
 
     def __init__(
-        self,
-        evaluations: dict[str, Evaluation],
-        name: str,
-        messages: Messages,
-        code: str,
-        given: Mapping[str, Any],
+        self, views: dict[str, Evaluation], name: str, messages: Messages, code: str, given: Any
     ) -> None:
-        self.evaluations, self.name, self.code_ = evaluations, name, code
+        self.evaluations, self.name, self.code_ = views, name, code
         self.calibrator, self.comparison = given.get("calibrator"), given.get("comparison")
         self.metadata, self.date = dict(given["metadata"] or {}), dt.date.today().isoformat()
         self.warnings_ = [f"{kind.__name__}: {text}" for (kind, _), text in messages.items()]
-        self.figure_ = draw_report(evaluations, given["figure"])
+        self.figure_ = draw_report(views, given["figure"])
 
     @property
     def evaluation(self) -> Evaluation:
@@ -72,28 +66,32 @@ class _Report:
         """Score and event of the calibration errors."""
         return self.evaluation.kind
 
+    def _of_each(self, get: Callable[[Evaluation], Any]) -> Any:
+        """Return a figure of the probabilities, or a tuple before and after calibration."""
+        found = tuple(map(get, self.evaluations.values()))
+        return found if self.whens else found[0]
+
     @property
     def segments_(self) -> Any:
         """Gaps of segments, of both evaluations if there are two, or None without features."""
-        found = tuple(rows.segments for rows in self.evaluations.values() if rows.segments)
-        return found if len(found) > 1 else found[0] if found else None
+        return self.evaluation.segments and self._of_each(lambda rows: rows.segments)
 
     @cached_property
     @silent
     def by_class_(self) -> dict[str, Array]:
         """Rows, base rate, mean probability and ECE of each class."""
-        rows, views = self.evaluation, list(self.evaluations.values())
+        rows = self.evaluation
         weight = np.bincount(rows.index, rows.weights, minlength=len(rows.classes))
         columns = {"label": rows.classes, "n_samples": rows.counts}
         columns["base_rate"] = weight / weight.sum()
-        params = {**rows.params, "kind": "classwise", "average": None}
-        suffixes = [f"_{when}" for when in self.whens] or [""]
-        for suffix, view in zip(suffixes, views, strict=True):
+        ends = [f"_{when}" for when in self.whens] or [""]
+        views = dict(zip(ends, self.evaluations.values(), strict=True))
+        for end, view in views.items():
             mean = np.average(view.P, axis=0, weights=view.sample_weight)
-            columns[f"mean{suffix}"] = mean.astype(float)
-        for suffix, view in zip(suffixes, views, strict=True):
-            error = metrics.expected_calibration_error(view.y, view.P, **params)
-            columns[f"ece{suffix}"] = error
+            columns[f"mean{end}"] = mean.astype(float)
+        params: Any = {"n_bins": rows.n_bins, "kind": "classwise", "average": None}
+        for end, view in views.items():
+            columns[f"ece{end}"] = view.measure(metrics.expected_calibration_error, **params)
         return columns
 
     @cached_property
@@ -226,8 +224,9 @@ class CalibrationReport(_Report):
     @property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of calibration before and after."""
-        before, after = (rows.test for rows in self.evaluations.values())
-        return before, after
+        found: tuple[CalibrationTestResult, CalibrationTestResult]
+        found = self._of_each(lambda rows: rows.test)
+        return found
 
     @property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:
@@ -409,9 +408,8 @@ def calibration_report(
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
-    given = locals()
+    given, seed = locals(), check_random_state(random_state).randint(2**31 - 1)
     check_takes_logits(calibrator)
-    _check_figure(figure)
     if comparison is not None and not isinstance(comparison, CalibratorComparison):
         raise ValueError(
             "comparison must be the result of compare_calibrators, got "
@@ -419,16 +417,15 @@ def calibration_report(
         )
     check_in_memory((X, y, sample_weight))
     check_not_swapped(y=y, X=X)
-    check_kind(kind, ["auto", "top-label", "binary"])
     with recorded() as messages:
         logits = as_array(X)
         proba = on_host(calibrator.predict_proba(logits, **features_argument(calibrator, features)))
         Z = check_array(logits, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        P, classes = softmax(both_columns(Z), axis=1), np.array(on_host(calibrator.classes_))
-        before = _evaluated(y, P, given | {"labels": classes})
+        P, labels = softmax(both_columns(Z), axis=1), np.array(on_host(calibrator.classes_))
+        before = _evaluated(y, P, given | {"labels": labels}, seed)
     give([("", messages)])
-    after = copy(before)
-    after.P = np.array(proba)
+    with ignored(UserWarning):  # the probabilities before calibration have warned
+        after = _evaluated(y, proba, given | {"labels": labels}, seed)
     name = as_text(type(calibrator).__name__ if name is None else name)
     views = {"Before": before, "After" if name == "Before" else short(name): after}
     code = report_code(calibration_report, given)
@@ -535,39 +532,47 @@ def validation_report(
     True
     >>> report.to_html("report.html")  # doctest: +SKIP
     """
-    given = locals()
-    _check_figure(figure)
-    check_kind(kind, ["auto", "top-label", "binary"])
+    given, seed = locals(), check_random_state(random_state).randint(2**31 - 1)
     with recorded() as messages:
-        rows = _evaluated(y_true, y_proba, given)
+        rows = _evaluated(y_true, y_proba, given, seed)
     give([("", messages)])
     name = as_text("Model" if name is None else name)
     code = report_code(validation_report, given)
     return ValidationReport({short(name): rows}, name, messages, code, given)
 
 
-def _evaluated(y_true: Any, y_proba: Any, given: Mapping[str, Any]) -> Evaluation:
-    """Check labels and probabilities, and return their evaluation, with the event second."""
-    labels: dict[str, Any] = {
-        name: given.get(name) for name in ("sample_weight", "labels", "pos_label")
-    }
-    settings = {name: given[name] for name in ("groups", "n_bins", "kind")}
-    metrics.reliability_curve(y_true, y_proba, **labels, **settings)
-    # These rows lack rows of weight 0. The event is the second class of one column.
-    classes = check_measure(y_true, y_proba, **labels).classes
-    P = as_floats(as_array(y_proba, "y_proba", flat=True), "y_proba", flat=True)
-    if P.ndim == 1:
-        P = np.stack([1 - P, P], axis=1)
-    elif labels["pos_label"] is not None and position(labels["pos_label"], classes) == 0:
-        P, classes = P[:, ::-1], classes[::-1]
-    others = ("sample_weight", "features", "categorical_features", "random_state")
-    return Evaluation(y_true, P, classes, **settings, **{name: given[name] for name in others})
-
-
-def _check_figure(figure: Any) -> None:
-    """Raise a ValueError for a figure of a wrong type."""
+def _evaluated(y_true: Any, y_proba: Any, given: Mapping[str, Any], seed: int) -> Evaluation:
+    """Check the arguments of a report, and return the evaluation, with the event second."""
+    figure, features = given["figure"], given["features"]
     if figure is not None and not hasattr(figure, "add_gridspec"):
         raise ValueError(
             f"figure must be a matplotlib Figure or SubFigure, got {type(figure).__name__}. Pass "
             "ax.figure, or None for a new figure."
         )
+    check_kind(given["kind"], ["auto", "top-label", "binary"])
+    labels: Any = {name: given.get(name) for name in ("sample_weight", "labels", "pos_label")}
+    params = {**labels, "kind": given["kind"], "groups": given["groups"]}
+    metrics.reliability_curve(y_true, y_proba, n_bins=given["n_bins"], **params)
+
+    checked = check_measure(y_true, y_proba, **labels).in_memory()
+    P, y, classes = np.array(checked.X), checked.classes[checked.y], checked.classes
+    if P.ndim == 1:  # the probability of the second class
+        P = np.stack([1 - P, P], axis=1)
+    elif labels["pos_label"] is not None and position(labels["pos_label"], classes) == 0:
+        P, classes = P[:, ::-1], classes[::-1]
+    n_rows, groups = np.shape(y_proba)[0], given["groups"]
+    if groups is not None:
+        names = check_groups(groups, n_rows, labels["sample_weight"])
+        groups = np.unique(names, return_inverse=True)[1]
+    w = None if checked.w is None else np.array(checked.w)
+    kind, n_absent = resolved(given["kind"], classes), n_rows - len(y)
+    rows = Evaluation(y, P, classes, w, groups, given["n_bins"], kind, seed, n_absent)
+    rows.warn_of_few_groups()
+    if features is not None:
+        params |= {**rows.draws(rows.n_samples), "groups": given["groups"]}
+        columns = given["categorical_features"]
+        with ignored(ColumnOrderWarning):  # the first measure has warned
+            rows.segments = multicalibration_error(
+                y_true, y_proba, features, categorical_features=columns, **params
+            )
+    return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from string import Template
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from skcalib._output import counted, resource, written
 
-from ._numbers import ALPHA, RISK_TESTS, Evaluation, measured, risk_figure
+from ._numbers import ALPHA, RISK_TESTS, Evaluation, has_interval, measured, risk_figure
 
 SENTENCES: dict[str, Any] = tomllib.loads(resource("report/verdict.toml"))
 
@@ -27,7 +26,7 @@ def verdict(name: str, *evaluations: Evaluation) -> list[str]:
 
     The verdict is on the last evaluation. The first of two is before calibration by ``name``.
     """
-    rows, earlier, is_calibration = evaluations[-1], evaluations[0], len(evaluations) > 1
+    rows, is_calibration = evaluations[-1], len(evaluations) > 1
     sentences = SENTENCES["calibration" if is_calibration else "validation"]
     doubted, rejected, n_tests = rows.decisions
     words = {
@@ -41,7 +40,7 @@ def verdict(name: str, *evaluations: Evaluation) -> list[str]:
         "ece": written(rows.ece.estimate),
         "low": written(rows.ece.low),
         "high": written(rows.ece.high),
-        "before": written(earlier.ece.estimate),
+        "before": written(evaluations[0].ece.estimate),
         "p": as_pvalue(rows.test.pvalue),
     }
     nothing = "few" if rows.n_effective < FEW_ROWS else "none"
@@ -51,7 +50,7 @@ def verdict(name: str, *evaluations: Evaluation) -> list[str]:
         ece_answer = "rejected" if "the ECE" in rejected else "doubted"
     texts = sentences["tests"][answer], sentences["ece"]["start"] + sentences["ece"][ece_answer]
     first, last = (Template(text).substitute(words) for text in texts)
-    return [first, *([effect(name, earlier, rows)] if is_calibration else risks(rows)), last]
+    return [first, *([effect(name, *evaluations)] if is_calibration else risks(rows)), last]
 
 
 def tests_with_verb(names: list[str], rows: Evaluation) -> str:
@@ -73,7 +72,7 @@ def effect(name: str, before: Evaluation, after: Evaluation) -> str:
     change = measured(after, "log loss", before)
     if np.array_equal(before.P, after.P):
         answer = "unchanged"
-    elif math.isnan(change.low):
+    elif not has_interval(change):
         answer = "unknown"
     else:
         answer = "better" if change.high < 0 else "worse" if change.low > 0 else "unclear"
@@ -93,13 +92,12 @@ def risks(rows: Evaluation) -> list[str]:
     """Return sentences on the mean and on the spread of the risks, of two classes."""
     sentences = []
     for test, title in RISK_TESTS.items() if rows.kind == "binary" else ():
-        found = risk_figure(rows, title)
-        if found is not None and not math.isnan(found.low):
+        if has_interval(found := risk_figure(rows, title)):
             answer = "below" if found.high < 1 else "above" if found.low > 1 else "none"
-            ends = f"95% interval {found.low:.2f} to {found.high:.2f}"
             text = Template(SENTENCES["validation"][test][answer])
             are = "are" if test in rows.decisions[1] else "may be"
-            sentences.append(text.substitute(are=are, numbers=f"{found.estimate:.2f} ({ends})"))
+            numbers = f"{found.estimate:.2f} (95% interval {found.low:.2f} to {found.high:.2f})"
+            sentences.append(text.substitute(are=are, numbers=numbers))
     if sentences and (caution := few_surprises(rows)):
         sentences.append(f"{caution.capitalize()}, so these intervals are too narrow.")
     return sentences
@@ -107,14 +105,14 @@ def risks(rows: Evaluation) -> list[str]:
 
 def few_surprises(*evaluations: Evaluation) -> str:
     """Return a clause on the kind of rows that is rare; empty if there are enough of both."""
+    hits = [int(evaluation.hits.sum()) for evaluation in evaluations]
     rows = evaluations[-1]
-    hits = [int(evaluation.hits[rows.weights > 0].sum()) for evaluation in evaluations]
     counts = {"hits": min(hits), "misses": rows.n_samples - max(hits)}
-    rarer = min(counts, key=lambda outcome: counts[outcome])
-    if (n := counts[rarer]) >= FEW_SURPRISES:
-        return ""
+    n, rarer = min((n, outcome) for outcome, n in counts.items())
     kind = SENTENCES["rare"][rows.kind][rarer]
-    return f"only {counted(n, 'row')} {'is' if n == 1 else 'are'} {kind}"
+    return (
+        "" if n >= FEW_SURPRISES else f"only {counted(n, 'row')} {'is' if n == 1 else 'are'} {kind}"
+    )
 
 
 def as_pvalue(pvalue: float) -> str:

@@ -303,6 +303,31 @@ def test_groups_keep_a_feature_from_recognizing_them(seed):
     assert losses["groups"] < losses["none"] - 0.05
 
 
+def two_seasons(seed, n=400, n_classes=25, n_places=8):
+    """Logits, labels and places of n rows in each season; every season has its own labels."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(n_places, size=(2, n, 1))
+    center = np.take_along_axis(rng.uniform(5, 20, (2, n_places, 1)), place, axis=1)
+    y = np.clip(np.rint(rng.normal(center, 1.5)), 0, n_classes - 1).astype(int)
+    Z = -((np.arange(n_classes) - rng.normal(y, 3)) ** 2) / (2 * 1.5**2)
+    return Z, y[..., 0], place
+
+
+@pytest.mark.filterwarnings("ignore:Of 400 rows none has these classes")
+def test_few_rows_per_level_and_class_do_not_harm_in_the_next_season():
+    excess = []
+    for seed in range(2):
+        Z, y, place = two_seasons(seed)
+        c = ConditionalCalibrator(categorical_features=[0], classes=range(25))
+        c.fit(Z[0], y[0], features=place[0])
+        assert c.feature_weights_["without features"] < 0.9  # this season the places help
+        given, unknown = (c.predict_proba(Z[1], features=F) for F in (place[1], place[1] + 99))
+        excess.append(
+            log_loss(y[1], given, labels=range(25)) - log_loss(y[1], unknown, labels=range(25))
+        )
+    assert np.mean(excess) < 0.2
+
+
 def test_a_strong_feature_counts_with_two_groups():
     rng = np.random.default_rng(0)
     z, site = rng.normal(size=600), rng.integers(0, 2, 600)

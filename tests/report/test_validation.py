@@ -199,6 +199,18 @@ def test_one_group_has_no_interval_of_the_effect():
     assert "but 1 group reveals only large errors" in report.verdict_[2]
 
 
+@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.filterwarnings("ignore::families.FewGroupsWarning")
+def test_the_slope_of_a_single_group_is_no_test_and_has_no_infinite_interval():
+    y, p = cohort(100)
+    report = validated(y, p, groups=np.zeros(100))
+    assert np.isinf(report.risk_["calibration slope"].low)
+    assert "none of 2 tests" in report.verdict_[0]
+    assert "slope" not in " ".join(report.verdict_)
+    assert "inf" not in Page(report.to_html()).section("risk")
+    assert "inf]" not in str(report)
+
+
 @pytest.mark.slow
 def test_several_classes_have_no_risk():
     Z, y = make_logits(400, 3, temperature=2.0, random_state=0)
