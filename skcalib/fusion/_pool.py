@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
-from skcalib._rows.arrays import softmax
 from skcalib._typing import Array, Bools, Floats, Indices
 
 # Strengths of the ridge penalty for weights, offsets, offsets where a score is missing, and effects
@@ -99,7 +98,9 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
         means = covariance @ np.linalg.solve(systems, filled[rows])
         filled[rows] = np.where(has[rows, :, None], filled[rows], means)
     X = np.concatenate([filled, filled * ~has[:, :, None]], axis=1).transpose(0, 2, 1)
-    P: Floats = softmax((base[:, None] + filled).reshape(-1, E.shape[2])).reshape(E.shape)
+    L = base[:, None] + filled
+    P = np.exp(L - L.max(axis=2, keepdims=True))  # scipy.special.softmax takes twice as long
+    P /= P.sum(axis=2, keepdims=True)
     disagreement = P - P.sum(axis=1, keepdims=True) / max(P.shape[1], 1)  # no score is no error
     parts: list[Array] = [np.ones((len(E), 1)), ~has]
     if E.shape[2] <= MOST_CLASSES_OF_EFFECTS:
@@ -201,7 +202,7 @@ def curvatures(prior: Prior, evidence: Evidence, w: Floats) -> Floats:
 
     It is for the weights with the highest prior density, and no effects.
     """
-    P = softmax(evidence.base + evidence.X @ prior.mean)
+    P = softmax(evidence.base + evidence.X @ prior.mean, axis=1)
     means = np.einsum("nk,nkm->nm", P, evidence.X)
     weights = np.einsum("nk,nkm->m", w[:, None] * P, (evidence.X - means[:, None]) ** 2)
     effects = (evidence.F**2).T @ (w[:, None] * P * (1 - P)) + 2 * prior.strengths
