@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -24,19 +24,18 @@ STEPS = *CALIBRATORS, Pipeline, str, type(None)  # "passthrough" and None are st
 
 def known_calibrators() -> dict[str, type]:
     """Return all calibrator classes by name, including members of the default calibrator."""
-
-    def subclasses(kind: type[Any]) -> Iterator[type[Any]]:
-        children: list[type[Any]] = kind.__subclasses__()
-        for child in children:
-            yield child
-            yield from subclasses(child)
-
-    public = [
-        kind
-        for kind in subclasses(BaseCalibrator)
-        if kind.__module__.startswith("skcalib.") and not kind.__name__.startswith("_")
+    kinds: list[type[Any]] = [
+        *BaseCalibrator.__subclasses__(),
+        MultiLabelCalibrator,
+        FusionCalibrator,
     ]
-    return {kind.__name__: kind for kind in (*public, MultiLabelCalibrator, FusionCalibrator)}
+    for kind in kinds:  # the list grows by the classes derived from each class
+        kinds += kind.__subclasses__()
+    return {
+        kind.__name__: kind
+        for kind in kinds
+        if kind.__module__.startswith("skcalib.") and kind.__name__[0] != "_"
+    }
 
 
 def fitted_chain(calibrator: Any, action: str) -> list[Any]:
@@ -113,15 +112,15 @@ def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
         raise TypeError(f"{value!r:.60} of type {type(value).__name__}")
 
     try:
-        members = {} if metadata is None else dict(metadata)
+        members = dict(metadata or {})
         if not all(isinstance(name, str) for name in members):
             raise TypeError("a key that is not text")
         text = json.dumps(members, default=as_plain_value, allow_nan=False)
+        plain: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError) as error:
         raise TypeError(
             "metadata must be a dict of text, finite numbers, dates, lists and dicts, such as "
             "{'data': 'validation 2026-01', 'n_labels': 5000}, got "
             f"{metadata!r:.80}: {error}. Convert other values to text."
         ) from error
-    plain: dict[str, Any] = json.loads(text)
     return plain

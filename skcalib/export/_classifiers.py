@@ -9,8 +9,9 @@ because gradient boosting has no public attribute for its trees.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,10 +20,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._typing import Floats, Indices
+from skcalib._typing import Floats
 from skcalib.base import both_columns
-
-from ._graph import Namespace, Traced
 
 # Classifiers that round features to float32, in scikit-learn or in skl2onnx's models.
 SINGLE = {
@@ -33,17 +32,18 @@ SINGLE = {
     tree.ExtraTreeClassifier,
 }
 
+# Attributes of nodes in trees: the feature, the threshold (rows with at most this value go to the
+# left), the left and the right child (at most 0 for leaves), and the way of missing values.
+NODES_OF_FORESTS = "feature", "threshold", "children_left", "children_right", "missing_go_to_left"
+NODES_OF_BOOSTING = "feature_idx", "num_threshold", "left", "right", "missing_go_to_left"
+FORESTS = ensemble.ExtraTreesClassifier, ensemble.RandomForestClassifier
+
 # Searches delegate to their best classifier.
 SEARCHES = model_selection.GridSearchCV | model_selection.RandomizedSearchCV
 
 
-# Inputs to a classifier by name: one matrix or several columns.
-Features = dict[str, Traced]
-
-
-def classifier_probabilities(classifier: Any, F: Any) -> Any:
-    """Predict probabilities (n_rows, K) by a fitted classifier for traced features."""
-    return response(classifier, "predict_proba", {"X": F})
+# Inputs to a classifier by name: one matrix or several columns, traced.
+Features = dict[str, Any]
 
 
 def response(classifier: Any, method: str, X: Features) -> Any:
@@ -58,8 +58,8 @@ def response(classifier: Any, method: str, X: Features) -> Any:
         F = F.graph.add_model(_model_by_skl2onnx(Pipeline(steps), X), X)[0]
     elif others:  # columns side by side, in NumPy's common type
         F = np.concatenate([F, *others], axis=1)
-    if hasattr(last, method) and (trees := _trees(last)) is not None:
-        return _tree_response(trees, method, F)
+    if hasattr(last, method) and (trees := _trees(last)):
+        return _tree_response(last, trees, method, F)
     if type(last) in SINGLE:
         F = F.astype(np.float32)
     elif F.dtype.kind != "f":
@@ -82,61 +82,54 @@ def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
     return [(f"step{i}", step) for i, step in enumerate([*real, *(s for _, s in after)])], last
 
 
-class Trees(NamedTuple):
-    """Nodes of all trees, one tree after the other: arrays (n_nodes,)."""
-
-    sizes: list[int]  #: number of nodes per tree
-    baseline: Floats  #: initial scores, (n_scores,)
-    value: Floats  #: for one or all scores, (n_nodes, 1) or (n_nodes, n_scores)
-    feature: Indices
-    threshold: Floats  #: rows with at most this value go to the left
-    left: Indices  #: left child, numbered within the tree, and at most 0 for leaves
-    right: Indices
-    missing_left: Indices  #: 1 if missing values go to the left
+def _trees(classifier: Any) -> list[Any]:
+    """Return the trees in a forest or in gradient boosting without categories, else nothing."""
+    if type(classifier) in FORESTS:
+        return [member.tree_ for member in classifier.estimators_]
+    if type(classifier) is not ensemble.HistGradientBoostingClassifier:
+        return []
+    members = [tree for iteration in classifier._predictors for tree in iteration]  # noqa: SLF001
+    trees = [member.nodes.view(np.recarray) for member in members]
+    return [] if any(tree.is_categorical.any() for tree in trees) else trees
 
 
-def _trees(classifier: Any) -> Trees | None:
-    """Return the trees in a forest or in gradient boosting without categories, else None."""
-    kind = type(classifier)
-    if kind is ensemble.HistGradientBoostingClassifier:
-        parts = [tree.nodes for iteration in classifier._predictors for tree in iteration]  # noqa: SLF001
-        if any(part["is_categorical"].any() for part in parts):
-            return None
-        names = ["feature_idx", "num_threshold", "left", "right", "missing_go_to_left"]
-        value = np.concatenate([part["value"][:, None] for part in parts])
-        baseline = np.ravel(classifier._baseline_prediction)  # noqa: SLF001
-    elif kind in {ensemble.ExtraTreesClassifier, ensemble.RandomForestClassifier}:
-        states = [member.tree_.__getstate__() for member in classifier.estimators_]
-        parts = [state["nodes"] for state in states]
-        names = ["feature", "threshold", "left_child", "right_child", "missing_go_to_left"]
-        value = np.concatenate([state["values"][:, 0] for state in states])
-        baseline = np.zeros(value.shape[1])
-    else:
-        return None
-    columns = (np.concatenate([part[name] for part in parts]) for name in names)
-    return Trees([len(part) for part in parts], baseline, value, *columns)
+def _tree_response(classifier: Any, trees: list[Any], method: str, F: Any) -> Any:
+    """Predict probabilities or margins by trees for traced features (n_rows, n_features)."""
+    if type(classifier) in FORESTS:
+        # Scores are probabilities, averaged over the trees. scikit-learn rounds the features.
+        values = [tree.value[:, 0] for tree in trees]
+        sums = _tree_sums(F.astype(np.float32), trees, NODES_OF_FORESTS, values, values[0].shape[1])
+        return sums / float(len(trees))
+    baseline = np.ravel(classifier._baseline_prediction)  # noqa: SLF001
+    values = [tree.value[:, None] for tree in trees]
+    S = _tree_sums(F, trees, NODES_OF_BOOSTING, values, len(baseline)) + baseline
+    if method == "decision_function":
+        return S
+    return F.__array_namespace__().softmax(both_columns(S), axis=1)
 
 
-def _tree_response(trees: Trees, method: str, F: Any) -> Any:
-    """Predict probabilities or margins by trees, with thresholds in double precision.
+def _tree_sums(
+    F: Any, trees: list[Any], names: Sequence[str], values: list[Floats], n_scores: int
+) -> Any:
+    """Sum the scores (n_rows, n_scores) over trees, with thresholds in double precision.
 
-    ``F`` are traced features (n_rows, n_features).
+    ``names`` are the attributes of nodes. ``values`` have one array for each tree, (n_nodes, 1) or
+    (n_nodes, n_scores).
     """
-    graph, n_scores, is_leaf = F.graph, len(trees.baseline), trees.left <= 0
-    is_forest = trees.value.shape[1] > 1  # scores are then probabilities, averaged over the trees
-    columns = (np.where(is_leaf, 0, column) for column in trees[3:])
+    graph, sizes = F.graph, [len(part) for part in values]
+    columns = [np.concatenate([getattr(tree, name) for tree in trees]) for name in names]
+    is_leaf = columns[2] <= 0
+    columns = [np.where(is_leaf, 0, column) for column in columns]
     feature, threshold, left, right, missing_left = columns
-    tree_number = np.repeat(np.arange(len(trees.sizes)), trees.sizes)
-    number = np.concatenate([np.arange(size) for size in trees.sizes])  # within the tree
-    value = trees.value[is_leaf]
-    leaf, column = np.indices(value.shape).reshape(2, -1)
+    tree_number = np.repeat(np.arange(len(trees)), sizes)
+    number = np.concatenate([np.arange(size) for size in sizes])  # within the tree
     # A leaf has one value per score, or each iteration has one tree per score.
-    target = column if is_forest else tree_number[is_leaf] % n_scores
-    # Forests in scikit-learn round features to single precision, and runtimes round all sums.
-    F = F.astype(np.float32) if is_forest else F
+    value = np.concatenate(values)[is_leaf]
+    leaf, column = np.indices(value.shape).reshape(2, -1)
+    target = column if value.shape[1] > 1 else tree_number[is_leaf] % n_scores
     sums = graph.node(
         "TreeEnsembleRegressor",
-        np.zeros((len(F.example), n_scores), np.float32),
+        np.zeros((len(F.example), n_scores), np.float32),  # runtimes round sums
         F.astype(np.float64),
         domain="ai.onnx.ml",
         n_targets=n_scores,
@@ -153,16 +146,10 @@ def _tree_response(trees: Trees, method: str, F: Any) -> Any:
         target_ids=target.tolist(),
         target_weights_as_tensor=graph.tensor(value.ravel()),
     )
-    S = sums.astype(np.float64) + trees.baseline
-    if is_forest:
-        return S / float(len(trees.sizes))
-    if method == "decision_function":
-        return S
-    logits: Any = both_columns(S)
-    return Namespace(graph).softmax(logits, axis=1)
+    return sums.astype(np.float64)
 
 
-def _converted_response(classifier: Any, method: str, F: Traced) -> Any:
+def _converted_response(classifier: Any, method: str, F: Any) -> Any:
     """Predict probabilities or margins by a classifier that skl2onnx converts."""
     X = {"X": F}
     kind, is_binary = type(classifier).__name__, len(classifier.classes_) == 2

@@ -8,7 +8,7 @@ determines the shapes and dtypes of all results. NumPy arrays become constants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, partialmethod
 from typing import Any
 
@@ -17,6 +17,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from scipy.special import expit
 
 from skcalib._typing import Floats, Indices
+
+from ._classifiers import response
 
 # Operator versions by domain, and the file format: runtimes since 2023 read them.
 OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
@@ -40,18 +42,20 @@ REDUCTIONS |= {"count_nonzero": "ReduceSum", "sum": "ReduceSum"}
 
 
 class Graph:
-    """Nodes and constants in a graph; names begin with the prefix.
+    """Nodes and constants in a graph, and array API functions for its arrays.
 
-    ``classify`` adds a scikit-learn classifier to the graph, and returns its probabilities.
+    Names in the graph begin with the prefix.
     """
 
-    def __init__(
-        self, classify: Callable[..., Any], prefix: str = "", opsets: Mapping[str, int] = OPSETS
-    ) -> None:
+    __name__ = "onnx"
+    int64, float32, float64 = map(np.dtype, ("int64", "float32", "float64"))
+    finfo = staticmethod(np.finfo)
+
+    def __init__(self, prefix: str = "", opsets: Mapping[str, int] = OPSETS) -> None:
         from onnx import helper, numpy_helper
 
         self.helper, self.tensor = helper, numpy_helper.from_array
-        self.classify, self.prefix, self.opsets = classify, prefix, opsets
+        self.prefix, self.opsets = prefix, opsets
         self.nodes: list[Any] = []
         self.constants: dict[Any, Any] = {}
         self.outputs: dict[Any, Traced] = {}  #: of nodes
@@ -113,68 +117,7 @@ class Graph:
                 nodes.append(node)
         return nodes[::-1], [c for c in self.constants.values() if c.name in names]
 
-
-class Traced(NDArrayOperatorsMixin):
-    """Array in a graph, with NumPy's operators."""
-
-    # x += y makes a new array, since nodes compute nothing in place.
-    __iadd__, __isub__ = NDArrayOperatorsMixin.__add__, NDArrayOperatorsMixin.__sub__
-    __imul__, __itruediv__ = NDArrayOperatorsMixin.__mul__, NDArrayOperatorsMixin.__truediv__
-    __iand__, __ior__ = NDArrayOperatorsMixin.__and__, NDArrayOperatorsMixin.__or__
-    device = "graph"
-
-    def __init__(self, graph: Graph, name: str, example: Any) -> None:
-        self.graph, self.name, self.example = graph, name, example
-        self.shape, self.dtype, self.ndim = example.shape, example.dtype, example.ndim
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
-        return Namespace(self.graph)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return self.__array_function__(
-            ufunc if method == "__call__" else method, (), inputs, kwargs
-        )
-
-    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        """Apply a NumPy function to traced arrays."""
-        name = getattr(function, "__name__", function)
-        return getattr(Namespace(self.graph), RENAMED.get(name, name))(*args, **kwargs)
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("A graph that is built has no numbers: use operations of its namespace.")
-
-    def __bool__(self) -> bool:
-        raise TypeError("A graph that is built has no numbers: use where in place of if.")
-
-    def __getitem__(self, key: Any) -> Traced:
-        x, axis = self, 0
-        for part in key if isinstance(key, tuple) else (key,):
-            n = x.shape[axis] if part is not None and part is not Ellipsis else 0
-            at = (*(slice(None),) * axis, part)
-            if part is None:
-                x = self.graph.node("Unsqueeze", x.example[at], x, np.array([axis]))
-            elif isinstance(part, slice) and part != slice(None):
-                limits = (np.array([limit]) for limit in part.indices(n)[:2])
-                x = self.graph.node("Slice", x.example[at], x, *limits, np.array([axis]))
-            elif not isinstance(part, slice) and part is not Ellipsis:
-                x = self.graph.node("Gather", x.example[at], x, np.asarray(part), axis=axis)
-            axis += 1 if part is None or isinstance(part, slice) else np.ndim(part)
-        return x
-
-    def astype(self, dtype: Any) -> Traced:
-        """Return the array in another dtype."""
-        return Namespace(self.graph).astype(self, dtype)
-
-
-class Namespace:
-    """Array API functions for traced arrays."""
-
-    __name__ = "onnx"
-    int64, float32, float64 = map(np.dtype, ("int64", "float32", "float64"))
-    finfo = staticmethod(np.finfo)
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    # Functions in the array API.
 
     def __getattr__(self, name: str) -> Any:
         if name in ENTRYWISE:
@@ -197,7 +140,7 @@ class Namespace:
         op = ENTRYWISE[name]
         if name == "add" and any(isinstance(x, float) and 0 < abs(x) < 1e-38 for x in args):
             op = "Sum"  # onnxruntime removes an Add if the number rounds to 0 in float32
-        return self.graph.node(op, example, *inputs)
+        return self.node(op, example, *inputs)
 
     def astype(self, x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: ARG002
         """Return the array in another dtype."""
@@ -205,8 +148,8 @@ class Namespace:
             return np.asarray(x, dtype)
         if x.dtype == dtype:
             return x
-        to = self.graph.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        return self.graph.node("Cast", x.example.astype(dtype), x, to=to)
+        to = self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.node("Cast", x.example.astype(dtype), x, to=to)
 
     def _reduced(
         self, name: str, x: Traced, *, axis: int | None = None, keepdims: bool = False
@@ -214,7 +157,7 @@ class Namespace:
         example = getattr(np, name)(x.example, axis=axis, keepdims=keepdims)
         counted = self.astype(x, np.int64) if x.dtype == bool else x
         axes = [] if axis is None else [np.array([axis])]
-        reduced = self.graph.node(
+        reduced = self.node(
             REDUCTIONS[name], np.asarray(example, counted.dtype), counted, *axes, keepdims=keepdims
         )
         return self.astype(reduced, bool) if name in {"all", "any"} else reduced
@@ -222,7 +165,7 @@ class Namespace:
     def argmax(self, x: Traced, *, axis: int, keepdims: bool = False) -> Traced:
         """Return the first index of the maximum along an axis."""
         example = np.argmax(x.example, axis=axis, keepdims=keepdims)
-        return self.graph.node("ArgMax", example, x, axis=axis, keepdims=keepdims)
+        return self.node("ArgMax", example, x, axis=axis, keepdims=keepdims)
 
     def not_equal(self, x: Any, y: Any) -> Any:
         """Return which entries are not equal."""
@@ -253,18 +196,18 @@ class Namespace:
 
     def softmax(self, x: Traced, *, axis: int) -> Traced:
         """Return the softmax along an axis."""
-        return self.graph.node("Softmax", x.example, x, axis=axis)
+        return self.node("Softmax", x.example, x, axis=axis)
 
     def log_softmax(self, x: Traced, *, axis: int) -> Traced:
         """Return the logarithm of the softmax along an axis."""
-        return self.graph.node("LogSoftmax", x.example, x, axis=axis)
+        return self.node("LogSoftmax", x.example, x, axis=axis)
 
     def concat(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
         """Concatenate arrays in NumPy's common dtype."""
         examples = [x.example if isinstance(x, Traced) else x for x in arrays]
         example = np.concatenate(examples, axis=axis)
         inputs = [self.astype(x, example.dtype) for x in arrays]
-        return self.graph.node("Concat", example, *inputs, axis=axis)
+        return self.node("Concat", example, *inputs, axis=axis)
 
     def stack(self, arrays: Sequence[Any], *, axis: int = 0) -> Traced:
         """Concatenate arrays along a new axis."""
@@ -273,9 +216,9 @@ class Namespace:
 
     def full_like(self, x: Traced, value: float) -> Traced:
         """Return an array in the same shape, filled with a number."""
-        shape = self.graph.node("Shape", np.array(x.shape), x)
+        shape = self.node("Shape", np.array(x.shape), x)
         example = np.full_like(x.example, value)
-        return self.graph.node("Expand", example, np.full(1, value, x.dtype), shape)
+        return self.node("Expand", example, np.full(1, value, x.dtype), shape)
 
     ones_like = partialmethod(full_like, value=1)
     zeros_like = empty_like = partialmethod(full_like, value=0)
@@ -286,7 +229,7 @@ class Namespace:
 
     def predict_proba(self, classifier: Any, F: Traced) -> Any:
         """Predict probabilities by a fitted scikit-learn classifier for features."""
-        return self.graph.classify(classifier, F)
+        return response(classifier, "predict_proba", {"X": F})
 
     def step_values(
         self, S: Traced, edges: list[Floats], values: list[Floats], *, log_odds: bool = False
@@ -296,25 +239,75 @@ class Namespace:
         Scores (m, n_maps) are log-odds, or logits for three or more classes. ``edges`` and
         ``values`` are lists with one array per map. Probabilities are computed in double precision.
         """
-        dtype, wide = S.dtype, self.astype(S, np.float64)
-        if len(edges[0]) == len(values[0]):  # step functions have one more edge
-            # Round as NumPy does, because close knots amplify rounding errors.
-            P = self.softmax(wide, axis=1) if S.shape[1] > 1 else self.exp(-wide)
-            P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
-            return _interpolated(self.astype(P, np.float64), edges, values)
-        if S.shape[1] == 1 or log_odds:
-            inner = [as_log_odds(ends[1:-1], dtype) for ends in edges]
-        else:
-            inner = [rounded_down(ends[1:-1], dtype) for ends in edges]
-            S = self.astype(self.softmax(wide, axis=1), dtype)
-        return self.take(np.concatenate(values), _bin_index(S, inner))
+        dtype, is_steps = S.dtype, len(edges[0]) > len(values[0])  # steps have one more edge
+        if is_steps and (S.shape[1] == 1 or log_odds):
+            index = _bin_index(S, [as_log_odds(ends[1:-1], dtype) for ends in edges])
+            return self.take(np.concatenate(values), index)
+        # Round as NumPy does, because close knots amplify rounding errors.
+        wide = self.astype(S, np.float64)
+        P = self.softmax(wide, axis=1) if S.shape[1] > 1 else self.exp(-wide)
+        P = self.astype(P, dtype) if S.shape[1] > 1 else 1 / (1 + self.astype(P, dtype))
+        P = self.astype(P, np.float64)
+        if is_steps:
+            return self.take(np.concatenate(values), _bin_index(P, [ends[1:-1] for ends in edges]))
+        return _interpolated(P, edges, values)
 
     def take(self, x: Any, index: Any, *, axis: int = 0) -> Any:
         """Select entries from a constant by traced indices."""
         if not isinstance(index, Traced):
             return np.take(x, index, axis=axis)
         example = np.take(x, index.example, axis=axis)
-        return self.graph.node("Gather", example, x, index, axis=axis)
+        return self.node("Gather", example, x, index, axis=axis)
+
+
+class Traced(NDArrayOperatorsMixin):
+    """Array in a graph, with NumPy's operators."""
+
+    # x += y makes a new array, since nodes compute nothing in place.
+    __iadd__, __isub__ = NDArrayOperatorsMixin.__add__, NDArrayOperatorsMixin.__sub__
+    __imul__, __itruediv__ = NDArrayOperatorsMixin.__mul__, NDArrayOperatorsMixin.__truediv__
+    __iand__, __ior__ = NDArrayOperatorsMixin.__and__, NDArrayOperatorsMixin.__or__
+    device = "graph"
+
+    def __init__(self, graph: Graph, name: str, example: Any) -> None:
+        self.graph, self.name, self.example = graph, name, example
+        self.shape, self.dtype, self.ndim = example.shape, example.dtype, example.ndim
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Graph:
+        return self.graph
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return self.__array_function__(
+            ufunc if method == "__call__" else method, (), inputs, kwargs
+        )
+
+    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+        """Apply a NumPy function to traced arrays."""
+        name = getattr(function, "__name__", function)
+        return getattr(self.graph, RENAMED.get(name, name))(*args, **kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("A graph that is built has no numbers: use operations of its namespace.")
+
+    def __bool__(self) -> bool:
+        raise TypeError("A graph that is built has no numbers: use where in place of if.")
+
+    def __getitem__(self, key: Any) -> Traced:
+        x, axis = self, 0
+        for part in key if isinstance(key, tuple) else (key,):
+            at = (*(slice(None),) * axis, part)
+            if part is None:
+                x = self.graph.node("Unsqueeze", x.example[at], x, np.array([axis]))
+            elif not isinstance(part, slice) or part != slice(None):
+                is_slice = isinstance(part, slice)
+                index = np.arange(x.shape[axis])[part] if is_slice else np.asarray(part)
+                x = self.graph.node("Gather", x.example[at], x, index, axis=axis)
+            axis += 1 if part is None or isinstance(part, slice) else np.ndim(part)
+        return x
+
+    def astype(self, dtype: Any) -> Traced:
+        """Return the array in another dtype."""
+        return self.graph.astype(self, dtype)
 
 
 def _bin_index(S: Traced, edges: Sequence[Floats]) -> Traced:
@@ -327,7 +320,7 @@ def _bin_index(S: Traced, edges: Sequence[Floats]) -> Traced:
     n_bins = np.array([len(inner) + 1 for inner in edges])
     # Entry i + 1 is the upper edge of bin i, infinite for the last bin in each map.
     upper = np.concatenate([[np.inf], *(np.append(inner, np.inf) for inner in edges)])
-    xp, last = Namespace(S.graph), np.cumsum(n_bins)[None, :]
+    xp, last = S.graph, np.cumsum(n_bins)[None, :]
     bins: Any = last - n_bins
     step = 1 << int(n_bins.max() - 1).bit_length()
     while step := step // 2:
@@ -342,7 +335,7 @@ def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) 
 
     ``knots`` and ``values`` are lists with one array per map.
     """
-    index, xp = _bin_index(S, knots), Namespace(S.graph)
+    index, xp = _bin_index(S, knots), S.graph
     # Line i passes through the knot at its left end, the first line through its right end.
     x = np.concatenate([np.append(part[:1], part) for part in knots])
     y = np.concatenate([np.append(part[:1], part) for part in values])
@@ -351,15 +344,6 @@ def _interpolated(S: Traced, knots: Sequence[Floats], values: Sequence[Floats]) 
     )
     start, height, rise = (xp.take(table, index) for table in (x, y, slope))
     return rise * (S - start) + height
-
-
-def rounded_down(edges: Floats, dtype: np.dtype[Any]) -> Floats:
-    """Round edges in double precision down to another dtype.
-
-    Scores in this dtype exceed the rounded edges if and only if they exceed the edges.
-    """
-    rounded = edges.astype(dtype)
-    return np.where(rounded > edges, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 def as_log_odds(edges: Floats, dtype: np.dtype[Any]) -> Floats:

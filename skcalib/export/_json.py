@@ -8,7 +8,7 @@ import reprlib
 import warnings
 from collections.abc import Mapping
 from datetime import date, datetime
-from math import isfinite, prod
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -272,14 +272,15 @@ def _encode_array(array: Array, where: str) -> dict[str, Any]:
 
 def _encode_values(array: Array, where: str) -> list[Any]:
     """Encode the values of an array, row by row."""
-    kind, flat = array.dtype.kind, array.ravel().tolist()
+    kind = array.dtype.kind
     if kind == "M":
-        return np.datetime_as_string(array).ravel().tolist()
-    if kind == "S":
-        return [x.decode("latin-1") for x in flat]
+        array = np.datetime_as_string(array)
+    elif kind == "S":
+        array = np.char.decode(array, "latin-1")
+    values: list[Any] = array.ravel().tolist()
     if kind == "f":
-        return [x if isfinite(x) else repr(x) for x in flat]
-    return [_encode_scalar(x, where) for x in flat] if kind == "O" else flat
+        return [x if isfinite(x) else repr(x) for x in values]
+    return [_encode_scalar(x, where) for x in values]
 
 
 def _encode_scalar(value: Any, where: str) -> Any:
@@ -362,22 +363,19 @@ def _decode(raw: Any) -> Any:
 
 
 def _decode_array(raw: dict[str, Any]) -> Any:
-    dtype, values = raw["dtype"], raw["values"]
-    if "repeats" in raw:
-        once = _decode_array({"dtype": dtype, "shape": [len(values)], "values": values})
-        if sum(raw["repeats"]) != prod(raw["shape"]):
-            raise ValueError(f"repeats must add up to {prod(raw['shape'])} values")
-        columns = np.repeat(once, raw["repeats"]).reshape(raw["shape"], order="F")
-        return np.ascontiguousarray(columns)
+    dtype, shape, values = raw["dtype"], raw["shape"], raw["values"]
     if type(dtype) is not str or not DTYPE_PATTERN.fullmatch(dtype):
         raise ValueError(f"the dtype {dtype!r:.40} must be one such as float64 or U9")
-    if dtype[0] == "S":
-        values = [x.encode("latin-1") for x in values]
-    array = np.array([_decode_scalar(x) for x in values], dtype).reshape(raw["shape"])
+    texts = [x.encode("latin-1") for x in values] if dtype[0] == "S" else values
+    array = np.array([_decode_scalar(x) for x in texts], dtype)
     # If the text was edited, the dtype may have rounded or cut values.
-    if _encode_values(array, "") != raw["values"]:
-        raise ValueError(f"values must be of the type {dtype}, got {raw['values']!r:.80}")
-    return array if raw["shape"] else array.item()
+    if _encode_values(array, "") != values:
+        raise ValueError(f"values must be of the type {dtype}, got {values!r:.80}")
+    if "repeats" in raw:
+        columns = np.repeat(array, raw["repeats"]).reshape(shape, order="F")
+        return np.ascontiguousarray(columns)
+    array = array.reshape(shape)
+    return array if shape else array.item()
 
 
 def _decode_scalar(raw: Any) -> Any:
@@ -400,17 +398,17 @@ def _decode_estimator(raw: dict[str, Any]) -> Any:
     if kind is Pipeline:
         return Pipeline([(name, step) for name, step in params["steps"]])
     calibrator = kind(**params)
-    fitted = {name: _decode(x) for name, x in raw.get("fitted", {}).items()}
-    _check_attribute_names(kind, fitted)
+    fitted = _decode_attributes(kind, raw.get("fitted", {}))
     calibrator.__setstate__({**fitted, "_skcalib_version": __version__})
     return calibrator
 
 
-def _check_attribute_names(kind: type, names: Mapping[str, Any]) -> None:
-    """Raise a ValueError if an attribute would replace a method of the class."""
-    wrong = [name for name in names if hasattr(kind, name) or not name.isidentifier()]
+def _decode_attributes(kind: type, raw: dict[str, Any]) -> dict[str, Any]:
+    """Decode attributes, or raise a ValueError if one would replace a method of the class."""
+    wrong = [name for name in raw if hasattr(kind, name) or not name.isidentifier()]
     if wrong:
         raise ValueError(f"attributes must have names of fitted ones, got {wrong[0]!r:.60}")
+    return {name: _decode(x) for name, x in raw.items()}
 
 
 def _read_calibrator(raw: Any) -> Any:
@@ -436,9 +434,7 @@ def _read_calibrator(raw: Any) -> Any:
 
 def _read_monitor(raw: dict[str, Any]) -> CalibrationMonitor:
     """Decode a monitor."""
-    state = {name: _decode(x) for name, x in raw["state"].items()}
-    _check_attribute_names(CalibrationMonitor, state)
     monitor = object.__new__(CalibrationMonitor)
-    vars(monitor).update(state)
+    vars(monitor).update(_decode_attributes(CalibrationMonitor, raw["state"]))
     repr(monitor)  # reads the state
     return monitor

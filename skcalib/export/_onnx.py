@@ -11,14 +11,13 @@ import numpy as np
 
 from skcalib._fits import output_of
 from skcalib._input.labels import shown
-from skcalib._typing import Array, Output
+from skcalib._typing import Array
 from skcalib._version import __version__
 from skcalib.base import OUTPUTS
 from skcalib.meta import MultiLabelCalibrator
 
 from ._calibrators import chain_logits, check_metadata, checked_dtype, fitted_chain
-from ._classifiers import classifier_probabilities
-from ._graph import IR_VERSION, OPSETS, Graph, Namespace, Traced
+from ._graph import IR_VERSION, OPSETS, Graph, Traced
 
 if TYPE_CHECKING:
     import onnx
@@ -121,7 +120,7 @@ def to_onnx(
         raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
     chain = fitted_chain(calibrator, "to_onnx")
     dtype, names, evidence = checked_dtype(dtype), _checked_outputs(outputs), _props(metadata)
-    graph = Graph(classifier_probabilities)
+    graph = Graph()
     width, classes = chain[0].n_features_in_, np.asarray(chain[-1].classes_)
     is_multilabel = isinstance(chain[-1], MultiLabelCalibrator)
     Z = graph.input("X", dtype, width)
@@ -143,44 +142,39 @@ def to_onnx(
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
     """Trace the outputs by name for a chain of calibrators and logits (n_rows, n_columns)."""
-    *before, last = [_with_class_numbers(member) for member in chain]
+    *before, last = chain
     Z = chain_logits(before, Z)
-    if not isinstance(last, MultiLabelCalibrator):
-        traced = {name: output_of(last, OUTPUTS[name], Z) for name in names}
-        if "label" in names:
-            labels = label_tensor(chain[-1].classes_)
-            traced["label"] = Namespace(Z.graph).take(labels, traced["label"])
-        return traced
-    if last.increasing:
+    if isinstance(last, MultiLabelCalibrator):
+        return _multilabel_outputs(last, Z, names)
+    numbered = copy(last)
+    numbered.classes_ = np.arange(len(last.classes_))
+    traced = {name: output_of(numbered, OUTPUTS[name], Z) for name in names}
+    if "label" in names:
+        labels = label_tensor(last.classes_)
+        traced["label"] = Z.graph.take(labels, traced["label"])
+    return traced
+
+
+def _multilabel_outputs(
+    calibrator: MultiLabelCalibrator, Z: Any, names: Sequence[str]
+) -> dict[str, Traced]:
+    """Trace the outputs by name for several labels and log-odds (n_rows, n_labels)."""
+    if calibrator.increasing:
         raise TypeError(
             "to_onnx takes a MultiLabelCalibrator with increasing=False only, got increasing=True. "
             "Export with set_params(increasing=False), and replace rows of probabilities that fall "
             "after the model."
         )
-    outputs = OUTPUTS | {"label": OUTPUTS["probabilities"]}
-    traced = {name: _multilabel_output(last.calibrators_, outputs[name], Z) for name in names}
-    if "label" in names:
-        traced["label"] = Namespace(Z.graph).astype(traced["label"] > 0.5, np.int64)
+    traced = {}
+    for name in names:
+        f = OUTPUTS["probabilities" if name == "label" else name]
+        columns = [
+            output_of(member, f, Z[:, k : k + 1])[:, -1:]
+            for k, member in enumerate(calibrator.calibrators_)
+        ]
+        output: Any = Z.graph.concat(columns, axis=1)
+        traced[name] = (output > 0.5).astype(np.int64) if name == "label" else output
     return traced
-
-
-def _with_class_numbers(calibrator: Any) -> Any:
-    """Copy a calibrator, and number its classes 0, 1, ..."""
-    calibrator = copy(calibrator)
-    if not isinstance(calibrator, MultiLabelCalibrator):
-        calibrator.classes_ = np.arange(len(calibrator.classes_))
-    return calibrator
-
-
-def _multilabel_output(calibrators: Sequence[Any], output: Output, Z: Any) -> Any:
-    """Trace one output for several labels: (n_rows, n_labels).
-
-    There is one calibrator per label. ``Z`` are log-odds (n_rows, n_labels).
-    """
-    columns = [
-        output_of(calibrator, output, Z[:, k : k + 1]) for k, calibrator in enumerate(calibrators)
-    ]
-    return Namespace(Z.graph).concat([column[:, -1:] for column in columns], axis=1)
 
 
 def _props(metadata: Mapping[str, Any] | None) -> dict[str, str]:

@@ -16,8 +16,8 @@ from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
 
 from ._calibrators import fitted_chain, known_calibrators
-from ._classifiers import Features, classifier_probabilities, response
-from ._graph import OPSETS, Graph, Namespace
+from ._classifiers import Features, response
+from ._graph import OPSETS, Graph
 from ._onnx import label_tensor, traced_outputs
 
 FLAG = [False, True]
@@ -151,7 +151,7 @@ def _convert(
             "Leave target_opset out, or raise it."
         )
     prefix = scope.get_unique_variable_name("skcalib") + "_"
-    graph = Graph(classifier_probabilities, prefix, opsets)
+    graph = Graph(prefix, opsets)
     X = {
         variable.raw_name: graph.input(
             variable.full_name, _dtype(variable), *variable.type.shape[1:]
@@ -200,17 +200,19 @@ def _classifier_outputs(model: Any, X: Features) -> list[Any]:
         classes = np.asarray(chain[-1].classes_)
         members.append(with_unknown_classes(traced["probabilities"], classes, model.classes_))
     P = model._average(members)  # noqa: SLF001 (the same function of traced probabilities)
-    return [Namespace(P.graph).take(label_tensor(model.classes_), np.argmax(P, axis=1)), P]
+    return [P.graph.take(label_tensor(model.classes_), np.argmax(P, axis=1)), P]
 
 
 def _transformer_outputs(model: Any, X: Features) -> list[Any]:
-    return [_logits(model, model.estimator_, X)]
+    """Return the logits of a classifier in the order of the transformer's classes."""
+    Z, classes = _logits(model, model.estimator_, X), np.asarray(model.estimator_.classes_)
+    return [model._in_order(Z, classes)]  # noqa: SLF001 (the same function of traced logits)
 
 
 def _logits(model: Any, estimator: Any, X: Features) -> Any:
     """Return a fitted classifier's logits in double precision."""
     output = response(estimator, model.response_method_, X).astype(np.float64)
-    if model.response_method_ == "decision_function":
+    if model.response_method_ != "predict_proba":
         return output
     smallest = max(model.min_proba_, float(np.finfo(np.float64).tiny))
     return np.log(np.maximum(output, smallest))

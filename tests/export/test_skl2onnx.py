@@ -196,6 +196,19 @@ def test_columns_of_several_types_are_concatenated():
         np.testing.assert_allclose(P, model.predict_proba(frame), atol=1e-6)
 
 
+def test_ordered_categories_keep_the_order_of_their_columns():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    for names in (["low", "high"], ["low", "mid", "high"]):
+        X, y = rows_of(len(names))
+        labels = pandas.Categorical(np.array(names)[y], categories=names, ordered=True)
+        for classifier in (LogisticRegression(), GaussianNB()):
+            transformer = LogitTransformer(classifier, cv=2)
+            model = make_pipeline(transformer, VectorScaling()).fit(X, pandas.Series(labels))
+            assert model.classes_.tolist() == names
+            check_agreement(model, X)
+        check_agreement(CalibratedClassifier(GaussianNB(), cv=2).fit(X, pandas.Series(labels)), X)
+
+
 def test_integer_features_are_converted():
     """Integers also work with steps of skl2onnx, except for steps without int32."""
     X, y = rows_of(3)
