@@ -152,29 +152,21 @@ def _convert(
         )
     prefix = scope.get_unique_variable_name("skcalib") + "_"
     graph = Graph(prefix, opsets)
-    X = {
-        variable.raw_name: graph.input(
-            variable.full_name, _dtype(variable), *variable.type.shape[1:]
-        )
-        for variable in operator.inputs
+    X, declared = (
+        {x.raw_name: graph.tensor_of(x.full_name, x.type.to_onnx_type()) for x in variables}
+        for variables in (operator.inputs, operator.outputs)
+    )
+    values = outputs(operator.raw_operator, X)
+    named = {
+        x.name: value if x.dtype.kind == "O" else value.astype(x.dtype)
+        for value, x in zip(values, declared.values(), strict=True)
     }
-    for value, variable in zip(outputs(operator.raw_operator, X), operator.outputs, strict=True):
-        dtype = _dtype(variable)
-        graph.named(value if dtype.kind == "O" else value.astype(dtype), variable.full_name)
-    nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
+    nodes, constants = graph.nodes_for(named)
     for i, node in enumerate(nodes):
         node.name = f"{prefix}{i}"
         container.node_domain_version_pair_sets.add((node.domain, opsets[node.domain]))
     container.nodes.extend(nodes)
     container.initializers.extend(constants)
-
-
-def _dtype(variable: Any) -> np.dtype[Any]:
-    """Return the dtype of a skl2onnx variable."""
-    from onnx import helper
-    from skl2onnx.common.data_types import guess_proto_type
-
-    return np.dtype(helper.tensor_dtype_to_np_dtype(guess_proto_type(variable.type)))
 
 
 def _calibrator_outputs(model: Any, X: Features) -> list[Any]:
