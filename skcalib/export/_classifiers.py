@@ -184,10 +184,12 @@ def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | N
     for name, value in X.items():
         ((_, tensor_type),) = data_types.guess_data_type(value.example)
         types.append((name, type(tensor_type)([None, *value.shape[1:]])))  # any number of rows
-    by_estimator: Any = options and {id(estimator): options}
     try:
         return skl2onnx.to_onnx(
-            estimator, initial_types=types, options=by_estimator, target_opset=graph.opsets
+            estimator,
+            initial_types=types,
+            options={id(estimator): options} if options else None,
+            target_opset=graph.opsets,
         )
     except (AttributeError, NameError, RuntimeError, ValueError) as error:
         raise TypeError(

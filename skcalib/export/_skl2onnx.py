@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.classes import with_unknown_classes
-from skcalib._input.estimators import check_fitted, check_takes_logits
+from skcalib._input.estimators import check_fitted
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
@@ -69,16 +69,16 @@ def register_skl2onnx() -> None:
             "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
         ) from missing
 
-    def register(kind: type, outputs: Any, types: Any, **how: Any) -> None:
+    def register(kind: type, outputs: Any, **how: Any) -> None:
         convert = partial(_convert, outputs)
-        update_registered_converter(kind, f"Skcalib{kind.__name__}", types, convert, **how)
+        update_registered_converter(kind, f"Skcalib{kind.__name__}", _set_types, convert, **how)
 
-    how: dict[str, Any] = {"types": _set_types, "options": CONVERTER_OPTIONS}
+    options = CONVERTER_OPTIONS
     for kind in known_calibrators().values():
         if issubclass(kind, BaseCalibrator):
-            register(kind, _calibrator_outputs, parser=_parse_calibrator, **how)
-    register(CalibratedClassifier, _classifier_outputs, parser=_parse_classifier, **how)
-    register(LogitTransformer, _transformer_outputs, _set_logit_type)
+            register(kind, _calibrator_outputs, parser=_parse_calibrator, options=options)
+    register(CalibratedClassifier, _classifier_outputs, parser=_parse_classifier, options=options)
+    register(LogitTransformer, _transformer_outputs)
 
 
 def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
@@ -110,11 +110,15 @@ def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers:
 
 
 def _set_types(operator: Any) -> None:
-    """Set the types of a calibrator's label, probabilities and logits."""
+    """Set the types of a model's label, probabilities and logits, or of its logits alone."""
     from skl2onnx.common import data_types
 
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
     check_fitted(model)
+    if isinstance(model, LogitTransformer):  # as scikit-learn's classifiers usually predict
+        width = len(model.get_feature_names_out())
+        operator.outputs[0].set_type(data_types.DoubleTensorType([n_rows, width]))
+        return
     is_text = label_tensor(model.classes_).dtype.kind == "O"
     LabelType = data_types.StringTensorType if is_text else data_types.Int64TensorType
     # Double precision for inputs in double precision, else single.
@@ -128,16 +132,6 @@ def _set_types(operator: Any) -> None:
     probabilities.set_type(ProbabilityType([n_rows, len(model.classes_)]))
     for variable in logits:
         variable.set_type(FloatType([n_rows, model.n_features_in_]))
-
-
-def _set_logit_type(operator: Any) -> None:
-    """Set double precision, as scikit-learn's classifiers usually predict."""
-    from skl2onnx.common import data_types
-
-    n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
-    check_fitted(model)
-    width = len(model.get_feature_names_out())
-    operator.outputs[0].set_type(data_types.DoubleTensorType([n_rows, width]))
 
 
 def _convert(
@@ -186,7 +180,6 @@ def _classifier_outputs(model: Any, X: Features) -> list[Any]:
                 "Classifiers have one label per row in skl2onnx, got a CalibratedClassifier of "
                 "several labels. Convert its classifier, and its calibrator_ with to_onnx."
             )
-        check_takes_logits(calibrator)
         chain = fitted_chain(calibrator, "skl2onnx")
         traced: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
         classes = np.asarray(chain[-1].classes_)
