@@ -18,7 +18,7 @@ from skcalib._output import counted
 from skcalib._typing import Array, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, ColumnOrderWarning, FewGroupsWarning, ignored
 from skcalib.conditional import MulticalibrationResult
-from skcalib.metrics import CalibrationDifference, CalibrationTestResult, IntervalEstimate
+from skcalib.metrics import CalibrationDifference, IntervalEstimate
 from skcalib.metrics._groups import degrees_of_freedom, effective_rates, skewed_interval
 from skcalib.metrics._proper_scores import log_losses
 
@@ -153,10 +153,15 @@ class Evaluation:
 
     @cached_property
     @silent
-    def test(self) -> CalibrationTestResult:
-        """Return the test of calibration."""
+    def tests(self) -> dict[str, Any]:
+        """Return the tests with a p-value by what they test, the segments last."""
         params = self.binned | self.draws(self.n_samples)
-        return self.measure(metrics.calibration_test, **params)
+        tests: dict[str, Any] = {"the ECE": self.measure(metrics.calibration_test, **params)}
+        if self.kind == "binary":
+            params = {**self.random, "sample_weight": self.likelihood_weight}
+            params["measure"] = "spiegelhalter_z"
+            tests["Spiegelhalter's z"] = self.measure(metrics.calibration_test, **params)
+        return tests if self.segments is None else tests | {"a segment": self.segments}
 
     @cached_property
     @silent
@@ -177,15 +182,8 @@ class Evaluation:
             "prevalence": proportion_interval(self.hits, self.weights, self.groups),
             **{title: risk_figure(self, title) for title in RISKS},
             **dict(zip(["ICI", "E50", "E90", "Emax"], distances, strict=True)),
-            "Spiegelhalter's z": self.spiegelhalter,
+            "Spiegelhalter's z": self.tests["Spiegelhalter's z"],
         }
-
-    @cached_property
-    @silent
-    def spiegelhalter(self) -> CalibrationTestResult:
-        """Return the test of the Brier score."""
-        params = {**self.random, "sample_weight": self.likelihood_weight}
-        return self.measure(metrics.calibration_test, measure="spiegelhalter_z", **params)
 
     @cached_property
     def decisions(self) -> tuple[list[str], list[str], int]:
@@ -324,13 +322,9 @@ def risk_figure(rows: Evaluation, title: str, level: float = LEVEL) -> Any:
 
 def rejections(rows: Evaluation, level: float) -> dict[str, bool]:
     """Return whether each test on the page rejects at a level."""
-    rejected = {"the ECE": rows.test.pvalue <= level}
-    if rows.kind == "binary":
-        for test, title in RISK_TESTS.items():
-            found = risk_figure(rows, title, 1 - level)
-            if has_interval(found):
-                rejected[test] = not found.low <= 1 <= found.high
-        rejected["Spiegelhalter's z"] = rows.spiegelhalter.pvalue <= level
-    if rows.segments is not None:
-        rejected["a segment"] = rows.segments.pvalue <= level
-    return rejected
+    rejected = {}
+    for test, title in RISK_TESTS.items() if rows.kind == "binary" else ():
+        found = risk_figure(rows, title, 1 - level)
+        if has_interval(found):
+            rejected[test] = not found.low <= 1 <= found.high
+    return rejected | {test: found.pvalue <= level for test, found in rows.tests.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from functools import partial
 from textwrap import fill as fill_text
 from typing import TYPE_CHECKING, Any
 
@@ -201,27 +202,28 @@ def draw_report(views: dict[str, Evaluation], figure: Figure | SubFigure | None)
 
         figure = plt.figure(figsize=(4.3 * len(views), 7), layout="constrained")
     axes = figure.subplots(2, len(views), height_ratios=(2, 1), squeeze=False)
+    # One legend above all diagrams covers no interval, if the layout makes room for it.
+    has_room = "Constrained" in type(figure.get_layout_engine()).__name__
     handles: dict[str, Any] = {}
     for (diagram, histogram), (title, rows) in zip(axes.T, views.items(), strict=True):
-        draw_reliability(diagram, title, rows)
+        draw_reliability(diagram, title, rows, legend=not has_room)
         for handle, label in zip(*diagram.get_legend_handles_labels(), strict=True):
-            handle.set_label(label.partition(" (")[0])  # the title has the error
+            handle.set_label(label.partition(" (")[0])  # a title has the error
             handles.setdefault(handle.get_label(), handle)
         rows.measure(ConfidenceDisplay.from_predictions, **rows.binned, ax=histogram)
     for ax in axes[1]:
         ax.set_ylim(0, max(ax.get_ylim()[1] for ax in axes[1]))
-    # One legend for all diagrams covers no interval if the layout makes room for it.
-    has_room = "Constrained" in type(figure.get_layout_engine()).__name__
-    legend = "outside upper center" if has_room else "best"
-    drawing.draw_legend(axes[0, -1], handles.values(), legend=legend)
+    if has_room:
+        drawing.draw_legend(axes[0, 0], handles.values(), legend="outside upper center")
     return figure
 
 
-def draw_reliability(ax: Axes, title: str, rows: Evaluation, **look: Any) -> None:
-    """Draw a reliability diagram without a legend, with the ECE in the title."""
-    look |= {**rows.binned, **rows.random, "ax": ax, "legend": False}
-    rows.measure(ReliabilityDisplay.from_predictions, **look)
-    drawing.draw_title(ax, fill_text(f"{title} (ECE {ece_of(rows)})", TITLE_WIDTH))
+def draw_reliability(ax: Axes, title: str, rows: Evaluation, *, legend: bool, **look: str) -> None:
+    """Draw a reliability diagram, with the ECE in the legend or else in the title."""
+    params: Any = {**rows.binned, **rows.random, **look, "ax": ax, "legend": legend}
+    rows.measure(ReliabilityDisplay.from_predictions, **params)
+    titled = title if legend else f"{title} (ECE {ece_of(rows)})"
+    drawing.draw_title(ax, fill_text(titled, TITLE_WIDTH))
 
 
 def ece_of(rows: Evaluation) -> str:
@@ -233,8 +235,9 @@ def reliability_picture(title: str, rows: Evaluation) -> Html:
     """Return an image of a reliability diagram: for risks a curve with its band, else bars."""
     is_curve = rows.kind == "binary" and rows.hits.mean() >= RARE
     look: Any = {"style": "smooth", "band": "confidence"} if is_curve else {}
+    draw = partial(draw_reliability, title=title, rows=rows, legend=False, **look)
     alt = f"Reliability diagram of {title}, with an ECE of {ece_of(rows)}."
-    return picture(lambda ax: draw_reliability(ax, title, rows, **look), (4.8, 5.2), alt)
+    return picture(draw, (4.8, 5.2), alt)
 
 
 def decision_picture(views: dict[str, Evaluation]) -> Html:

@@ -225,7 +225,7 @@ class CalibrationReport(_Report):
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of calibration before and after."""
         found: tuple[CalibrationTestResult, CalibrationTestResult]
-        found = self._of_each(lambda rows: rows.test)
+        found = self._of_each(lambda rows: rows.tests["the ECE"])
         return found
 
     @property
@@ -307,7 +307,8 @@ class ValidationReport(_Report):
     @property
     def test_(self) -> CalibrationTestResult:
         """Test of calibration."""
-        return self.evaluation.test
+        found: CalibrationTestResult = self.evaluation.tests["the ECE"]
+        return found
 
 
 def calibration_report(

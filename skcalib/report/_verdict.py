@@ -41,7 +41,7 @@ def verdict(name: str, *evaluations: Evaluation) -> list[str]:
         "low": written(rows.ece.low),
         "high": written(rows.ece.high),
         "before": written(evaluations[0].ece.estimate),
-        "p": as_pvalue(rows.test.pvalue),
+        "p": as_pvalue(rows.tests["the ECE"].pvalue),
     }
     nothing = "few" if rows.n_effective < FEW_ROWS else "none"
     answer = "rejected" if rejected else "doubted" if doubted else nothing
