@@ -97,13 +97,17 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
         systems = np.where(pairs, covariance, np.eye(len(covariance)))
         means = covariance @ np.linalg.solve(systems, filled[rows])
         filled[rows] = np.where(has[rows, :, None], filled[rows], means)
-    gaps = np.column_stack([np.ones(len(E)), ~has]) * has.any(axis=1, keepdims=True)
     X = np.concatenate([filled, filled * ~has[:, :, None]], axis=1).transpose(0, 2, 1)
-    P = softmax(base[:, None] + filled, axis=2)
+    L = base[:, None] + filled
+    P = np.exp(L - L.max(axis=2, keepdims=True))  # scipy.special.softmax takes twice as long
+    P /= P.sum(axis=2, keepdims=True)
     disagreement = P - P.sum(axis=1, keepdims=True) / max(P.shape[1], 1)  # no score is no error
-    few_classes = E.shape[2] <= MOST_CLASSES_OF_EFFECTS
-    F = [gaps, disagreement.reshape(len(E), -1)] if few_classes else [gaps]
-    return Evidence(np.ascontiguousarray(X), np.hstack(F), base, covariance)
+    parts: list[Array] = [np.ones((len(E), 1)), ~has]
+    if E.shape[2] <= MOST_CLASSES_OF_EFFECTS:
+        parts.append(disagreement.reshape(len(E), -1))
+    F = np.hstack(parts)
+    F[~has.any(axis=1)] = 0
+    return Evidence(np.ascontiguousarray(X), F, base, covariance)
 
 
 def pooled(evidence: Evidence, weights: Floats, effects: Floats) -> Floats:

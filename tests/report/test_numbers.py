@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from skcalib import PlattScaling, calibration_report, clinical, metrics
 from skcalib.datasets import make_logits
 from skcalib.metrics._groups import skewed_interval
+from skcalib.report import _numbers
 from skcalib.report._numbers import (
     c_statistic,
     mean_estimate,
@@ -20,7 +21,7 @@ from skcalib.report._numbers import (
     proportion_interval,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_resamples")]
 
 ERRORS = {
     "ECE": "expected_calibration_error",
@@ -44,7 +45,7 @@ def evaluated(case):
 def test_errors_and_intervals_equal_the_functions(case):
     y, before, after, params, n_bins = evaluated(case)
     report = report_of(case)
-    params |= {"n_bins": n_bins, "n_resamples": 499, "random_state": report.evaluation.seed}
+    params |= {"n_bins": n_bins, "n_resamples": 19, "random_state": report.evaluation.seed}
     for title, measure in ERRORS.items():
         change = report.measures_[title]
         given = {**params, "measure": measure}
@@ -104,7 +105,6 @@ def test_risk_figures_equal_the_functions(groups):
     assert found["Spiegelhalter's z"][1] == pytest.approx(want)
 
 
-@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 def test_separated_risks_have_no_slope():
     y = np.array([0, 1] * 20)
@@ -144,7 +144,8 @@ def test_weights_of_two_are_rows_twice():
         assert change.after.estimate == pytest.approx(repeated[name].after.estimate), name
 
 
-def test_groups_of_equal_rows_are_single_rows():
+def test_groups_of_equal_rows_are_single_rows(monkeypatch):
+    monkeypatch.setattr(_numbers, "MOST_RESAMPLES", 99)
     Z, y = make_logits(200, 3, random_state=0)
     calibrator = report_of(plain).calibrator
     fourfold = np.repeat(np.arange(200), 4)

@@ -28,7 +28,7 @@ from skcalib import AutoCalibrator, MatrixScaling, TemperatureScaling, calibrati
 from skcalib.datasets import make_logits
 from skcalib.experimental import EstimatorCalibration
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_resamples")]
 
 ALWAYS = {"Verdict", "Measures", "Reliability diagrams", "Calibrator and data", "Code", "Glossary"}
 SECTIONS = {
@@ -66,8 +66,9 @@ def test_the_page_shows_the_numbers_of_the_report():
     text = page.section("measures")
     for before, after, difference in report.measures_.values():
         for value in (before.estimate, after.estimate, difference.low, difference.high):
-            digits = f"{abs(value):.4f}" if abs(value) >= 0.01 else f"{abs(value):.2g}"
-            assert digits[:6] in text
+            small = (f"{abs(value):.2g}", f"{abs(value):.3g}")
+            digits = (f"{abs(value):.4f}"[:6],) if abs(value) >= 0.01 else small
+            assert any(written in text for written in digits)
     verdict = page.section("verdict").replace("\N{NO-BREAK SPACE}", " ")
     assert verdict == "Verdict" + "".join(report.verdict_)
     assert report.date in page.all("header")[0]["text"]
@@ -85,7 +86,6 @@ def test_names_are_html_escaped():
     assert "x" * 61 not in page.section("classes")  # long names are cut
 
 
-@pytest.mark.usefixtures("few_resamples")
 def test_the_page_shows_the_weights_of_a_mixture(logits3):
     mixture = AutoCalibrator([TemperatureScaling(), MatrixScaling()], cv=2).fit(*logits3)
     chain = make_pipeline(TemperatureScaling().fit(*logits3), mixture)
@@ -117,11 +117,10 @@ def test_pages_are_the_same_each_time():
 def test_a_calibrator_that_is_named_before_has_another_title(logits3):
     calibrator = TemperatureScaling().fit(*logits3)
     report = calibration_report(calibrator, *logits3, name="Before", figure=Figure((8, 7)))
-    titles = [ax.get_title() for ax in report.figure_.axes if ax.get_title()]
+    titles = [ax.get_title().partition(" (ECE")[0] for ax in report.figure_.axes if ax.get_title()]
     assert titles == ["Before", "After"]
 
 
-@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize(
     "calibrator",
     [
