@@ -32,7 +32,7 @@ def terms(L: Floats, knots: Floats) -> Iterator[Floats]:
     """Yield the terms at the scores ``L`` without their slopes, each in the shape of ``L``."""
     ends = [float(knots[k]) for k in range(knots.shape[0])]
     for low, high in pairwise([-np.inf, *ends, np.inf]):
-        yield arrays.namespace(L).clip(L, low, high)
+        yield arrays.clip(L, low, high)
 
 
 def piecewise(L: Floats, knots: Floats, slopes: Floats) -> Floats:
