@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from skcalib._input.parameters import import_optional
 from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from skcalib.selection import AutoCalibrator
 
@@ -79,10 +80,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         model = torch.nn.Sequential(network, to_torch(calibrator), torch.nn.Softmax(-1))
     """
     chain = fitted_chain(calibrator, "to_torch")
-    try:
-        import torch
-    except ImportError as missing:
-        raise ImportError("to_torch needs torch: pip install 'skcalib[torch]'.") from missing
+    torch = import_optional("torch", "to_torch", "'skcalib[torch]'")
     precision = getattr(torch, checked_dtype(dtype).name)
     _check_is_smooth(chain)
     from ._torch_modules import Module
