@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from skcalib._input.parameters import import_optional
-from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
 from skcalib.selection import AutoCalibrator
 
 from ._calibrators import checked_dtype, fitted_chain
 
 if TYPE_CHECKING:
     import torch
-
-# Calibrators whose maps have no gradients.
-STEP_FUNCTIONS = (BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration)
 
 
 def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
@@ -97,7 +93,7 @@ def _check_is_smooth(chain: Sequence[Any]) -> None:
         if isinstance(member, AutoCalibrator):
             for part in member.calibrators_.values():
                 _check_is_smooth(fitted_chain(part, "to_torch"))
-        elif isinstance(member, STEP_FUNCTIONS) or not getattr(kind, "_on_device", False):
+        elif hasattr(member, "bin_edges_") or not getattr(kind, "_on_device", False):
             raise TypeError(
                 f"{kind.__name__} has no module of torch, since it has no gradients or does not "
                 "compute with tensors. Use to_onnx, which exports all calibrators of skcalib, or "
