@@ -7,7 +7,7 @@ masked classes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -46,6 +46,41 @@ class Prior(NamedTuple):
     mean: Floats  #: (2 M,) of the weights
     precision: Floats  #: (2 M, 2 M) of the weights
     strengths: Floats  #: (1 + M + M K, 1) of the penalty of squared effects
+
+
+def fit_weights(
+    names: list[str], L: Floats, log_rates: Floats, y: Indices, w: Floats, fold: Indices
+) -> dict[str, Any]:
+    """Return the fitted attributes of a pool of held-out log-probabilities ``L`` (n, M, K).
+
+    ``names`` are the names of the scores, and ``fold`` (n,) the numbers of the folds.
+    """
+    n_scores, (E, base) = len(names), evidence_of(L, log_rates)
+    covariance, without = within_covariance(E, y, w), {}
+    evidence = fill_gaps(E, base, covariance)
+    weights, effects = fit_pool(evidence, y, w)
+    for m, name in enumerate(names):
+        rest = np.delete(np.arange(n_scores), m)
+        others = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
+        without[name] = held_out_loss(others, y, w, fold)
+    losses = loss_report(names, evidence, y, w)
+    return {
+        "weights_": dict(zip(names, weights.tolist(), strict=False)),
+        "imputed_slopes_": weights[n_scores:],
+        "intercept_": effects[0],
+        "missing_offsets_": effects[1 : 1 + n_scores],
+        "effects_": effects[1 + n_scores :],
+        "covariance_": covariance,
+        "loss_report_": losses | {"fusion": held_out_loss(evidence, y, w, fold)},
+        "leave_one_out_": without,
+    }
+
+
+def fused_logits(
+    L: Floats, log_rates: Floats, covariance: Floats, weights: Floats, effects: Floats
+) -> Floats:
+    """Return the logits (n, K) of the pool of log-probabilities ``L`` (n, M, K)."""
+    return pooled(fill_gaps(*evidence_of(L, log_rates), covariance), weights, effects)
 
 
 def evidence_of(L: Floats, log_rates: Floats) -> tuple[Floats, Floats]:
@@ -189,11 +224,9 @@ def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]
         loss, gradient = penalized_loss(unit * u, evidence, y, w, prior)
         return loss, unit * gradient
 
-    start, options = (
-        np.append(prior.mean, no_effects),
-        {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6},
-    )
-    found = minimize(in_units, start / unit, method="L-BFGS-B", jac=True, options=options).x
+    start = np.append(prior.mean, no_effects) / unit
+    options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6}
+    found = minimize(in_units, start, method="L-BFGS-B", jac=True, options=options).x
     return as_pool(unit * found, evidence)
 
 
