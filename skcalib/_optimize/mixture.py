@@ -43,15 +43,12 @@ def mixture_from_log_odds(S: Floats, weights: Floats, shares: Floats) -> Floats:
 
     The probabilities contain ``shares`` (M,) of the uniform distribution, which ``S`` do not.
     """
-    xp = arrays.namespace(S)
-    factors = arrays.to_library(weights * (1 - shares), S, S.dtype)[:, None, None]
-    E, is_rarer = xp.exp(-xp.abs(S)), S < 0
-    common = factors / (1 + E)
-    rare = common * E
-    event = xp.sum(xp.where(is_rarer, rare, common), axis=0)
-    other = xp.sum(xp.where(is_rarer, common, rare), axis=0)
-    P = arrays.concat([other, event], axis=1) + float(weights @ shares) / 2
-    return xp.log(arrays.at_least(P, arrays.smallest_normal(P)))
+    xp, factors = arrays.namespace(S), weights * (1 - shares)
+    # Clip to avoid overflow in single precision.
+    S = arrays.clip(S, -80.0, 80.0)
+    E = xp.exp(arrays.concat([S, -S], axis=2))
+    P = xp.sum(arrays.to_library(factors[:, None, None], S, S.dtype) / (1 + E), axis=0)
+    return xp.log(P + float(weights @ shares) / 2)
 
 
 @dataclass(frozen=True)

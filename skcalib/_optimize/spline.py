@@ -115,11 +115,10 @@ def evaluate(U: Floats, coefficients: Floats) -> Floats:
     n_knots = coefficients.shape[0] - 1
     if U.shape[1] == 1:  # all cubes in one operation
         knots = np.arange(n_knots - 1) / (n_knots - 1)
-        distance = arrays.at_least(
-            arrays.at_most(U, 1.0) - arrays.to_library(knots, U, U.dtype), 0.0
-        )
-        slopes = arrays.to_library(3 * (1 - knots) ** 2, U, U.dtype)
-        cubes = distance * distance * distance + (arrays.at_least(U, 1.0) - 1) * slopes
+        inside = arrays.at_most(U, 1.0)
+        distance = arrays.at_least(inside - arrays.to_library(knots, U, U.dtype), 0.0)
+        slopes = arrays.to_library(3 * (1 - knots) ** 2, U, U.dtype)  # of tangents beyond 1
+        cubes = distance * distance * distance + (U - inside) * slopes
         return coefficients[0, :] + coefficients[1, :] * U + cubes @ coefficients[2:, :]
     S = arrays.namespace(U).zeros_like(U)
     for j, power in enumerate(powers(U, n_knots)):

@@ -186,7 +186,7 @@ def softmax(S: Array) -> Array:
     """
     both = both_columns(S)
     xp = namespace(both)
-    if hasattr(xp, "softmax"):  # a single operation in torch and in ONNX
+    if xp is not np and hasattr(xp, "softmax"):  # a single operation in torch and in ONNX
         return xp.softmax(both, axis=1)
     P = both - xp.max(both, axis=1, keepdims=True)
     P = np.exp(P, out=P) if xp is np else xp.exp(P)
@@ -198,7 +198,7 @@ def log_softmax(S: Array) -> Array:
     """Return log-probabilities (m, K), finite except for masked classes."""
     both = both_columns(S)
     xp = namespace(both)
-    if hasattr(xp, "log_softmax"):
+    if xp is not np and hasattr(xp, "log_softmax"):
         return xp.log_softmax(both, axis=1)
     below = both - xp.max(both, axis=1, keepdims=True)
     return below - xp.log(xp.sum(xp.exp(below), axis=1, keepdims=True))

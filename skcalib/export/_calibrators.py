@@ -24,11 +24,8 @@ STEPS = *CALIBRATORS, Pipeline, str, type(None)  # "passthrough" and None are st
 
 def known_calibrators() -> dict[str, type]:
     """Return all calibrator classes by name, including members of the default calibrator."""
-    kinds: list[type[Any]] = [
-        *BaseCalibrator.__subclasses__(),
-        MultiLabelCalibrator,
-        FusionCalibrator,
-    ]
+    kinds: list[type[Any]] = [MultiLabelCalibrator, FusionCalibrator]
+    kinds += BaseCalibrator.__subclasses__()
     for kind in kinds:  # the list grows by the classes derived from each class
         kinds += kind.__subclasses__()
     return {

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn import ensemble, model_selection, svm, tree
+from sklearn import ensemble, svm, tree
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
+from skcalib._input.parameters import import_optional
 from skcalib._typing import Floats
 from skcalib.base import both_columns
 
@@ -38,10 +39,6 @@ NODES_OF_FORESTS = "feature", "threshold", "children_left", "children_right", "m
 NODES_OF_BOOSTING = "feature_idx", "num_threshold", "left", "right", "missing_go_to_left"
 FORESTS = ensemble.ExtraTreesClassifier, ensemble.RandomForestClassifier
 
-# Searches delegate to their best classifier.
-SEARCHES = model_selection.GridSearchCV | model_selection.RandomizedSearchCV
-
-
 # Inputs to a classifier by name: one matrix or several columns, traced.
 Features = dict[str, Any]
 
@@ -55,7 +52,7 @@ def response(classifier: Any, method: str, X: Features) -> Any:
     F: Any
     F, *others = X.values()
     if steps:
-        F = F.graph.add_model(_model_by_skl2onnx(Pipeline(steps), X), X)[0]
+        F = F.graph.add_model(_model_by_skl2onnx(make_pipeline(*steps), X), X)[0]
     elif others:  # columns side by side, in NumPy's common type
         F = np.concatenate([F, *others], axis=1)
     if hasattr(last, method) and (trees := _trees(last)):
@@ -69,17 +66,15 @@ def response(classifier: Any, method: str, X: Features) -> Any:
     return _converted_response(last, method, F)
 
 
-def _split_pipeline(classifier: Any) -> tuple[list[tuple[str, Any]], Any]:
+def _split_pipeline(classifier: Any) -> tuple[list[Any], Any]:
     """Unwrap pipelines: return the steps before the last classifier, and this classifier."""
-    while isinstance(classifier, FrozenEstimator | SEARCHES):
-        is_search = isinstance(classifier, SEARCHES)
-        classifier = classifier.best_estimator_ if is_search else classifier.estimator
+    while isinstance(classifier, FrozenEstimator) or hasattr(classifier, "best_estimator_"):
+        classifier = getattr(classifier, "best_estimator_", classifier.estimator)
     if not isinstance(classifier, Pipeline):
         return [], classifier
     *before, (_, last) = classifier.steps
     after, last = _split_pipeline(last)
-    real = [step for _, step in before if step not in (None, "passthrough")]
-    return [(f"step{i}", step) for i, step in enumerate([*real, *(s for _, s in after)])], last
+    return [*(step for _, step in before if step not in (None, "passthrough")), *after], last
 
 
 def _trees(classifier: Any) -> list[Any]:
@@ -178,22 +173,19 @@ def _converted_response(classifier: Any, method: str, F: Any) -> Any:
 def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = None) -> Any:
     """Convert an estimator by skl2onnx to an ONNX model, with converter ``options``."""
     kind, graph = type(estimator).__name__, next(iter(X.values())).graph
-    try:
-        import skl2onnx
-        from skl2onnx.common import data_types
-    except ImportError as missing:
-        raise ImportError(
-            f"{kind} is converted to ONNX by skl2onnx, which is not installed: "
-            "pip install skl2onnx."
-        ) from missing
+    skl2onnx = import_optional("skl2onnx", f"ONNX of {kind}")
+    from skl2onnx.common import data_types
+
     types = []
     for name, value in X.items():
         ((_, tensor_type),) = data_types.guess_data_type(value.example)
         types.append((name, type(tensor_type)([None, *value.shape[1:]])))  # any number of rows
-    by_estimator: Any = options and {id(estimator): options}
     try:
         return skl2onnx.to_onnx(
-            estimator, initial_types=types, options=by_estimator, target_opset=graph.opsets
+            estimator,
+            initial_types=types,
+            options={id(estimator): options} if options else None,
+            target_opset=graph.opsets,
         )
     except (AttributeError, NameError, RuntimeError, ValueError) as error:
         raise TypeError(

@@ -64,6 +64,12 @@ class Graph:
         """Return a graph input with any number of rows."""
         return Traced(self, name, np.zeros((2, *shape), dtype))
 
+    def tensor_of(self, name: str, kind: Any) -> Traced:
+        """Return a tensor of another graph by its name and its ONNX type."""
+        kind = kind.tensor_type
+        shape = [dim.dim_value for dim in kind.shape.dim[1:]]
+        return self.input(name, self.helper.tensor_dtype_to_np_dtype(kind.elem_type), *shape)
+
     def constant(self, array: Any) -> str:
         """Add a constant unless an equal one exists, and return its name."""
         array = np.asarray(array)
@@ -96,22 +102,13 @@ class Graph:
         model = compose.add_prefix(model, prefix)
         self.nodes.extend(model.graph.node)
         self.constants |= {c.name: c for c in model.graph.initializer}
-        outputs = []
-        for info in model.graph.output:
-            kind = info.type.tensor_type
-            shape = [dim.dim_value for dim in kind.shape.dim[1:]]
-            dtype = self.helper.tensor_dtype_to_np_dtype(kind.elem_type)
-            outputs.append(self.input(info.name, dtype, *shape))
-        return outputs
+        return [self.tensor_of(info.name, info.type) for info in model.graph.output]
 
-    def named(self, x: Traced, name: str) -> None:
-        """Make an array a model output with a name."""
-        self.nodes.append(self.helper.make_node("Identity", [x.name], [name]))
-
-    def needed_for(self, outputs: Sequence[str]) -> tuple[list[Any], list[Any]]:
-        """Return the nodes that the outputs depend on, in order, and their constants."""
+    def nodes_for(self, outputs: Mapping[str, Traced]) -> tuple[list[Any], list[Any]]:
+        """Name the outputs; return the nodes that they depend on, in order, and the constants."""
+        last = [self.helper.make_node("Identity", [x.name], [key]) for key, x in outputs.items()]
         names, nodes = set(outputs), []
-        for node in reversed(self.nodes):
+        for node in reversed([*self.nodes, *last]):
             if names.intersection(node.output):
                 names.update(node.input)
                 nodes.append(node)

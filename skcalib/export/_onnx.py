@@ -11,6 +11,7 @@ import numpy as np
 
 from skcalib._fits import output_of
 from skcalib._input.labels import shown
+from skcalib._input.parameters import import_optional
 from skcalib._typing import Array
 from skcalib._version import __version__
 from skcalib.base import OUTPUTS
@@ -114,10 +115,7 @@ def to_onnx(
         session = onnxruntime.InferenceSession("calibrator.onnx")
         (proba,) = session.run(["probabilities"], {"X": logits.astype(np.float32)})
     """
-    try:
-        import onnx  # noqa: F401
-    except ImportError as missing:
-        raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
+    import_optional("onnx", "to_onnx", "'skcalib[onnx]'")
     chain = fitted_chain(calibrator, "to_onnx")
     dtype, names, evidence = checked_dtype(dtype), _checked_outputs(outputs), _props(metadata)
     graph = Graph()
@@ -125,8 +123,6 @@ def to_onnx(
     is_multilabel = isinstance(chain[-1], MultiLabelCalibrator)
     Z = graph.input("X", dtype, width)
     traced = traced_outputs(chain, Z, names)
-    for name in names:
-        graph.named(traced[name], name)
     meaning = "Logits, one column for each class; -inf for classes that are impossible in a row."
     if is_multilabel:
         meaning = "Log-odds of each label."
@@ -136,8 +132,7 @@ def to_onnx(
         "skcalib.calibrator": " > ".join(type(member).__name__ for member in chain),
         "skcalib.classes": json.dumps(classes.tolist(), default=str),
     }
-    described = [_tensor(traced[name], name, DESCRIPTIONS[name]) for name in names]
-    return _model(graph, [_tensor(Z, "X", meaning)], described, props | evidence)
+    return _model(_tensor(Z, "X", meaning), traced, props | evidence)
 
 
 def traced_outputs(chain: Sequence[Any], Z: Traced, names: Sequence[str]) -> dict[str, Traced]:
@@ -223,14 +218,15 @@ def _tensor(x: Traced, name: str, meaning: str) -> Any:
     return helper.make_tensor_value_info(name, element, shape, meaning)
 
 
-def _model(graph: Graph, inputs: list[Any], outputs: list[Any], props: dict[str, str]) -> Any:
-    """Build the model from the nodes that the outputs depend on."""
+def _model(Z: Any, traced: Mapping[str, Traced], props: dict[str, str]) -> Any:
+    """Build the model from its declared input and its traced outputs by name."""
     from onnx import checker, helper
 
-    nodes, constants = graph.needed_for([output.name for output in outputs])
+    nodes, constants = next(iter(traced.values())).graph.nodes_for(traced)
+    outputs = [_tensor(x, name, DESCRIPTIONS[name]) for name, x in traced.items()]
     what = f"Calibrated probabilities of classes by {props['skcalib.calibrator']}."
     model = helper.make_model(
-        helper.make_graph(nodes, "skcalib", inputs, outputs, constants, what),
+        helper.make_graph(nodes, "skcalib", [Z], outputs, constants, what),
         opset_imports=[
             helper.make_opsetid(domain, OPSETS[domain])
             for domain in sorted({"", *(node.domain for node in nodes)})

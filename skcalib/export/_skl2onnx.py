@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._input.classes import with_unknown_classes
-from skcalib._input.estimators import check_fitted, check_takes_logits
+from skcalib._input.estimators import check_fitted
+from skcalib._input.parameters import import_optional
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
@@ -62,23 +63,18 @@ def register_skl2onnx() -> None:
         register_skl2onnx()
         model = skl2onnx.to_onnx(classifier, X[:1], options={"zipmap": False})
     """
-    try:
-        from skl2onnx import update_registered_converter
-    except ImportError as missing:
-        raise ImportError(
-            "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
-        ) from missing
+    skl2onnx = import_optional("skl2onnx", "register_skl2onnx")
 
-    def register(kind: type, outputs: Any, types: Any, **how: Any) -> None:
-        convert = partial(_convert, outputs)
-        update_registered_converter(kind, f"Skcalib{kind.__name__}", types, convert, **how)
+    def register(kind: type, outputs: Any, **how: Any) -> None:
+        name, convert = f"Skcalib{kind.__name__}", partial(_convert, outputs)
+        skl2onnx.update_registered_converter(kind, name, _set_types, convert, **how)
 
-    how: dict[str, Any] = {"types": _set_types, "options": CONVERTER_OPTIONS}
+    options = CONVERTER_OPTIONS
     for kind in known_calibrators().values():
         if issubclass(kind, BaseCalibrator):
-            register(kind, _calibrator_outputs, parser=_parse_calibrator, **how)
-    register(CalibratedClassifier, _classifier_outputs, parser=_parse_classifier, **how)
-    register(LogitTransformer, _transformer_outputs, _set_logit_type)
+            register(kind, _calibrator_outputs, parser=_parse_calibrator, options=options)
+    register(CalibratedClassifier, _classifier_outputs, parser=_parse_classifier, options=options)
+    register(LogitTransformer, _transformer_outputs)
 
 
 def _parse_classifier(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
@@ -110,11 +106,15 @@ def _parse_calibrator(scope: Any, model: Any, inputs: list[Any], custom_parsers:
 
 
 def _set_types(operator: Any) -> None:
-    """Set the types of a calibrator's label, probabilities and logits."""
+    """Set the types of a model's label, probabilities and logits, or of its logits alone."""
     from skl2onnx.common import data_types
 
     n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
     check_fitted(model)
+    if isinstance(model, LogitTransformer):  # as scikit-learn's classifiers usually predict
+        width = len(model.get_feature_names_out())
+        operator.outputs[0].set_type(data_types.DoubleTensorType([n_rows, width]))
+        return
     is_text = label_tensor(model.classes_).dtype.kind == "O"
     LabelType = data_types.StringTensorType if is_text else data_types.Int64TensorType
     # Double precision for inputs in double precision, else single.
@@ -130,16 +130,6 @@ def _set_types(operator: Any) -> None:
         variable.set_type(FloatType([n_rows, model.n_features_in_]))
 
 
-def _set_logit_type(operator: Any) -> None:
-    """Set double precision, as scikit-learn's classifiers usually predict."""
-    from skl2onnx.common import data_types
-
-    n_rows, model = operator.inputs[0].get_first_dimension(), operator.raw_operator
-    check_fitted(model)
-    width = len(model.get_feature_names_out())
-    operator.outputs[0].set_type(data_types.DoubleTensorType([n_rows, width]))
-
-
 def _convert(
     outputs: Callable[[Any, Features], list[Any]], scope: Any, operator: Any, container: Any
 ) -> None:
@@ -152,29 +142,21 @@ def _convert(
         )
     prefix = scope.get_unique_variable_name("skcalib") + "_"
     graph = Graph(prefix, opsets)
-    X = {
-        variable.raw_name: graph.input(
-            variable.full_name, _dtype(variable), *variable.type.shape[1:]
-        )
-        for variable in operator.inputs
+    X, declared = (
+        {x.raw_name: graph.tensor_of(x.full_name, x.type.to_onnx_type()) for x in variables}
+        for variables in (operator.inputs, operator.outputs)
+    )
+    values = outputs(operator.raw_operator, X)
+    named = {
+        x.name: value if x.dtype.kind == "O" else value.astype(x.dtype)
+        for value, x in zip(values, declared.values(), strict=True)
     }
-    for value, variable in zip(outputs(operator.raw_operator, X), operator.outputs, strict=True):
-        dtype = _dtype(variable)
-        graph.named(value if dtype.kind == "O" else value.astype(dtype), variable.full_name)
-    nodes, constants = graph.needed_for([variable.full_name for variable in operator.outputs])
+    nodes, constants = graph.nodes_for(named)
     for i, node in enumerate(nodes):
         node.name = f"{prefix}{i}"
         container.node_domain_version_pair_sets.add((node.domain, opsets[node.domain]))
     container.nodes.extend(nodes)
     container.initializers.extend(constants)
-
-
-def _dtype(variable: Any) -> np.dtype[Any]:
-    """Return the dtype of a skl2onnx variable."""
-    from onnx import helper
-    from skl2onnx.common.data_types import guess_proto_type
-
-    return np.dtype(helper.tensor_dtype_to_np_dtype(guess_proto_type(variable.type)))
 
 
 def _calibrator_outputs(model: Any, X: Features) -> list[Any]:
@@ -194,7 +176,6 @@ def _classifier_outputs(model: Any, X: Features) -> list[Any]:
                 "Classifiers have one label per row in skl2onnx, got a CalibratedClassifier of "
                 "several labels. Convert its classifier, and its calibrator_ with to_onnx."
             )
-        check_takes_logits(calibrator)
         chain = fitted_chain(calibrator, "skl2onnx")
         traced: Any = traced_outputs(chain, _logits(model, estimator, X), ["probabilities"])
         classes = np.asarray(chain[-1].classes_)

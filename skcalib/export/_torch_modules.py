@@ -48,25 +48,21 @@ class Fitted(nn.Module):
     def __init__(self, calibrator: BaseCalibrator, dtype: torch.dtype) -> None:
         super().__init__()
         self._calibrator = copy(calibrator)  # with NumPy arrays
-        parts = getattr(calibrator, "calibrators_", {})
-        self.names = list(parts)
-        self.inner = nn.ModuleList([Fitted(part, dtype) for part in parts.values()])
+        parts = getattr(calibrator, "calibrators_", {}).values()
+        self.inner = nn.ModuleList([Fitted(part, dtype) for part in parts])
         for name in PARAMETERS:
             value = getattr(calibrator, name, None)
-            is_temperature = name == "temperature_" and isinstance(value, float)
             # Linear maps of logits that are not normalized do not use the temperature.
-            if isinstance(value, np.ndarray) or (
-                is_temperature and getattr(calibrator, "normalize_", True)
-            ):
+            is_temperature = name == "temperature_" and getattr(calibrator, "normalize_", True)
+            if isinstance(value, np.ndarray) or (is_temperature and isinstance(value, float)):
                 tensor = torch.as_tensor(np.array(value), dtype=dtype)
                 self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
 
     def calibrator(self) -> BaseCalibrator:
         """Return the calibrator with its arrays replaced by parameters."""
-        made = copy(self._calibrator)
-        made.__dict__ |= dict(self.named_parameters(recurse=False))
-        inner: Any = self.inner
-        if self.names:
-            parts = [part.calibrator() for part in inner]
-            made.__dict__["calibrators_"] = dict(zip(self.names, parts, strict=True))
+        made: Any = copy(self._calibrator)
+        vars(made).update(self.named_parameters(recurse=False))
+        if len(self.inner):
+            parts: Any = zip(made.calibrators_, self.inner, strict=True)
+            made.calibrators_ = {name: part.calibrator() for name, part in parts}
         return made

@@ -31,15 +31,7 @@ from skcalib.scaling import Uncalibrated
 from skcalib.selection import AutoCalibrator
 from skcalib.selection._auto import fit_stack
 
-from ._pool import (
-    evidence_of,
-    fill_gaps,
-    fit_pool,
-    held_out_loss,
-    loss_report,
-    pooled,
-    within_covariance,
-)
+from ._pool import fit_weights, fused_logits
 from ._scores import as_matrix, check_class_names, check_scores, check_widths, name_scores
 
 
@@ -276,25 +268,8 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
         give(messages.items(), lambda counts: f"Score {shown(counts)}")
         warn_of_small_weights(rows.weight, rows.n_rows)
 
-        # Pool the out-of-fold evidence, of all scores and without each score.
         y, w = rows.y[tested], np.ones(len(tested)) if rows.w is None else rows.w[tested]
-        E, base = evidence_of(L[tested], log_rates)
-        covariance = within_covariance(E, y, w)
-        evidence, without = fill_gaps(E, base, covariance), {}
-        for m, name in enumerate(names):
-            rest = np.delete(np.arange(n_scores), m)
-            others = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
-            without[name] = held_out_loss(others, y, w, fold)
-        (weights, effects), losses = fit_pool(evidence, y, w), loss_report(names, evidence, y, w)
-        return {
-            "weights_": dict(zip(names, weights.tolist(), strict=False)),
-            "imputed_slopes_": weights[n_scores:],
-            "intercept_": effects[0],
-            "missing_offsets_": effects[1 : 1 + n_scores],
-            "effects_": effects[1 + n_scores :],
-            "covariance_": covariance,
-            "loss_report_": losses | {"fusion": held_out_loss(evidence, y, w, fold)},
-            "leave_one_out_": without,
+        return fit_weights(names, L[tested], log_rates, y, w, fold) | {
             "score_names_": names,
             "calibrators_": calibrators,
             "base_rates_": np.exp(log_rates),
@@ -377,9 +352,8 @@ def fused_log_probabilities(fusion: FusionCalibrator, X: Floats) -> Floats:
         axis=1, dtype=float,
     )  # fmt: skip
     L[missing] = np.nan
-    E, base = evidence_of(L, log_rates)
     weights = np.append([*fusion.weights_.values()], fusion.imputed_slopes_)
     # Files that were saved before the effects were added have none.
     effects = [fusion.intercept_, *fusion.missing_offsets_, *getattr(fusion, "effects_", ())]
-    L = pooled(fill_gaps(E, base, fusion.covariance_), weights, np.array(effects))
+    L = fused_logits(L, log_rates, fusion.covariance_, weights, np.array(effects))
     return mix_logits(L, fusion.smoothing_).astype(X.dtype, copy=False)

@@ -7,7 +7,7 @@ masked classes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -46,6 +46,41 @@ class Prior(NamedTuple):
     mean: Floats  #: (2 M,) of the weights
     precision: Floats  #: (2 M, 2 M) of the weights
     strengths: Floats  #: (1 + M + M K, 1) of the penalty of squared effects
+
+
+def fit_weights(
+    names: list[str], L: Floats, log_rates: Floats, y: Indices, w: Floats, fold: Indices
+) -> dict[str, Any]:
+    """Return the fitted attributes of a pool of held-out log-probabilities ``L`` (n, M, K).
+
+    ``names`` are the names of the scores, and ``fold`` (n,) the numbers of the folds.
+    """
+    n_scores, (E, base) = len(names), evidence_of(L, log_rates)
+    covariance, without = within_covariance(E, y, w), {}
+    evidence = fill_gaps(E, base, covariance)
+    weights, effects = fit_pool(evidence, y, w)
+    for m, name in enumerate(names):
+        rest = np.delete(np.arange(n_scores), m)
+        others = fill_gaps(E[:, rest], base, covariance[np.ix_(rest, rest)])
+        without[name] = held_out_loss(others, y, w, fold)
+    losses = loss_report(names, evidence, y, w)
+    return {
+        "weights_": dict(zip(names, weights.tolist(), strict=False)),
+        "imputed_slopes_": weights[n_scores:],
+        "intercept_": effects[0],
+        "missing_offsets_": effects[1 : 1 + n_scores],
+        "effects_": effects[1 + n_scores :],
+        "covariance_": covariance,
+        "loss_report_": losses | {"fusion": held_out_loss(evidence, y, w, fold)},
+        "leave_one_out_": without,
+    }
+
+
+def fused_logits(
+    L: Floats, log_rates: Floats, covariance: Floats, weights: Floats, effects: Floats
+) -> Floats:
+    """Return the logits (n, K) of the pool of log-probabilities ``L`` (n, M, K)."""
+    return pooled(fill_gaps(*evidence_of(L, log_rates), covariance), weights, effects)
 
 
 def evidence_of(L: Floats, log_rates: Floats) -> tuple[Floats, Floats]:
@@ -97,13 +132,17 @@ def fill_gaps(E: Floats, base: Floats, covariance: Floats) -> Evidence:
         systems = np.where(pairs, covariance, np.eye(len(covariance)))
         means = covariance @ np.linalg.solve(systems, filled[rows])
         filled[rows] = np.where(has[rows, :, None], filled[rows], means)
-    gaps = np.column_stack([np.ones(len(E)), ~has]) * has.any(axis=1, keepdims=True)
     X = np.concatenate([filled, filled * ~has[:, :, None]], axis=1).transpose(0, 2, 1)
-    P = softmax(base[:, None] + filled, axis=2)
+    L = base[:, None] + filled
+    P = np.exp(L - L.max(axis=2, keepdims=True))  # scipy.special.softmax takes twice as long
+    P /= P.sum(axis=2, keepdims=True)
     disagreement = P - P.sum(axis=1, keepdims=True) / max(P.shape[1], 1)  # no score is no error
-    few_classes = E.shape[2] <= MOST_CLASSES_OF_EFFECTS
-    F = [gaps, disagreement.reshape(len(E), -1)] if few_classes else [gaps]
-    return Evidence(np.ascontiguousarray(X), np.hstack(F), base, covariance)
+    parts: list[Array] = [np.ones((len(E), 1)), ~has]
+    if E.shape[2] <= MOST_CLASSES_OF_EFFECTS:
+        parts.append(disagreement.reshape(len(E), -1))
+    F = np.hstack(parts)
+    F[~has.any(axis=1)] = 0
+    return Evidence(np.ascontiguousarray(X), F, base, covariance)
 
 
 def pooled(evidence: Evidence, weights: Floats, effects: Floats) -> Floats:
@@ -185,11 +224,9 @@ def fit_pool(evidence: Evidence, y: Indices, w: Floats) -> tuple[Floats, Floats]
         loss, gradient = penalized_loss(unit * u, evidence, y, w, prior)
         return loss, unit * gradient
 
-    start, options = (
-        np.append(prior.mean, no_effects),
-        {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6},
-    )
-    found = minimize(in_units, start / unit, method="L-BFGS-B", jac=True, options=options).x
+    start = np.append(prior.mean, no_effects) / unit
+    options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-6}
+    found = minimize(in_units, start, method="L-BFGS-B", jac=True, options=options).x
     return as_pool(unit * found, evidence)
 
 

@@ -106,7 +106,7 @@ def check_scores(X: Floats, n_scores: int, *, fit: bool = True) -> bool:
     Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     nan: Bools = np.isnan(Z)
     missing: Bools = np.all(nan, axis=2)
-    partial = np.count_nonzero((nan.any(axis=2) & ~missing).any(axis=1))
+    partial = np.count_nonzero((nan.any(axis=2) != missing).any(axis=1))
     if partial:
         raise ValueError(
             f"All columns of a missing score must be NaN, got NaN in some columns in {partial} of "
@@ -115,8 +115,7 @@ def check_scores(X: Floats, n_scores: int, *, fit: bool = True) -> bool:
         )
     present = Z[~missing]
     masked = len(present) > 0 and check_finite(present)
-    masks: Bools = np.any(np.isneginf(Z), axis=1)
-    impossible = np.count_nonzero(masks.all(axis=1))
+    impossible = np.count_nonzero(np.isneginf(Z).any(axis=1).all(axis=-1)) if masked else 0
     if impossible:
         raise ValueError(
             "Each row of X must have a class that no score masks by -inf, got "

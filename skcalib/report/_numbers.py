@@ -32,7 +32,6 @@ T = TypeVar("T")
 silent = ignored(CodesWarning, ColumnOrderWarning, FewGroupsWarning)
 
 LEVEL = 0.95
-ALPHA = 0.05
 Z_LEVEL = float(ndtri((1 + LEVEL) / 2))
 
 # Measures with intervals by resampling: names in skcalib.metrics.
@@ -47,9 +46,6 @@ WITHOUT_BINS = ERRORS["smooth ECE"], ERRORS["averaged two-bin error"]
 
 # Figures of the risk with t intervals or likelihood intervals.
 RISKS = "observed over expected", "c-statistic", "calibration in the large", "calibration slope"
-
-# Tests by intervals that do not contain 1.
-RISK_TESTS = {"the mean risk": RISKS[0], "the spread of the risks": RISKS[3]}
 
 
 class Change(NamedTuple):
@@ -185,16 +181,6 @@ class Evaluation:
             "Spiegelhalter's z": self.tests["Spiegelhalter's z"],
         }
 
-    @cached_property
-    def decisions(self) -> tuple[list[str], list[str], int]:
-        """Return the tests that reject, those that do if all share the level, and their number."""
-        alone = rejections(self, ALPHA)
-        together = rejections(self, ALPHA / len(alone))
-        doubted, rejected = (
-            [test for test, rejects in found.items() if rejects] for found in (alone, together)
-        )
-        return doubted, rejected, len(alone)
-
 
 def has_interval(found: Any) -> bool:
     """Return whether a figure exists and its ends are known: a single group has no slope's ends."""
@@ -318,13 +304,3 @@ def risk_figure(rows: Evaluation, title: str, level: float = LEVEL) -> Any:
         return rows.measure(function, **logistic, confidence_level=level)
     except ValueError:  # rows of one class, or separated by a threshold
         return None
-
-
-def rejections(rows: Evaluation, level: float) -> dict[str, bool]:
-    """Return whether each test on the page rejects at a level."""
-    rejected = {}
-    for test, title in RISK_TESTS.items() if rows.kind == "binary" else ():
-        found = risk_figure(rows, title, 1 - level)
-        if has_interval(found):
-            rejected[test] = not found.low <= 1 <= found.high
-    return rejected | {test: found.pvalue <= level for test, found in rows.tests.items()}

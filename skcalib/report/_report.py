@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -66,15 +66,11 @@ class _Report:
         """Score and event of the calibration errors."""
         return self.evaluation.kind
 
-    def _of_each(self, get: Callable[[Evaluation], Any]) -> Any:
-        """Return a figure of the probabilities, or a tuple before and after calibration."""
-        found = tuple(map(get, self.evaluations.values()))
-        return found if self.whens else found[0]
-
     @property
     def segments_(self) -> Any:
         """Gaps of segments, of both evaluations if there are two, or None without features."""
-        return self.evaluation.segments and self._of_each(lambda rows: rows.segments)
+        found = tuple(rows.segments for rows in self.evaluations.values() if rows.segments)
+        return found if len(found) > 1 else found[0] if found else None
 
     @cached_property
     @silent
@@ -134,9 +130,8 @@ class _Report:
                 f"path must be a file in a directory that exists, got {str(path)!r}. Create the "
                 "directory, and add the name of a file, such as report.html."
             )
-        text = report_page(self)
         with replacing(target) as file:
-            file.write(text.encode())
+            file.write(report_page(self).encode())
         return None
 
     def _repr_html_(self) -> str:
@@ -224,9 +219,8 @@ class CalibrationReport(_Report):
     @property
     def tests_(self) -> tuple[CalibrationTestResult, CalibrationTestResult]:
         """Tests of calibration before and after."""
-        found: tuple[CalibrationTestResult, CalibrationTestResult]
-        found = self._of_each(lambda rows: rows.tests["the ECE"])
-        return found
+        before, after = (rows.tests["the ECE"] for rows in self.evaluations.values())
+        return before, after
 
     @property
     def risk_(self) -> dict[str, tuple[Any, Any]] | None:

@@ -10,9 +10,18 @@ import numpy as np
 
 from skcalib._output import counted, resource, written
 
-from ._numbers import ALPHA, RISK_TESTS, Evaluation, has_interval, measured, risk_figure
+from ._numbers import Evaluation, has_interval, measured, risk_figure
 
 SENTENCES: dict[str, Any] = tomllib.loads(resource("report/verdict.toml"))
+
+# Level that all tests share.
+ALPHA = 0.05
+
+# Tests by intervals that do not contain 1.
+RISK_TESTS = {
+    "the mean risk": "observed over expected",
+    "the spread of the risks": "calibration slope",
+}
 
 # With fewer rows, intervals and tests detect large errors only.
 FEW_ROWS = 100
@@ -28,10 +37,11 @@ def verdict(name: str, *evaluations: Evaluation) -> list[str]:
     """
     rows, is_calibration = evaluations[-1], len(evaluations) > 1
     sentences = SENTENCES["calibration" if is_calibration else "validation"]
-    doubted, rejected, n_tests = rows.decisions
+    doubted, n_tests = rejections(rows, ALPHA)
+    rejected, _ = rejections(rows, ALPHA / n_tests)
     words = {
         "name": name,
-        "tests": tests_with_verb(rejected or doubted, rows),
+        "tests": tests_with_verb(rejected or doubted, n_tests, rows),
         "level": ALPHA,
         "limit": f"{ALPHA / n_tests:.3g}",
         "n_tests": n_tests,
@@ -50,10 +60,25 @@ def verdict(name: str, *evaluations: Evaluation) -> list[str]:
         ece_answer = "rejected" if "the ECE" in rejected else "doubted"
     texts = sentences["tests"][answer], sentences["ece"]["start"] + sentences["ece"][ece_answer]
     first, last = (Template(text).substitute(words) for text in texts)
-    return [first, *([effect(name, *evaluations)] if is_calibration else risks(rows)), last]
+    return [
+        first,
+        *([effect(name, *evaluations)] if is_calibration else risks(rows, rejected)),
+        last,
+    ]
 
 
-def tests_with_verb(names: list[str], rows: Evaluation) -> str:
+def rejections(rows: Evaluation, level: float) -> tuple[list[str], int]:
+    """Return the tests on the page that reject at a level, and the number of all tests."""
+    rejected = {}
+    for test, title in RISK_TESTS.items() if rows.kind == "binary" else ():
+        found = risk_figure(rows, title, 1 - level)
+        if has_interval(found):
+            rejected[test] = not found.low <= 1 <= found.high
+    rejected |= {test: found.pvalue <= level for test, found in rows.tests.items()}
+    return [test for test, rejects in rejected.items() if rejects], len(rejected)
+
+
+def tests_with_verb(names: list[str], n_tests: int, rows: Evaluation) -> str:
     """Return the tests that find an error as a subject with its verb, with the worst segment."""
     if "a segment" in names and (found := rows.segments) is not None:
         gap, low, high = (signed(float(x[0])) for x in (found.gap, found.low, found.high))
@@ -63,7 +88,6 @@ def tests_with_verb(names: list[str], rows: Evaluation) -> str:
         return f"the tests of {', '.join(names[:-1])} and {names[-1]} find"
     if names:
         return f"the test of {names[0]} finds"
-    n_tests = rows.decisions[2]
     return f"none of {n_tests} tests finds" if n_tests > 1 else "the test does not find"
 
 
@@ -88,14 +112,14 @@ def effect(name: str, before: Evaluation, after: Evaluation) -> str:
     )
 
 
-def risks(rows: Evaluation) -> list[str]:
+def risks(rows: Evaluation, rejected: list[str]) -> list[str]:
     """Return sentences on the mean and on the spread of the risks, of two classes."""
     sentences = []
     for test, title in RISK_TESTS.items() if rows.kind == "binary" else ():
         if has_interval(found := risk_figure(rows, title)):
             answer = "below" if found.high < 1 else "above" if found.low > 1 else "none"
             text = Template(SENTENCES["validation"][test][answer])
-            are = "are" if test in rows.decisions[1] else "may be"
+            are = "are" if test in rejected else "may be"
             numbers = f"{found.estimate:.2f} (95% interval {found.low:.2f} to {found.high:.2f})"
             sentences.append(text.substitute(are=are, numbers=numbers))
     if sentences and (caution := few_surprises(rows)):

@@ -94,13 +94,14 @@ def _mixed_log_odds(temperature: float, smoothing: float, Z: Floats) -> Floats:
     if Z.shape[1] > 2:
         U = margins(mixed_logits(temperature, smoothing, Z))
     else:
-        U = mixed_logits(temperature, smoothing, margins(Z))
+        U = arrays.mix_logits(margins(Z) / temperature, smoothing)
     return arrays.clip(U, -FARTHEST, FARTHEST)
 
 
 def _infinite_if_masked(temperature: float, smoothing: float, Z: Floats, *_: Any) -> Floats:
     """Return log-odds for a fit, infinite if the class, or every other class, is masked."""
-    U = _mixed_log_odds(temperature, smoothing, Z)
+    with np.errstate(over="ignore"):
+        U = _mixed_log_odds(temperature, smoothing, Z)
     if Z.min() > -np.inf:
         return U
     M = margins(Z)
