@@ -1,4 +1,4 @@
-"""Parameter checks.
+"""Checks of parameters, and of optional packages.
 
 ``sklearn.utils.check_scalar`` accepts booleans as integers and NaN as any number, and names no
 remedy.
@@ -7,6 +7,7 @@ remedy.
 from __future__ import annotations
 
 from collections.abc import Collection
+from importlib import import_module
 from math import inf
 from numbers import Integral, Real
 from typing import Any, get_args
@@ -67,3 +68,14 @@ def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
     """Check the parameter ``smoothing``, and return it, or 1 / (N + 1) for "auto"."""
     check_real("smoothing", smoothing, high=1, closed=True, option="auto")
     return 1 / (rows.weight + 1) if smoothing == "auto" else float(smoothing)
+
+
+def import_optional(package: str, caller: str, name: str | None = None) -> Any:
+    """Import an optional package, or raise an ImportError that tells how to install it.
+
+    ``caller`` needs the package. ``name`` is what pip installs, if not the package.
+    """
+    try:
+        return import_module(package)
+    except ImportError as missing:
+        raise ImportError(f"{caller} needs {package}: pip install {name or package}.") from missing

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._input.parameters import check_option, check_real
+from skcalib._input.parameters import check_option, check_real, import_optional
 from skcalib._output import drawing, written
 from skcalib._output.html import BEST_MARK, Entry, Html, aligned, element, html, styled, table
 from skcalib._typing import Floats
@@ -244,10 +244,7 @@ class CalibratorComparison:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as missing:
-            raise ImportError("to_frame needs pandas: pip install 'skcalib[frame]'.") from missing
+        pandas = import_optional("pandas", "to_frame", "'skcalib[frame]'")
         columns: dict[tuple[str, str], Floats] = {}
         for measure in self.scores:
             difference, error = self._differences(measure)
@@ -258,7 +255,7 @@ class CalibratorComparison:
             low, high = self.interval(measure)
             columns[measure, "difference low"], columns[measure, "difference high"] = low, high
         columns[FIT_TIME, "mean"] = self.fit_times.mean(axis=1)
-        frame = pd.DataFrame(columns, index=pd.Index(self.names, name="calibrator"))
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.names, name="calibrator"))
         return frame.dropna(axis=1, how="all")
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from skcalib._input.arrays import check_in_memory
 from skcalib._input.groups import group_numbers
 from skcalib._input.logits import check_weights
 from skcalib._input.measures import Scored, check_draws_labels, check_measure, columns_of
-from skcalib._input.parameters import check_integer, check_real
+from skcalib._input.parameters import check_integer, check_real, import_optional
 from skcalib._typing import Array, ArrayLike, Bools, Floats, Indices, Kind
 from skcalib._warnings import CodesWarning, FewGroupsWarning, warn
 from skcalib.conditional._columns import MIN_WEIGHT, N_INTERVALS, FeatureColumns, fitted_columns
@@ -105,16 +105,13 @@ class MulticalibrationResult:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as missing:
-            raise ImportError("to_frame needs pandas: pip install 'skcalib[frame]'.") from missing
+        pandas = import_optional("pandas", "to_frame", "'skcalib[frame]'")
         names = [
             "label", "segment", "lower", "upper", "n_samples", "confidence", "accuracy", "gap",
             "low", "high", "standardized_gap",
         ]  # fmt: skip
         columns = {name: getattr(self, name) for name in names}
-        return pd.DataFrame({name: x for name, x in columns.items() if x is not None})
+        return pandas.DataFrame({name: x for name, x in columns.items() if x is not None})
 
     def __str__(self) -> str:
         """Write the largest gap, and a line for each of the ten worst segments."""

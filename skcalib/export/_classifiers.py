@@ -20,6 +20,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from skcalib._input.parameters import import_optional
 from skcalib._typing import Floats
 from skcalib.base import both_columns
 
@@ -172,14 +173,9 @@ def _converted_response(classifier: Any, method: str, F: Any) -> Any:
 def _model_by_skl2onnx(estimator: Any, X: Features, options: dict[str, bool] | None = None) -> Any:
     """Convert an estimator by skl2onnx to an ONNX model, with converter ``options``."""
     kind, graph = type(estimator).__name__, next(iter(X.values())).graph
-    try:
-        import skl2onnx
-        from skl2onnx.common import data_types
-    except ImportError as missing:
-        raise ImportError(
-            f"{kind} is converted to ONNX by skl2onnx, which is not installed: "
-            "pip install skl2onnx."
-        ) from missing
+    skl2onnx = import_optional("skl2onnx", f"ONNX of {kind}")
+    from skl2onnx.common import data_types
+
     types = []
     for name, value in X.items():
         ((_, tensor_type),) = data_types.guess_data_type(value.example)

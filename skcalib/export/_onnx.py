@@ -11,6 +11,7 @@ import numpy as np
 
 from skcalib._fits import output_of
 from skcalib._input.labels import shown
+from skcalib._input.parameters import import_optional
 from skcalib._typing import Array
 from skcalib._version import __version__
 from skcalib.base import OUTPUTS
@@ -114,10 +115,7 @@ def to_onnx(
         session = onnxruntime.InferenceSession("calibrator.onnx")
         (proba,) = session.run(["probabilities"], {"X": logits.astype(np.float32)})
     """
-    try:
-        import onnx  # noqa: F401
-    except ImportError as missing:
-        raise ImportError("to_onnx needs onnx: pip install 'skcalib[onnx]'.") from missing
+    import_optional("onnx", "to_onnx", "'skcalib[onnx]'")
     chain = fitted_chain(calibrator, "to_onnx")
     dtype, names, evidence = checked_dtype(dtype), _checked_outputs(outputs), _props(metadata)
     graph = Graph()

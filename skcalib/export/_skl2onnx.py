@@ -11,6 +11,7 @@ import numpy as np
 
 from skcalib._input.classes import with_unknown_classes
 from skcalib._input.estimators import check_fitted
+from skcalib._input.parameters import import_optional
 from skcalib.base import BaseCalibrator
 from skcalib.compose import CalibratedClassifier, LogitTransformer
 from skcalib.meta import MultiLabelCalibrator
@@ -62,16 +63,11 @@ def register_skl2onnx() -> None:
         register_skl2onnx()
         model = skl2onnx.to_onnx(classifier, X[:1], options={"zipmap": False})
     """
-    try:
-        from skl2onnx import update_registered_converter
-    except ImportError as missing:
-        raise ImportError(
-            "register_skl2onnx needs skl2onnx, which is not installed: pip install skl2onnx."
-        ) from missing
+    skl2onnx = import_optional("skl2onnx", "register_skl2onnx")
 
     def register(kind: type, outputs: Any, **how: Any) -> None:
-        convert = partial(_convert, outputs)
-        update_registered_converter(kind, f"Skcalib{kind.__name__}", _set_types, convert, **how)
+        name, convert = f"Skcalib{kind.__name__}", partial(_convert, outputs)
+        skl2onnx.update_registered_converter(kind, name, _set_types, convert, **how)
 
     options = CONVERTER_OPTIONS
     for kind in known_calibrators().values():

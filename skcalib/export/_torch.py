@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from skcalib.binning import BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration
+from skcalib._input.parameters import import_optional
 from skcalib.selection import AutoCalibrator
 
 from ._calibrators import checked_dtype, fitted_chain
 
 if TYPE_CHECKING:
     import torch
-
-# Calibrators whose maps have no gradients.
-STEP_FUNCTIONS = (BBQ, HistogramBinning, IsotonicCalibration, VennAbersCalibration)
 
 
 def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
@@ -79,10 +76,7 @@ def to_torch(calibrator: Any, *, dtype: str = "float32") -> torch.nn.Module:
         model = torch.nn.Sequential(network, to_torch(calibrator), torch.nn.Softmax(-1))
     """
     chain = fitted_chain(calibrator, "to_torch")
-    try:
-        import torch
-    except ImportError as missing:
-        raise ImportError("to_torch needs torch: pip install 'skcalib[torch]'.") from missing
+    torch = import_optional("torch", "to_torch", "'skcalib[torch]'")
     precision = getattr(torch, checked_dtype(dtype).name)
     _check_is_smooth(chain)
     from ._torch_modules import Module
@@ -99,7 +93,7 @@ def _check_is_smooth(chain: Sequence[Any]) -> None:
         if isinstance(member, AutoCalibrator):
             for part in member.calibrators_.values():
                 _check_is_smooth(fitted_chain(part, "to_torch"))
-        elif isinstance(member, STEP_FUNCTIONS) or not getattr(kind, "_on_device", False):
+        elif hasattr(member, "bin_edges_") or not getattr(kind, "_on_device", False):
             raise TypeError(
                 f"{kind.__name__} has no module of torch, since it has no gradients or does not "
                 "compute with tensors. Use to_onnx, which exports all calibrators of skcalib, or "

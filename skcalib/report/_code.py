@@ -63,8 +63,8 @@ def public_module(kind: type) -> str:
     """Return the outermost package of a class from which it can be imported."""
     parts = kind.__module__.split(".")
     packages = [".".join(parts[: k + 1]) for k in range(len(parts))]
-    name = kind.__name__
-    return next((x for x in packages if hasattr(sys.modules[x], name)), kind.__module__)
+    has_it = [getattr(sys.modules.get(x), kind.__name__, None) is kind for x in packages]
+    return packages[has_it.index(True)] if any(has_it) else kind.__module__
 
 
 def estimators(calibrator: Any) -> Iterator[Any]:

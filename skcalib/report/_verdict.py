@@ -94,21 +94,20 @@ def tests_with_verb(names: list[str], n_tests: int, rows: Evaluation) -> str:
 def effect(name: str, before: Evaluation, after: Evaluation) -> str:
     """Return the sentence on the change of the log loss."""
     change = measured(after, "log loss", before)
+    answer, interval, caution = "unclear", "without an interval", ""
     if np.array_equal(before.P, after.P):
         answer = "unchanged"
-    elif not has_interval(change):
-        answer = "unknown"
-    else:
+    elif has_interval(change):
         answer = "better" if change.high < 0 else "worse" if change.low > 0 else "unclear"
-    caution = few_surprises(before, after)
+        interval = f"95% interval {signed(change.low)} to {signed(change.high)}"
+        if rare := few_surprises(before, after):
+            caution = f"; {rare}, so this interval is too narrow"
     return Template(SENTENCES["calibration"]["effect"][answer]).substitute(
         name=name,
         before=written(measured(before, "log loss").estimate),
         after=written(measured(after, "log loss").estimate),
-        change=signed(change.estimate),
-        low=signed(change.low),
-        high=signed(change.high),
-        caution=f"; {caution}, so this interval is too narrow" if caution else "",
+        change=f"change {signed(change.estimate)}, {interval}",
+        caution=caution,
     )
 
 
@@ -133,10 +132,10 @@ def few_surprises(*evaluations: Evaluation) -> str:
     rows = evaluations[-1]
     counts = {"hits": min(hits), "misses": rows.n_samples - max(hits)}
     n, rarer = min((n, outcome) for outcome, n in counts.items())
+    if n >= FEW_SURPRISES:
+        return ""
     kind = SENTENCES["rare"][rows.kind][rarer]
-    return (
-        "" if n >= FEW_SURPRISES else f"only {counted(n, 'row')} {'is' if n == 1 else 'are'} {kind}"
-    )
+    return f"only {counted(n, 'row')} {'is' if n == 1 else 'are'} {kind}"
 
 
 def as_pvalue(pvalue: float) -> str:

@@ -54,6 +54,7 @@ def test_the_demo_as_a_module(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 def test_a_table_with_all_outputs(folder, run):
     out, _ = run(
         "--logits rows.csv --label-column label --output r.svg --report r.html --save c.joblib"
@@ -73,6 +74,7 @@ def test_a_table_with_all_outputs(folder, run):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 def test_probabilities_and_test_files(folder, run):
     Z, y = make_logits(300, 2, random_state=1)
     p = 1 / (1 + np.exp(Z[:, 0] - Z[:, 1]))
@@ -92,6 +94,7 @@ def test_probabilities_and_test_files(folder, run):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
 def test_classes_in_the_order_of_the_columns(folder, run):
     np.save("y.npy", np.array([30, 10, 20])[np.load("y.npy")])
     out, _ = run("--logits z.npy --labels y.npy --classes 30 10 20")

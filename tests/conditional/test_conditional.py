@@ -222,12 +222,15 @@ def test_different_features_at_prediction_are_refused(fitted, change, word):
 
 
 @pytest.mark.slow
-def test_many_rows_are_sampled_for_the_weights_and_all_fitted():
-    """From 50 000 rows on, half as many rows determine the weights."""
-    Z, y, F = rows(54_000)
-    some, new = slice(50_000), slice(50_000, None)
+def test_many_rows_are_sampled_for_the_weights_and_all_fitted(monkeypatch):
+    """From 50 000 rows on, here 10 000, half as many rows determine the weights."""
+    for name, n in (("MANY_ROWS", 10_000), ("FEWER_ROWS", 5000)):
+        monkeypatch.setattr(f"skcalib._splits.{name}", n)
+    monkeypatch.setattr("skcalib.conditional._calibrator.MANY_ROWS", 10_000)
+    Z, y, F = rows(14_000)
+    some, new = slice(10_000), slice(10_000, None)
     c = of_few().fit(Z[some], y[some], features=F[some])
-    part = of_few().fit(Z[:20_000], y[:20_000], features=F[:20_000])
+    part = of_few().fit(Z[:4000], y[:4000], features=F[:4000])
     losses = [log_loss(y[new], c.predict_proba(Z[new], features=F[new])) for c in (c, part)]
     assert losses[0] < losses[1] + 1e-3
     alone = VectorScaling(alpha=1.0).fit(Z[some], y[some])

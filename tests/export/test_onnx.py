@@ -384,6 +384,13 @@ class Operating(skcalib.TemperatureScaling):
         return np.where(chosen, Z, 3 - Z * np.rint(Z))
 
 
+class Sliced(skcalib.TemperatureScaling):
+    """A calibrator with slices of columns, also with steps."""
+
+    def _calibrate(self, Z):
+        return Z[:, ::-1] + Z[:, -1:] + Z[:, [0]] + Z[:, 0][:, None]
+
+
 class Squared(skcalib.TemperatureScaling):
     """A calibrator with an operator that graphs do not have."""
 
@@ -422,7 +429,7 @@ class Other(skcalib.TemperatureScaling):
 def test_classes_derived_from_calibrators():
     for n_columns in (1, 2, 4):
         Z, y = logits_of(n_columns)
-        for kind in (Mine, Operating):
+        for kind in (Mine, Operating, Sliced):
             check_agreement(kind().fit(Z, y), Z)
         chain = make_pipeline(Mine(), skcalib.AutoCalibrator({"mine": Mine()}))
         P = run(to_onnx(chain.fit(Z, y), dtype="float64"), Z)["probabilities"]
