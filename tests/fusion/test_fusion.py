@@ -7,11 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from scipy.special import softmax
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
@@ -351,6 +358,15 @@ def test_masked_classes_stay_impossible(n_classes):
         fast_fusion(2).fit(X, y)
 
 
+def test_predictions_warn_of_probabilities():
+    X, y = make_scores(100, 2, 3)
+    fusion = fast_fusion(2).fit(X, y)
+    X[:, 3:] = np.nan
+    X[:, :3] = softmax(X[:, :3], axis=1)
+    with pytest.warns(UserWarning, match="expected by predictions"):
+        fusion.predict(X)
+
+
 def test_masks_must_leave_a_class():
     X, y = make_scores(100, 3, 2)
     fusion = fast_fusion(3).fit(X, y)
@@ -418,6 +434,14 @@ def test_a_score_may_be_known_in_one_group_only(calibrator):
     assert fusion.weights_["score 0"] < fusion.weights_["score 1"]
 
 
+def test_the_calibrator_of_a_score_gets_the_groups():
+    X, y = make_scores(100, 1, 2)
+    rows = np.repeat(np.arange(100), 4)
+    fusion = FusionCalibrator(1).fit(X[rows], y[rows], groups=rows)
+    alone = AutoCalibrator("smooth").fit(X[rows], y[rows], groups=rows)
+    assert fusion.calibrators_[0].weights_ == alone.weights_
+
+
 def test_groups_count_repeated_questions_once():
     """Rows repeated in a group do not make the scores look better than they are."""
     X, y = make_scores(150, 2, 3, noise=3)
@@ -468,6 +492,13 @@ def test_another_calibrator_and_its_search():
     grid = {"calibrator": [TemperatureScaling(), PlattScaling()]}
     search = GridSearchCV(clone(fusion), grid, cv=3, scoring="neg_log_loss").fit(X, y)
     assert search.best_score_ < 0
+
+
+def test_the_loss_of_another_calibrator_is_its_loss_on_held_out_rows():
+    X, y = make_scores(300, 2, 2)
+    fusion = FusionCalibrator(2, calibrator=PlattScaling(), cv=KFold(4)).fit(X, y)
+    L = cross_val_predict(PlattScaling(), X[:, :2], y, cv=KFold(4), method="predict_log_proba")
+    assert fusion.loss_report_["score 0"] == pytest.approx(-L[np.arange(300), y].mean())
 
 
 @no_score

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from families import rows_of
+from scipy.special import expit
 
-from skcalib._optimize.mixture import MixtureLoss, mixture_weights
+from skcalib._optimize.mixture import MixtureLoss, mixture_from_log_odds, mixture_weights
 
 
 def loss_of(Q, w=None, pseudo_rows=None):
@@ -54,3 +55,15 @@ def test_searches_reach_the_minimum(seed):
     slope = loss_of(Q, w, prior).second_order(np.maximum(found.x, 1e-12))[1]
     assert found.success
     assert slope @ found.x - slope.min() <= 2e-5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mixtures_of_log_odds(dtype):
+    S = np.array([[-300, -3, 0, 800], [-200, 1, 2, 900]], dtype)[:, :, None]
+    weights, shares = np.array([0.3, 0.7]), np.array([0.1, 0.2])
+    L = mixture_from_log_odds(S, weights, shares)
+    assert L.dtype == dtype
+    P = ((1 - shares[:, None]) * expit(S[:, :, 0].astype(float)) + shares[:, None] / 2).T @ weights
+    np.testing.assert_allclose(np.exp(L), np.column_stack([1 - P, P]), rtol=1e-6)
+    # Without a share, logarithms are finite.
+    assert np.isfinite(mixture_from_log_odds(S, weights, np.zeros(2))).all()
