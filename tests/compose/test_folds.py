@@ -112,6 +112,7 @@ def test_groups_are_passed_to_the_splitter(numbers_of):
     assert_equal(found, numbers_of(splits, ALL, groups=groups))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers_of", OF_ROWS)
 def test_a_row_in_several_test_sets_counts_once(numbers_of):
     some = list(ShuffleSplit(3, random_state=0).split(Z)) + SPLITS

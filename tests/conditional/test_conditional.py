@@ -46,6 +46,7 @@ def fitted(request):
         return of_few().fit(Z[N], y[N], features=F[N]), Z[NEW], y[NEW], F[NEW]
 
 
+@pytest.mark.slow
 def test_features_lower_the_loss(fitted):
     c, Z, y, F = fitted
     rest = F.assign(subject="chess", length=np.nan)
@@ -154,6 +155,7 @@ def test_noise_does_no_harm_in_the_mean(n_classes):
     assert np.mean(harm) < 5e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", [0.0, 0.7])
 def test_features_that_are_better_than_the_logits_are_named(signal):
     """Also if both together are better than either."""

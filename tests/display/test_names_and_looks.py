@@ -96,6 +96,7 @@ def texts_of(figure):
     return [text.get_text() for text in figure.findobj(Text)] + [str(label) for label in labels]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [0, "_a", "$x$"])
 @pytest.mark.parametrize("call", calls("name", skip=NO_DISPLAY))
 def test_names_may_be_numbers(call, name):

@@ -84,6 +84,7 @@ def test_certain_and_right_predictions_have_no_error():
     assert averaged_two_bin_calibration_error([1, 1], [0.0, 0.0], labels=[0, 1]) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["top-label", "classwise", "binary", "multilabel"])
 @pytest.mark.parametrize("size", [1, 5])
 def test_interval_and_test_agree_and_contain_the_estimate(kind, size, rng):

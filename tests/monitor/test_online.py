@@ -217,6 +217,7 @@ def shifted_stream(n, n_classes, seed, slope=0.5, offset=1.0):
     return Z, (softmax(true, axis=1).cumsum(axis=1) < u).sum(axis=1), true
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "forget"), [(2, 0.0), (4, 0.001), (4, 0.005)])
 def test_maps_follow_a_shift_of_slope_and_intercept(n_classes, forget):
     """The true probabilities are at least as good as the best fixed map."""

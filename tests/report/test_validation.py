@@ -93,6 +93,7 @@ def test_the_verdict_names_the_error_of_the_risks(scale, shift, words):
     assert any(words in sentence for sentence in validated(y, expit(scale * z + shift)).verdict_)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize(("n_wrong", "n_warnings"), [(2, 1), (7, 0)])
 def test_a_report_warns_if_a_few_groups_have_most_of_the_wrong_predictions(n_wrong, n_warnings):
@@ -167,6 +168,7 @@ def test_two_rows_have_a_page():
     assert len(Page(report.to_html()).all("img")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore:The log loss has no minimum")
 @pytest.mark.parametrize("n_columns", [1, 3])
@@ -199,6 +201,7 @@ def test_one_group_has_no_interval_of_the_effect():
     assert "but 1 group reveals only large errors" in report.verdict_[2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_resamples")
 @pytest.mark.filterwarnings("ignore::families.FewGroupsWarning")
 def test_the_slope_of_a_single_group_is_no_test_and_has_no_infinite_interval():

@@ -141,6 +141,7 @@ def test_sentences_of_both_reports_say_the_same(table):
     assert {answer: words - {"name", "before"} for answer, words in after.items()} == alone
 
 
+@pytest.mark.slow
 def test_the_first_sentence_is_of_all_tests(rng):
     p = rng.uniform(0.05, 0.95, size=1000)
     y = (rng.uniform(size=1000) < p).astype(int)

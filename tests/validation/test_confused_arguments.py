@@ -167,6 +167,7 @@ def test_a_row_of_logits_and_a_column_of_probabilities_lead_to_the_call_to_write
         metrics.expected_calibration_error(Y % 2, P[:, :1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [np.asarray, list, pd.Series])
 def test_log_odds_may_have_one_dimension_or_one_column(form):
     y = Y % 2
