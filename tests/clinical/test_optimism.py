@@ -198,9 +198,9 @@ def test_optimism_correction_is_nearer_to_new_rows():
         X = rng.normal(size=(n, 20))
         return X, (rng.uniform(size=n) < expit(X @ beta - 0.5)).astype(int)
 
-    X_new, y_new = rows(10_000)
+    X_new, y_new = rows(5000)
     off, covered = [], []
-    for seed in range(16):
+    for seed in range(12):
         X, y = rows(200)
         params = {"scoring": scoring, "n_resamples": 25, "random_state": seed}
         found = optimism_corrected(model, X, y, **params)
