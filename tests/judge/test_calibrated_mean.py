@@ -97,14 +97,14 @@ def test_labels_of_all_rows_are_their_mean_and_scores_without_information_cost_l
 @pytest.mark.parametrize("n", [30, 300])
 def test_intervals_cover_and_are_narrow(rate, separation, n):
     rng, covered, widths = np.random.default_rng(0), [], []
-    for _ in range(300):
+    for _ in range(150):
         y = rng.uniform(size=3000) < rate
         s = rng.normal(separation * y, 1)
         found = calibrated_mean(y[:n], s[:n], s)
         classical = calibrated_mean(y[:n], np.zeros(n), np.zeros(3000))
         covered.append(found.low <= rate <= found.high)
         widths.append((found.high - found.low) / (classical.high - classical.low))
-    assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 300)
+    assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 150)
     assert np.mean(widths) < (0.9 if separation and (n, rate) == (300, 0.5) else 1.03)
 
 
