@@ -10,8 +10,6 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skcalib._input.estimators import features_argument
-
 # Names of data in the code.
 DATA = {
     "sample_weight": "w_test", "groups": "groups_test", "features": "features_test",
@@ -33,8 +31,8 @@ def report_code(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
     ]
     lines, rows, modules = [], "y_test, p_test", {name: "skcalib"}  # modules of imported names
     if calibrator is not None:
-        has_features = features_argument(calibrator, given["features"])
-        features = ", features=features" if has_features else ""
+        takes_features = "features" in signature(calibrator.predict_proba).parameters
+        features = ", features=features" if takes_features else ""
         code, rows = calibrator_code(calibrator), "calibrator, X_test, y_test"
         held_out = "  # logits of rows that the classifier was not fitted to"
         lines = [f"calibrator = {code}", f"calibrator.fit(X, y{features}){held_out}"]

@@ -163,6 +163,18 @@ def test_segments_are_found_in_features():
         assert "features=features_test" in report.code_
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_resamples")
+def test_code_fits_to_features_that_the_report_does_not_have():
+    Z, y = make_logits(200, 2, random_state=0)
+    subject = np.arange(200) % 2
+    calibrator = ConditionalCalibrator([TemperatureScaling()]).fit(Z, y, features=subject)
+    with pytest.warns(UserWarning, match="features"):
+        report = calibration_report(calibrator, Z, y, figure=Figure((8, 7)))
+    assert "fit(X, y, features=features)" in report.code_
+    assert "features_test" not in report.code_
+
+
 def test_report_counts_rows_and_classes():
     assert report_of(plain).warnings_ == []
     assert report_of(few_rows).evaluation.n_samples == 20
