@@ -152,7 +152,10 @@ def figure_rows(
 ) -> Table:
     """Return the header and rows of figures: one value, or before, after and the change."""
     rows = [
-        [title, *(as_entry(x, write) for x in (found if isinstance(found, tuple) else [found]))]
+        [
+            title.replace(" - ", " \N{MINUS SIGN} "),
+            *(as_entry(x, write) for x in (found if isinstance(found, tuple) else [found])),
+        ]
         for title, found in figures.items()
     ]
     columns = [*report.whens, "change"] if report.whens else ["value"]
@@ -200,7 +203,7 @@ def draw_report(views: dict[str, Evaluation], figure: Figure | SubFigure | None)
     if figure is None:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(4.3 * len(views), 7), layout="constrained")
+        figure = plt.figure(figsize=(5 if len(views) == 1 else 8.6, 7), layout="constrained")
     axes = figure.subplots(2, len(views), height_ratios=(2, 1), squeeze=False)
     # One legend above all diagrams covers no interval, if the layout makes room for it.
     has_room = "Constrained" in type(figure.get_layout_engine()).__name__

@@ -69,7 +69,7 @@ def verdict(name: str, *evaluations: Evaluation) -> list[str]:
 
 def rejections(rows: Evaluation, level: float) -> tuple[list[str], int]:
     """Return the tests on the page that reject at a level, and the number of all tests."""
-    rejected = {}
+    rejected = {"the ECE": False}  # the first in sentences
     for test, title in RISK_TESTS.items() if rows.kind == "binary" else ():
         found = risk_figure(rows, title, 1 - level)
         if has_interval(found):

@@ -37,6 +37,7 @@ def test_figures_of_a_risk_are_the_figures_of_the_functions(weighted):
         assert risk["calibration slope"].low == pytest.approx(slope.low)
     error = metrics.expected_calibration_error(y, p, sample_weight=w)
     assert report.measures_["ECE"].estimate == pytest.approx(error)
+    assert report.verdict_[0].startswith("Not calibrated: the tests of the ECE, the ")
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -152,6 +153,8 @@ def test_a_report_prints_its_verdict_and_figures():
     lines = str(report).splitlines()
     assert lines[0] == "Validation report: Score on 200 rows"
     assert " ".join(lines[1:]).startswith(" ".join(report.verdict_))
+    title = "mean probability \N{MINUS SIGN} event rate"
+    assert report.to_html().count(title) == 2  # in the table, and explained
     for name, found in (report.risk_ | report.measures_).items():
         (line,) = (line for line in lines if line.startswith(f"{name}  "))
         assert len(line) < 90
