@@ -109,7 +109,8 @@ def inner_logits(calibrator: BaseCalibrator | Pipeline, Z: Floats) -> tuple[Floa
     """Calibrate logits inside ``_calibrate``, where they are finite and overflow is ignored.
 
     Return logits, and the share of the uniform distribution that they do not contain. The outer
-    calibrator clips its own logits. All calibrators inherit the public methods of BaseCalibrator.
+    calibrator clips its own logits. Calibrators must inherit ``predict_proba``, because this
+    function calls ``_calibrate`` only.
     """
     share = 0.0
     for member in getattr(calibrator, "named_steps", {"": calibrator}).values():

@@ -109,7 +109,7 @@ def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
         raise TypeError(f"{value!r:.60} of type {type(value).__name__}")
 
     try:
-        members = dict(metadata or {})
+        members = {} if metadata is None else dict(metadata)
         if not all(isinstance(name, str) for name in members):
             raise TypeError("a key that is not text")
         text = json.dumps(members, default=as_plain_value, allow_nan=False)

@@ -183,7 +183,7 @@ class Evaluation:
 
 
 def has_interval(found: Any) -> bool:
-    """Return whether a figure exists and its ends are known: a single group has no slope's ends."""
+    """Return whether a figure exists and its ends are finite: one group is too few for a slope."""
     return found is not None and math.isfinite(found.low) and math.isfinite(found.high)
 
 

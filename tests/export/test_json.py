@@ -258,8 +258,8 @@ def test_metadata_survive_a_round_trip():
 
 @pytest.mark.parametrize(
     "wrong",
-    ["text", {1: "a"}, {"a": np.nan}, {"a": object()}, ["a"]],
-    ids=["text", "number as key", "NaN", "object", "list"],
+    ["text", {1: "a"}, {"a": np.nan}, {"a": object()}, ["a"], False],
+    ids=["text", "number as key", "NaN", "object", "list", "bool"],
 )
 def test_metadata_must_be_plain_json(wrong):
     with pytest.raises(TypeError, match="metadata"):
