@@ -32,7 +32,14 @@ from skcalib.selection import AutoCalibrator
 from skcalib.selection._auto import fit_stack
 
 from ._pool import fit_weights, fused_logits
-from ._scores import as_matrix, check_class_names, check_scores, check_widths, name_scores
+from ._scores import (
+    as_matrix,
+    check_class_names,
+    check_column_order,
+    check_scores,
+    check_widths,
+    name_scores,
+)
 
 
 class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
@@ -279,7 +286,9 @@ class FusionCalibrator(Outputs, Versioned, ClassifierMixin, BaseEstimator):
     def _predict(self, X: Any, output: Output) -> Any:
         """Check the scores ``X``, and return an output for the fused log-probabilities (n, K)."""
         check_fitted(self)
-        Z = logits_for(self, as_matrix(X, self.n_features_in_))
+        scores = as_matrix(X, self.n_features_in_)
+        check_column_order(scores, self)
+        Z = logits_for(self, scores)
         check_scores(Z, len(self.score_names_), fit=False)
         scores = Z if len(Z) else np.zeros((1, Z.shape[1]), Z.dtype)  # for the dtype of no rows
         L = map_blocks(partial(fused_log_probabilities, self), scores)

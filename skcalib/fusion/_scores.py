@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._input.arrays import as_array, as_numpy, check_in_memory
+from skcalib._input.arrays import as_array, check_in_memory, column_names
 from skcalib._input.column_order import check_column_names, without_shared_ends
 from skcalib._input.labels import shown
 from skcalib._input.logits import check_finite, seem_probabilities, warn_of_probabilities
@@ -20,14 +20,31 @@ from skcalib._warnings import warn
 def as_matrix(X: Any, n_columns: int | None = None) -> Any:
     """Return ``X`` in memory in two dimensions, or raise a ValueError with the remedy."""
     check_in_memory([X])
-    X = as_numpy(X, "X")
-    if getattr(X, "ndim", 2) > 2:
+    is_list = isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) > 1
+    if is_list or getattr(X, "ndim", 2) > 2:
         raise ValueError(
-            f"X must have two dimensions with the scores side by side, got shape {tuple(X.shape)}. "
-            "Pass np.hstack(X) for a list or the shape (n_scores, n_samples, n_classes), and "
+            "X must have two dimensions with the scores side by side, got "
+            f"{f'a list of {len(X)} matrices' if is_list else f'shape {tuple(X.shape)}'}. Pass "
+            "np.hstack(X) for a list or the shape (n_scores, n_samples, n_classes), and "
             "X.reshape(len(X), -1) for the shape (n_samples, n_scores, n_classes)."
         )
     return as_array(X, n_columns=n_columns)
+
+
+def check_column_order(X: Any, fusion: Any) -> None:
+    """Raise a ValueError unless new scores have the columns of ``fit`` in the same order."""
+    names, fitted = column_names(X), getattr(fusion, "feature_names_in_", [])
+    if names and list(fitted) != names and set(fitted) == set(names):
+        raise ValueError(
+            f"Columns of X must be in the order of fit, got {shown(names)} after a fit to "
+            f"{shown(fitted)}. Pass X[model.feature_names_in_]."
+        )
+    if not names and X.shape[1] != fusion.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(fusion).__name__} is expecting "
+            f"{fusion.n_features_in_} features as input. Pass the columns of all scores in the "
+            "order of fit, and NaN for missing scores."
+        )
 
 
 def name_scores(columns: Sequence[Any], n_scores: Any, n_columns: int) -> list[str]:
