@@ -174,7 +174,8 @@ def select_effects(
     ``tests`` are masks (n,) of the test rows per fold.
     """
     L, levels = samples.L[:, base], columns.level_rows(samples.F)
-    if len(L) < MIN_ROWS_PER_INTERCEPT * columns.first[-1] * (L.shape[1] - 1):
+    total = len(L) if samples.w is None else samples.w.sum()
+    if total < MIN_ROWS_PER_INTERCEPT * columns.first[-1] * (L.shape[1] - 1):
         strengths = [strength for strength in strengths if strength >= WEAK]
     tables: list[Any] = [None] * len(tests)
     selected: tuple[float, list[Floats]] = strengths[0], []
