@@ -73,7 +73,7 @@ def fitted_smoothing(smoothing: Any, rows: Rows) -> float:
 def import_optional(package: str, caller: str, name: str | None = None) -> Any:
     """Import an optional package, or raise an ImportError that tells how to install it.
 
-    ``caller`` needs the package. ``name`` is what pip installs, if not the package.
+    ``caller`` needs the package. ``name`` is its name for pip, if that differs.
     """
     try:
         return import_module(package)

@@ -117,8 +117,8 @@ def check_widths(n_columns: int, n_scores: int, labels: Array) -> None:
 def check_scores(X: Floats, n_scores: int, *, fit: bool = True) -> bool:
     """Return whether some class is masked, or raise a ValueError for invalid scores.
 
-    Warn of rows without any score, and unless they are to ``fit`` of scores that seem to be
-    probabilities.
+    Warn of rows without any score. Without ``fit``, which warns itself, also warn of scores that
+    seem to be probabilities.
     """
     Z = X.reshape(len(X), n_scores, X.shape[1] // n_scores)
     nan: Bools = np.isnan(Z)

@@ -150,7 +150,7 @@ class Evaluation:
     @cached_property
     @silent
     def tests(self) -> dict[str, Any]:
-        """Return the tests with a p-value by what they test, the segments last."""
+        """Return the tests with a p-value by subject, the segments last."""
         params = self.binned | self.draws(self.n_samples)
         tests: dict[str, Any] = {"the ECE": self.measure(metrics.calibration_test, **params)}
         if self.kind == "binary":

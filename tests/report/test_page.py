@@ -66,9 +66,8 @@ def test_the_page_shows_the_numbers_of_the_report():
     text = page.section("measures")
     for before, after, difference in report.measures_.values():
         for value in (before.estimate, after.estimate, difference.low, difference.high):
-            small = (f"{abs(value):.2g}", f"{abs(value):.3g}")
-            digits = (f"{abs(value):.4f}"[:6],) if abs(value) >= 0.01 else small
-            assert any(written in text for written in digits)
+            form = ".4f" if abs(value) >= 0.01 else ".5f" if abs(value) >= 0.001 else ".2g"
+            assert f"{abs(value):{form}}" in text
     verdict = page.section("verdict").replace("\N{NO-BREAK SPACE}", " ")
     assert verdict == "Verdict" + "".join(report.verdict_)
     assert report.date in page.all("header")[0]["text"]

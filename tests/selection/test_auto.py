@@ -36,6 +36,7 @@ from skcalib import (
     MatrixScaling,
     OrderPreservingScaling,
     TemperatureScaling,
+    Uncalibrated,
     VectorScaling,
 )
 from skcalib.conditional import ConditionalCalibrator
@@ -253,6 +254,25 @@ def test_copies_in_groups_hardly_change_the_weights():
     copied = AutoCalibrator(candidates, cv=splits).fit(Z[row], Y[row], groups=row)
     assert 0.1 < alone.weights_["vector"] < 0.9
     assert copied.weights_["vector"] == pytest.approx(alone.weights_["vector"], abs=0.05)
+
+
+@pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (10, 3)])
+def test_copies_in_groups_count_as_one_row_in_prior_and_intercept(n_classes, seed):
+    X, y = make_logits(300, n_classes, temperature=2.0, random_state=seed)
+    frozen = FrozenEstimator(VectorScaling().fit(X[30:], y[30:]))
+    candidates = {"uncalibrated": Uncalibrated(), "frozen": frozen}
+    row, fold = np.repeat(np.arange(30), 8), np.arange(30) % 5
+    splits, copies = (
+        [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(5)]
+        for part in (fold, fold[row])
+    )
+    classes = np.arange(n_classes)
+    alone = AutoCalibrator(candidates, cv=splits, classes=classes).fit(X[:30], y[:30])
+    copied = AutoCalibrator(candidates, cv=copies, classes=classes)
+    copied.fit(X[row], y[row], groups=row)
+    # The share of the uniform distribution is 1 / 31 for 30 rows, and 1 / 241 for copies.
+    assert copied.weights_["frozen"] == pytest.approx(alone.weights_["frozen"], abs=0.1)
+    assert_allclose(copied.intercept_, alone.intercept_, rtol=0.1, atol=1e-12)
 
 
 def test_groups_with_opposite_losses_do_not_change_the_weights():
