@@ -10,9 +10,17 @@ from hypothesis import given, strategies as st
 from scipy.special import softmax
 from test_temperature import smoothed_targets
 
-from skcalib import EnsembleTemperatureScaling, MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib import (
+    BetaCalibration,
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    SplineCalibration,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib.base import unmixed_logits
 from skcalib.datasets import make_logits
+from skcalib.scaling import QuadraticScaling
 
 # Calibrators with a parameter that sets the share of the uniform distribution.
 SMOOTHED = [
@@ -133,3 +141,13 @@ def test_small_weights_of_separable_rows_warn(kind):
     Z, y = separable(60, 3)
     with pytest.warns(families.SmallWeightsWarning):
         kind(smoothing=0).fit(Z, y, np.full(60, 1 / 60))
+
+
+@pytest.mark.parametrize("kind", [SplineCalibration, BetaCalibration, QuadraticScaling])
+def test_a_masked_class_leaves_its_share_to_the_others(kind):
+    """A share of one half per class is nearer to even than a share of one third."""
+    Z, y = make_logits(300, 3, random_state=0)
+    X = np.array([[1, 2, -np.inf], [1, 2, -1e5]])
+    L = kind(smoothing=0.3).fit(Z, y).predict_log_proba(X)
+    masked, unlikely = L[:, 1] - L[:, 0]
+    assert 0 < masked < unlikely - 0.05
