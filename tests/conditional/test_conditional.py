@@ -333,6 +333,17 @@ def test_few_rows_per_level_and_class_do_not_harm_in_the_next_season():
     assert np.mean(excess) < 0.2
 
 
+@pytest.mark.filterwarnings("ignore:Of 400 rows none has these classes")
+def test_a_weight_of_two_counts_as_two_rows_per_level_and_class():
+    (Z, _), (y, _), (place, _) = two_seasons(0)
+    c = ConditionalCalibrator(categorical_features=[0], classes=range(25))
+    once, twice = (
+        c.fit(Z, y, w, features=place).loss_report_["with features"]
+        for w in (None, np.full(len(y), 2.0))
+    )
+    assert twice < once - 0.1  # weak shrinkage has a lower loss this season
+
+
 def test_a_strong_feature_counts_with_two_groups():
     rng = np.random.default_rng(0)
     z, site = rng.normal(size=600), rng.integers(0, 2, 600)
