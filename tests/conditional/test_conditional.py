@@ -334,6 +334,7 @@ def test_few_rows_per_level_and_class_do_not_harm_in_the_next_season():
 
 
 @pytest.mark.filterwarnings("ignore:Of (4|8)00 rows none has these classes")
+@pytest.mark.filterwarnings("ignore:The features alone predict the labels")
 def test_a_weight_of_two_counts_as_two_rows_per_level_and_class():
     (Z, _), (y, _), (place, _) = two_seasons(0)
     c = ConditionalCalibrator(categorical_features=[0], classes=range(25))
