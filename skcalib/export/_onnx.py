@@ -224,9 +224,9 @@ def _model(Z: Any, traced: Mapping[str, Traced], props: dict[str, str]) -> Any:
 
     nodes, constants = next(iter(traced.values())).graph.nodes_for(traced)
     outputs = [_tensor(x, name, DESCRIPTIONS[name]) for name, x in traced.items()]
-    what = f"Calibrated probabilities of classes by {props['skcalib.calibrator']}."
+    description = f"Calibrated probabilities of classes by {props['skcalib.calibrator']}."
     model = helper.make_model(
-        helper.make_graph(nodes, "skcalib", [Z], outputs, constants, what),
+        helper.make_graph(nodes, "skcalib", [Z], outputs, constants, description),
         opset_imports=[
             helper.make_opsetid(domain, OPSETS[domain])
             for domain in sorted({"", *(node.domain for node in nodes)})
@@ -234,7 +234,7 @@ def _model(Z: Any, traced: Mapping[str, Traced], props: dict[str, str]) -> Any:
         ir_version=IR_VERSION,
         producer_name="skcalib",
         producer_version=__version__,
-        doc_string=what,
+        doc_string=description,
     )
     helper.set_model_props(model, props)
     checker.check_model(model)

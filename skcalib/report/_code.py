@@ -58,7 +58,7 @@ def calibrator_code(calibrator: Any) -> str:
 
 
 def public_module(kind: type) -> str:
-    """Return the outermost package of a class from which it can be imported."""
+    """Return the outermost package that has the class as an attribute."""
     parts = kind.__module__.split(".")
     packages = [".".join(parts[: k + 1]) for k in range(len(parts))]
     has_it = [getattr(sys.modules.get(x), kind.__name__, None) is kind for x in packages]
